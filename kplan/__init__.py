@@ -1,0 +1,1 @@
+"""kplan: terraform plan for the Kubernetes scheduler."""

@@ -1,0 +1,1 @@
+"""What kplan decides with: Kubernetes objects, typed."""

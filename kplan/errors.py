@@ -1,0 +1,126 @@
+"""Everything that kplan raises on purpose.
+
+::
+
+    KplanError
+    ├── InputError              a file or object that cannot be used; carries every problem found
+    │   ├── SnapshotError       a cluster file
+    │   ├── ManifestError       a pod or workload to place
+    │   └── ConfigError         a KubeSchedulerConfiguration
+    ├── NotFoundError           a pod, node or profile that the snapshot does not hold
+    ├── UsageError              a question that makes no sense as asked
+    └── LiveClusterError        the API server
+        ├── KubeconfigError     no usable way in
+        ├── UnreachableError    no answer, or none in time
+        ├── UnauthorizedError   401
+        ├── ForbiddenError      403
+        └── ApiError            any other status that is not a success
+
+A pod that fits nowhere is never an exception: it is a Placement with its reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = [
+    "ApiError",
+    "ConfigError",
+    "ForbiddenError",
+    "InputError",
+    "KplanError",
+    "KubeconfigError",
+    "LiveClusterError",
+    "ManifestError",
+    "NotFoundError",
+    "Problem",
+    "SnapshotError",
+    "UnauthorizedError",
+    "UnreachableError",
+    "UsageError",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with an input, with the place where it stands as far as that is known."""
+
+    message: str
+    path: str = ""
+    document: int | None = None
+    json_path: str = ""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = self.path
+        if self.document is not None:
+            place += f" (document {self.document})"
+        return ": ".join(part for part in (place, self.json_path, self.message) if part)
+
+
+class KplanError(Exception):
+    """Base of all errors of kplan; `hint` is the suggested next step, or empty."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InputError(KplanError):
+    """An input that cannot be used; `problems` holds all that is wrong with it, in reading order."""
+
+    def __init__(self, problems: Iterable[Problem] | str, *, hint: str = "") -> None:
+        found = (Problem(problems),) if isinstance(problems, str) else tuple(problems)
+        hints = [problem.hint for problem in found if problem.hint]
+        super().__init__("\n".join(str(problem) for problem in found), hint=hint or (hints[0] if hints else ""))
+        self.problems = found
+
+
+class SnapshotError(InputError):
+    """A cluster file or object that cannot be read."""
+
+
+class ManifestError(InputError):
+    """A manifest that an API server would refuse or that kplan cannot read."""
+
+
+class ConfigError(InputError):
+    """A scheduler configuration that kube-scheduler would refuse."""
+
+
+class NotFoundError(KplanError):
+    """Something that was asked for by name and is not in the snapshot."""
+
+
+class UsageError(KplanError):
+    """A question that makes no sense as asked."""
+
+
+class LiveClusterError(KplanError):
+    """The API server could not be asked."""
+
+
+class KubeconfigError(LiveClusterError):
+    """No kubeconfig, or one that cannot be used."""
+
+
+class UnreachableError(LiveClusterError):
+    """The API server does not answer, or not in time, or its certificate is not trusted."""
+
+
+class ApiError(LiveClusterError):
+    """The API server answered with a status that is not a success."""
+
+    def __init__(self, message: str, *, status: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+class UnauthorizedError(ApiError):
+    """401: the API server does not know who asks."""
+
+
+class ForbiddenError(ApiError):
+    """403: the API server knows who asks, and says no."""
