@@ -1,0 +1,12 @@
+"""KubeSchedulerConfiguration: read, defaulted, validated and expanded as kube-scheduler v1.36 does it."""
+
+from kplan.config.defaults import default_configuration
+from kplan.config.model import Extender, PluginRef, Profile, SchedulerConfiguration
+
+__all__ = [
+    "Extender",
+    "PluginRef",
+    "Profile",
+    "SchedulerConfiguration",
+    "default_configuration",
+]

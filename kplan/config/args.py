@@ -1,0 +1,154 @@
+"""Typed plugin arguments, with the defaults of kube-scheduler v1.36.
+
+An attribute is the snake case of the JSON field. A struct made without arguments is what the plugin gets when the
+configuration says nothing about it. Fields without a default here are empty (`""`, 0) when a file leaves them out,
+and validation then speaks about them, as upstream.
+
+Upstream: staging kube-scheduler/config/v1/types_pluginargs.go, apis/config/v1/defaults.go (v1.36, default gates).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NewType
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kplan.api.core import NodeAffinity, TopologySpreadConstraint
+
+__all__ = [
+    "ARGS_TYPES",
+    "DEFAULT_RESOURCES",
+    "DefaultPreemptionArgs",
+    "DynamicResourcesArgs",
+    "InterPodAffinityArgs",
+    "Nanoseconds",
+    "NodeAffinityArgs",
+    "NodeResourcesBalancedAllocationArgs",
+    "NodeResourcesFitArgs",
+    "PluginArgs",
+    "PodTopologySpreadArgs",
+    "RequestedToCapacityRatioParam",
+    "ResourceSpec",
+    "ScoringStrategy",
+    "UtilizationShapePoint",
+    "VolumeBindingArgs",
+]
+
+#: A Go duration ("1m30s" in a file) as a whole number of nanoseconds.
+Nanoseconds = NewType("Nanoseconds", int)
+
+_SECOND: Final = 1_000_000_000
+
+
+class PluginArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Base of all plugin arguments."""
+
+
+class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A resource to score by, with its weight among the others."""
+
+    name: str
+    weight: int = 1
+
+
+#: The resources that score when none are named: CPU and memory alike.
+DEFAULT_RESOURCES: Final = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
+
+
+class UtilizationShapePoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """One point of a piecewise linear score: at `utilization` (0 to 100) the `score` (0 to 10)."""
+
+    utilization: int
+    score: int
+
+
+class RequestedToCapacityRatioParam(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """The score of the strategy RequestedToCapacityRatio, as points in order of utilization."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+class ScoringStrategy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How NodeResourcesFit scores: LeastAllocated, MostAllocated or RequestedToCapacityRatio."""
+
+    type: str
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+
+
+class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Arguments of NodeResourcesFit; an ignored group `example.com` ignores every `example.com/…`."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated")
+
+
+class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Arguments of NodeResourcesBalancedAllocation; the only valid weight is 1."""
+
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+
+class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Arguments of InterPodAffinity; the weight is that of required affinity of running pods in scores."""
+
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Arguments of PodTopologySpread.
+
+    With `defaulting_type` System the list is empty and the plugin brings Kubernetes' own default constraints; with
+    List it is the list that applies to pods without constraints, and may be empty.
+    """
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: str = "System"
+
+
+class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Arguments of NodeAffinity; `added_affinity` applies to every pod of the profile besides its own."""
+
+    added_affinity: NodeAffinity | None = None
+
+
+class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Arguments of DefaultPreemption: how many candidates a sampled dry run looks for at least."""
+
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+
+class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Arguments of VolumeBinding; `shape` needs the gate StorageCapacityScoring, off by default."""
+
+    bind_timeout_seconds: int = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+
+class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Arguments of DynamicResources; a filter timeout of 0 is none."""
+
+    filter_timeout: Nanoseconds = Nanoseconds(10 * _SECOND)
+    binding_timeout: Nanoseconds = Nanoseconds(600 * _SECOND)
+
+
+#: Plugin name -> the type of its arguments. A plugin that is not here takes none.
+ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = MappingProxyType(
+    {
+        "DefaultPreemption": DefaultPreemptionArgs,
+        "DynamicResources": DynamicResourcesArgs,
+        "InterPodAffinity": InterPodAffinityArgs,
+        "NodeAffinity": NodeAffinityArgs,
+        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
+        "NodeResourcesFit": NodeResourcesFitArgs,
+        "PodTopologySpread": PodTopologySpreadArgs,
+        "VolumeBinding": VolumeBindingArgs,
+    }
+)

@@ -1,0 +1,129 @@
+"""The effective scheduler configuration: defaults filled in, `multiPoint` expanded, arguments typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kplan.config.args import Nanoseconds, PluginArgs
+
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Warning as InputWarning
+
+__all__ = [
+    "Extender",
+    "ExtenderTLSConfig",
+    "ManagedResource",
+    "PluginRef",
+    "Profile",
+    "SchedulerConfiguration",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRef:
+    """A plugin at an extension point; `weight` counts at `score` only and is 0 elsewhere."""
+
+    name: str
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One scheduler, as pods name it in `spec.schedulerName`.
+
+    Attributes
+    ----------
+    percentage_of_nodes_to_score
+        None: the configuration's own percentage holds.
+    plugins
+        Every extension point of `in_tree.EXTENSION_POINTS` -> its plugins, in the order in which they run.
+    args
+        Plugin name -> its arguments, for every plugin that is enabled somewhere and takes arguments.
+    """
+
+    scheduler_name: str
+    plugins: Mapping[str, tuple[PluginRef, ...]]
+    args: Mapping[str, PluginArgs]
+    percentage_of_nodes_to_score: int | None = None
+
+    def plugin_names(self) -> tuple[str, ...]:
+        """Name the plugins that are enabled at any extension point, each once, in order of first appearance."""
+        return tuple(dict.fromkeys(ref.name for refs in self.plugins.values() for ref in refs))
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedResource:
+    """An extended resource that an extender manages; one that is ignored is skipped by NodeResourcesFit."""
+
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ExtenderTLSConfig:
+    """TLS settings of an extender; the data fields hold PEM bytes and win over the files."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: bytes = b""
+    key_data: bytes = b""
+    ca_data: bytes = b""
+
+    def __repr__(self) -> str:
+        """Show the settings without key material."""
+        return f"ExtenderTLSConfig(insecure={self.insecure}, server_name={self.server_name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """A scheduler extender; an empty verb is a call that it does not offer."""
+
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    weight: int = 0
+    bind_verb: str = ""
+    enable_https: bool = False
+    tls_config: ExtenderTLSConfig | None = None
+    http_timeout: Nanoseconds = Nanoseconds(5_000_000_000)
+    node_cache_capable: bool = False
+    managed_resources: tuple[ManagedResource, ...] = ()
+    ignorable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfiguration:
+    """A KubeSchedulerConfiguration as kube-scheduler would run it.
+
+    Attributes
+    ----------
+    percentage_of_nodes_to_score
+        0: the adaptive percentage.
+    source
+        "default", or the file that was read.
+    warnings
+        What the file asks for and kplan does not have.
+    settings
+        Fields that no decision depends on (`leaderElection`, `clientConnection`, …), defaulted, as JSON values.
+    """
+
+    profiles: tuple[Profile, ...]
+    percentage_of_nodes_to_score: int = 0
+    parallelism: int = 16
+    pod_initial_backoff_seconds: int = 1
+    pod_max_backoff_seconds: int = 10
+    extenders: tuple[Extender, ...] = ()
+    source: str = "default"
+    warnings: tuple[InputWarning, ...] = ()
+    settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+    def profile(self, scheduler_name: str) -> Profile | None:
+        """Return the profile of that scheduler name, or None when this scheduler does not answer to it."""
+        return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
