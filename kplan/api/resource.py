@@ -1,0 +1,428 @@
+"""Dynamic resource allocation: claims, classes and slices of ``resource.k8s.io``.
+
+The structs have the shape of ``resource.k8s.io/v1``. The older shapes of v1beta1 (a device's content under ``basic``, a
+request's content beside its name) are accepted and turned into that of v1 while decoding, as an API server would do;
+v1beta2 has the shape of v1. Opaque driver configuration is left out: it never decides where a pod lands.
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import force_setattr
+
+from kplan.api.meta import ObjectMeta
+from kplan.api.nodeselector import NodeSelector
+
+__all__ = [
+    "ALLOCATION_RESULTS_MAX_SIZE",
+    "EXTENDED_RESOURCE_CLAIM_ANNOTATION",
+    "FIRST_AVAILABLE_MAX_SIZE",
+    "MODE_ALL",
+    "MODE_EXACT_COUNT",
+    "RESOURCE_DEVICE_CLASS_PREFIX",
+    "AllocatedDeviceStatus",
+    "AllocationResult",
+    "CELDeviceSelector",
+    "CapacityRequestPolicy",
+    "CapacityRequestPolicyRange",
+    "CapacityRequirements",
+    "Counter",
+    "CounterSet",
+    "Device",
+    "DeviceAllocationResult",
+    "DeviceAttribute",
+    "DeviceCapacity",
+    "DeviceClaim",
+    "DeviceClass",
+    "DeviceClassSpec",
+    "DeviceConstraint",
+    "DeviceCounterConsumption",
+    "DeviceRequest",
+    "DeviceRequestAllocationResult",
+    "DeviceSelector",
+    "DeviceStatusCondition",
+    "DeviceSubRequest",
+    "DeviceTaint",
+    "DeviceToleration",
+    "ExactDeviceRequest",
+    "NodeAllocatableResourceMapping",
+    "ResourceClaim",
+    "ResourceClaimConsumerReference",
+    "ResourceClaimSpec",
+    "ResourceClaimStatus",
+    "ResourceClaimTemplate",
+    "ResourceClaimTemplateSpec",
+    "ResourcePool",
+    "ResourceSlice",
+    "ResourceSliceSpec",
+]
+
+#: The most devices that one claim can be allocated.
+ALLOCATION_RESULTS_MAX_SIZE = 32
+#: The most alternatives of one request; scores count down from here.
+FIRST_AVAILABLE_MAX_SIZE = 8
+#: Marks the claim that the scheduler makes for extended resources of a pod.
+EXTENDED_RESOURCE_CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+#: Every device class can be asked for as an extended resource of this prefix and its name.
+RESOURCE_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+MODE_EXACT_COUNT = "ExactCount"
+MODE_ALL = "All"
+
+QuantityValue = str | int | float
+
+
+class _Api(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+    """What all structs of this module share."""
+
+
+class CELDeviceSelector(_Api, frozen=True):
+    """A CEL expression over ``device``."""
+
+    expression: str = ""
+
+
+class DeviceSelector(_Api, frozen=True):
+    """One condition on a device; only CEL is known."""
+
+    cel: CELDeviceSelector | None = None
+
+
+class DeviceToleration(_Api, frozen=True):
+    """Which device taints a request accepts; an empty operator means ``Equal``."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class DeviceTaint(_Api, frozen=True):
+    """A taint of a device; only ``NoSchedule`` and ``NoExecute`` keep claims away."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class CapacityRequirements(_Api, frozen=True):
+    """How much of a shareable device's capacity a request takes."""
+
+    requests: dict[str, QuantityValue] = {}
+
+
+class ExactDeviceRequest(_Api, frozen=True):
+    """Devices of one class, without alternatives."""
+
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 0
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceSubRequest(_Api, frozen=True):
+    """One alternative of a ``firstAvailable`` request."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 0
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceRequest(_Api, frozen=True):
+    """A named request: exactly one kind of device, or the first alternative that works.
+
+    The fields from `device_class_name` on are those of v1beta1; after decoding they stand in `exactly`.
+    """
+
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+    device_class_name: str | UnsetType = UNSET
+    selectors: tuple[DeviceSelector, ...] | UnsetType = UNSET
+    allocation_mode: str | UnsetType = UNSET
+    count: int | UnsetType = UNSET
+    admin_access: bool | None | UnsetType = UNSET
+    tolerations: tuple[DeviceToleration, ...] | UnsetType = UNSET
+    capacity: CapacityRequirements | None | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.exactly is None:
+            _move_to(self, "exactly", ExactDeviceRequest)
+
+
+class DeviceConstraint(_Api, frozen=True):
+    """What several devices of a claim must, or must not, have in common."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class DeviceClaim(_Api, frozen=True):
+    """All requests of a claim and the constraints over them."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+
+
+class ResourceClaimSpec(_Api, frozen=True):
+    """What a claim asks for."""
+
+    devices: DeviceClaim = DeviceClaim()
+
+
+class ResourceClaimConsumerReference(_Api, frozen=True):
+    """Who may use an allocated claim."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class DeviceRequestAllocationResult(_Api, frozen=True):
+    """One device that a claim was given."""
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    share_id: str | None = field(default=None, name="shareID")
+    consumed_capacity: dict[str, QuantityValue] = {}
+
+
+class DeviceAllocationResult(_Api, frozen=True):
+    """All devices that a claim was given."""
+
+    results: tuple[DeviceRequestAllocationResult, ...] = ()
+
+
+class AllocationResult(_Api, frozen=True):
+    """The devices of a claim and the nodes that can reach them (None: every node)."""
+
+    devices: DeviceAllocationResult = DeviceAllocationResult()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: str | None = None
+
+
+class DeviceStatusCondition(_Api, frozen=True):
+    """A condition that a driver reports of an allocated device."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class AllocatedDeviceStatus(_Api, frozen=True):
+    """What a driver reports of an allocated device."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = field(default=None, name="shareID")
+    conditions: tuple[DeviceStatusCondition, ...] = ()
+
+
+class ResourceClaimStatus(_Api, frozen=True):
+    """What a claim was given and who may use it."""
+
+    allocation: AllocationResult | None = None
+    reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
+    devices: tuple[AllocatedDeviceStatus, ...] = ()
+
+
+class ResourceClaim(_Api, frozen=True):
+    """A claim for devices."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class ResourceClaimTemplateSpec(_Api, frozen=True):
+    """The claim that is made for each pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(_Api, frozen=True):
+    """A template from which a controller makes one claim for each pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+
+class DeviceClassSpec(_Api, frozen=True):
+    """The conditions that every device of a class fulfils."""
+
+    selectors: tuple[DeviceSelector, ...] = ()
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(_Api, frozen=True):
+    """A named kind of device."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class DeviceAttribute(_Api, frozen=True):
+    """One attribute of a device: exactly one of the fields is set.
+
+    The plural fields belong to a feature that is off by default (DRAListTypeAttributes).
+    """
+
+    int_value: int | None = field(default=None, name="int")
+    bool_value: bool | None = field(default=None, name="bool")
+    string_value: str | None = field(default=None, name="string")
+    version_value: str | None = field(default=None, name="version")
+    int_values: tuple[int, ...] | None = field(default=None, name="ints")
+    bool_values: tuple[bool, ...] | None = field(default=None, name="bools")
+    string_values: tuple[str, ...] | None = field(default=None, name="strings")
+    version_values: tuple[str, ...] | None = field(default=None, name="versions")
+
+
+class CapacityRequestPolicyRange(_Api, frozen=True):
+    """Amounts of a capacity that may be asked for, from `min` on in steps."""
+
+    min: QuantityValue | None = None
+    max: QuantityValue | None = None
+    step: QuantityValue | None = None
+
+
+class CapacityRequestPolicy(_Api, frozen=True):
+    """How requests for a shareable capacity are rounded and limited."""
+
+    default: QuantityValue | None = None
+    valid_values: tuple[QuantityValue, ...] = ()
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+class DeviceCapacity(_Api, frozen=True):
+    """One capacity of a device."""
+
+    value: QuantityValue = 0
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class Counter(_Api, frozen=True):
+    """An amount of something that devices of a pool share."""
+
+    value: QuantityValue = 0
+
+
+class CounterSet(_Api, frozen=True):
+    """Counters that devices of a pool draw from."""
+
+    name: str = ""
+    counters: dict[str, Counter] = {}
+
+
+class DeviceCounterConsumption(_Api, frozen=True):
+    """What a device draws from one counter set when it is allocated."""
+
+    counter_set: str = ""
+    counters: dict[str, Counter] = {}
+
+
+class NodeAllocatableResourceMapping(_Api, frozen=True):
+    """A node resource that a device stands for (DRANodeAllocatableResources, off by default)."""
+
+    capacity_key: str | None = None
+    allocation_multiplier: QuantityValue | None = None
+
+
+class BasicDevice(_Api, frozen=True):
+    """A device's content as v1beta1 nests it."""
+
+    attributes: dict[str, DeviceAttribute] | UnsetType = UNSET
+    capacity: dict[str, DeviceCapacity] | UnsetType = UNSET
+    consumes_counters: tuple[DeviceCounterConsumption, ...] | UnsetType = UNSET
+    node_name: str | None | UnsetType = UNSET
+    node_selector: NodeSelector | None | UnsetType = UNSET
+    all_nodes: bool | None | UnsetType = UNSET
+    taints: tuple[DeviceTaint, ...] | UnsetType = UNSET
+    binds_to_node: bool | None | UnsetType = UNSET
+    binding_conditions: tuple[str, ...] | UnsetType = UNSET
+    binding_failure_conditions: tuple[str, ...] | UnsetType = UNSET
+    allow_multiple_allocations: bool | None | UnsetType = UNSET
+    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] | UnsetType = UNSET
+
+
+class Device(_Api, frozen=True):
+    """One device of a slice; `basic` is where v1beta1 keeps the rest, empty after decoding."""
+
+    name: str = ""
+    attributes: dict[str, DeviceAttribute] = {}
+    capacity: dict[str, DeviceCapacity] = {}
+    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    taints: tuple[DeviceTaint, ...] = ()
+    binds_to_node: bool | None = None
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    allow_multiple_allocations: bool | None = None
+    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] = {}
+    basic: BasicDevice | None = None
+
+    def __post_init__(self) -> None:
+        if self.basic is not None:
+            for name in BasicDevice.__struct_fields__:
+                value = getattr(self.basic, name)
+                if value is not UNSET:
+                    force_setattr(self, name, value)
+            force_setattr(self, "basic", None)
+
+
+class ResourcePool(_Api, frozen=True):
+    """The pool that a slice belongs to; only slices of the newest generation count."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class ResourceSliceSpec(_Api, frozen=True):
+    """Devices, or counters, that a driver publishes for some nodes."""
+
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    devices: tuple[Device, ...] = ()
+    per_device_node_selection: bool | None = None
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+class ResourceSlice(_Api, frozen=True):
+    """One part of a pool of devices."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+def _move_to(request: DeviceRequest, target: str, shape: type[ExactDeviceRequest]) -> None:
+    """Put the fields that stand beside a v1beta1 request's name where v1 has them."""
+    flat = {name: getattr(request, name) for name in shape.__struct_fields__}
+    given = {name: value for name, value in flat.items() if value is not UNSET}
+    if any(given.values()) or given.get("admin_access") is not None:
+        force_setattr(request, target, shape(**given))
+    for name in given:
+        force_setattr(request, name, UNSET)
