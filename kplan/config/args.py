@@ -9,19 +9,18 @@ Upstream: staging kube-scheduler/config/v1/types_pluginargs.go, apis/config/v1/d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NewType
+from typing import Final, NewType
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kplan.api.core import NodeAffinity, TopologySpreadConstraint
+from kplan.api.affinity import NodeAffinity, TopologySpreadConstraint
 
 __all__ = [
     "ARGS_TYPES",
     "DEFAULT_RESOURCES",
+    "ConfigStruct",
     "DefaultPreemptionArgs",
     "DynamicResourcesArgs",
     "InterPodAffinityArgs",
@@ -44,11 +43,15 @@ Nanoseconds = NewType("Nanoseconds", int)
 _SECOND: Final = 1_000_000_000
 
 
-class PluginArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class ConfigStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Base of all structs of the configuration: frozen, by keyword, camel case in JSON."""
+
+
+class PluginArgs(ConfigStruct, frozen=True, kw_only=True):
     """Base of all plugin arguments."""
 
 
-class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class ResourceSpec(ConfigStruct, frozen=True, kw_only=True):
     """A resource to score by, with its weight among the others."""
 
     name: str
@@ -59,20 +62,20 @@ class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
 DEFAULT_RESOURCES: Final = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
 
 
-class UtilizationShapePoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class UtilizationShapePoint(ConfigStruct, frozen=True, kw_only=True):
     """One point of a piecewise linear score: at `utilization` (0 to 100) the `score` (0 to 10)."""
 
     utilization: int
     score: int
 
 
-class RequestedToCapacityRatioParam(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class RequestedToCapacityRatioParam(ConfigStruct, frozen=True, kw_only=True):
     """The score of the strategy RequestedToCapacityRatio, as points in order of utilization."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
 
 
-class ScoringStrategy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class ScoringStrategy(ConfigStruct, frozen=True, kw_only=True):
     """How NodeResourcesFit scores: LeastAllocated, MostAllocated or RequestedToCapacityRatio."""
 
     type: str
@@ -80,7 +83,7 @@ class ScoringStrategy(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
 
 
-class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of NodeResourcesFit; an ignored group `example.com` ignores every `example.com/…`."""
 
     ignored_resources: tuple[str, ...] = ()
@@ -88,20 +91,20 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True, rename="camel"
     scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated")
 
 
-class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of NodeResourcesBalancedAllocation; the only valid weight is 1."""
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
 
 
-class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of InterPodAffinity; the weight is that of required affinity of running pods in scores."""
 
     hard_pod_affinity_weight: int = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
-class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of PodTopologySpread.
 
     With `defaulting_type` System the list is empty and the plugin brings Kubernetes' own default constraints; with
@@ -112,27 +115,27 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True, rename="camel
     defaulting_type: str = "System"
 
 
-class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of NodeAffinity; `added_affinity` applies to every pod of the profile besides its own."""
 
     added_affinity: NodeAffinity | None = None
 
 
-class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of DefaultPreemption: how many candidates a sampled dry run looks for at least."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
 
 
-class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of VolumeBinding; `shape` needs the gate StorageCapacityScoring, off by default."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 
-class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True, rename="camel", gc=False):
+class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of DynamicResources; a filter timeout of 0 is none."""
 
     filter_timeout: Nanoseconds = Nanoseconds(10 * _SECOND)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from kplan.config.args import Nanoseconds, PluginArgs
+import msgspec
+
+from kplan.config.args import ConfigStruct, Nanoseconds, PluginArgs
 
 if TYPE_CHECKING:
     from kplan.snapshot.model import Warning as InputWarning
 
 __all__ = [
+    "DEFAULT_EXTENDER_TIMEOUT",
     "Extender",
     "ExtenderTLSConfig",
     "ManagedResource",
@@ -20,6 +23,9 @@ __all__ = [
     "Profile",
     "SchedulerConfiguration",
 ]
+
+#: What an extender gets to answer when its `httpTimeout` is absent or zero.
+DEFAULT_EXTENDER_TIMEOUT: Final = Nanoseconds(5_000_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +60,14 @@ class Profile:
         return tuple(dict.fromkeys(ref.name for refs in self.plugins.values() for ref in refs))
 
 
-@dataclass(frozen=True, slots=True)
-class ManagedResource:
+class ManagedResource(ConfigStruct, frozen=True, kw_only=True):
     """An extended resource that an extender manages; one that is ignored is skipped by NodeResourcesFit."""
 
     name: str
     ignored_by_scheduler: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ExtenderTLSConfig:
+class ExtenderTLSConfig(ConfigStruct, frozen=True, kw_only=True):
     """TLS settings of an extender; the data fields hold PEM bytes and win over the files."""
 
     insecure: bool = False
@@ -80,8 +84,7 @@ class ExtenderTLSConfig:
         return f"ExtenderTLSConfig(insecure={self.insecure}, server_name={self.server_name!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Extender:
+class Extender(ConfigStruct, frozen=True, kw_only=True):
     """A scheduler extender; an empty verb is a call that it does not offer."""
 
     url_prefix: str
@@ -90,9 +93,9 @@ class Extender:
     prioritize_verb: str = ""
     weight: int = 0
     bind_verb: str = ""
-    enable_https: bool = False
+    enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
     tls_config: ExtenderTLSConfig | None = None
-    http_timeout: Nanoseconds = Nanoseconds(5_000_000_000)
+    http_timeout: Nanoseconds = DEFAULT_EXTENDER_TIMEOUT
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()
     ignorable: bool = False
