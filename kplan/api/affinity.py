@@ -1,0 +1,130 @@
+"""Affinity and spreading as they stand in objects (core/v1); selectors of nodes and pods."""
+
+from __future__ import annotations
+
+from kplan.api.base import KubeStruct
+from kplan.api.meta import LabelSelector
+
+__all__ = [
+    "Affinity",
+    "NodeAffinity",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodAntiAffinity",
+    "PreferredSchedulingTerm",
+    "TopologySelectorLabelRequirement",
+    "TopologySelectorTerm",
+    "TopologySpreadConstraint",
+    "VolumeNodeAffinity",
+    "WeightedPodAffinityTerm",
+]
+
+
+class NodeSelectorRequirement(KubeStruct):
+    """One expression over a node's labels or fields; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(KubeStruct):
+    """Expressions that all must hold; a term without any matches nothing."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(KubeStruct):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(KubeStruct):
+    """A term that earns its weight, 1 to 100, where it holds."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(KubeStruct):
+    """Which nodes a pod must or would rather run on."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
+
+
+class PodAffinityTerm(KubeStruct):
+    """Pods of some namespaces, and the topology key within whose domains they are near."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(KubeStruct):
+    """A term that earns its weight, 1 to 100, for every pod it matches."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(KubeStruct):
+    """Which pods a pod must or would rather be near."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+
+class PodAntiAffinity(KubeStruct):
+    """Which pods a pod must not or would rather not be near."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+
+class Affinity(KubeStruct):
+    """All affinity of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAntiAffinity | None = None
+
+
+class TopologySpreadConstraint(KubeStruct):
+    """How evenly pods that match must spread over the domains of a topology key."""
+
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()
+
+
+class VolumeNodeAffinity(KubeStruct):
+    """The nodes from which a volume can be reached."""
+
+    required: NodeSelector | None = None
+
+
+class TopologySelectorLabelRequirement(KubeStruct):
+    """A label key with the values that are allowed."""
+
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologySelectorTerm(KubeStruct):
+    """Label requirements that all must hold; a StorageClass's ``allowedTopologies`` is a list of such terms."""
+
+    match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()

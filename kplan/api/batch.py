@@ -1,0 +1,72 @@
+"""Jobs and cron jobs (batch/v1)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kplan.api.base import ApiObject, KubeStruct
+from kplan.api.core import PodTemplateSpec
+from kplan.api.meta import LabelSelector, PlainMeta
+
+__all__ = ["CronJob", "CronJobSpec", "Job", "JobSpec", "JobStatus", "JobTemplateSpec"]
+
+
+class JobSpec(KubeStruct):
+    """How many pods at a time, how many in all, and whether they are numbered."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    completion_mode: str | None = None
+    suspend: bool | None = None
+    backoff_limit: int | None = None
+    manual_selector: bool | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class JobStatus(KubeStruct):
+    """How many pods run and how many are through."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    start_time: str | None = None
+    completion_time: str | None = None
+
+
+class Job(ApiObject):
+    """A job."""
+
+    api_version: ClassVar[str] = "batch/v1"
+    kind: ClassVar[str] = "Job"
+
+    metadata: PlainMeta = PlainMeta()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class JobTemplateSpec(KubeStruct):
+    """What a cron job makes its jobs from."""
+
+    metadata: PlainMeta = PlainMeta()
+    spec: JobSpec = JobSpec()
+
+
+class CronJobSpec(KubeStruct):
+    """When to make which job."""
+
+    schedule: str = ""
+    time_zone: str | None = None
+    suspend: bool | None = None
+    concurrency_policy: str = ""
+    job_template: JobTemplateSpec = JobTemplateSpec()
+
+
+class CronJob(ApiObject):
+    """A cron job."""
+
+    api_version: ClassVar[str] = "batch/v1"
+    kind: ClassVar[str] = "CronJob"
+
+    metadata: PlainMeta = PlainMeta()
+    spec: CronJobSpec = CronJobSpec()

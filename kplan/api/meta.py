@@ -1,0 +1,87 @@
+"""Object metadata and label selectors as they stand in objects (k8s.io/apimachinery meta/v1)."""
+
+from __future__ import annotations
+
+from kplan.api.base import KubeStruct
+
+__all__ = [
+    "IntOrString",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "ObjectMeta",
+    "OwnerReference",
+    "PlainMeta",
+    "TypedObjectReference",
+    "controller_of",
+]
+
+#: A number or a percentage, as in ``maxUnavailable``.
+IntOrString = int | str
+
+
+class OwnerReference(KubeStruct):
+    """Who owns an object; at most one owner is its controller."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class PlainMeta(KubeStruct):
+    """Metadata of kinds whose annotations scheduling does not read: pods, nodes, workloads.
+
+    Annotations are the bulk of many objects (``last-applied-configuration``), so they are not even decoded here.
+    """
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] = {}
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    owner_references: tuple[OwnerReference, ...] = ()
+    resource_version: str = ""
+
+
+class ObjectMeta(PlainMeta):
+    """Metadata of kinds of which scheduling reads some annotations: volumes, claims, storage classes, CSI nodes."""
+
+    annotations: dict[str, str] = {}
+
+
+class LabelSelectorRequirement(KubeStruct):
+    """One expression of a label selector; `operator` is In, NotIn, Exists or DoesNotExist."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(KubeStruct):
+    """A label selector as written; :func:`kplan.api.labels.selector_from` compiles it."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class TypedObjectReference(KubeStruct):
+    """A reference to an object by kind and name, as in ``targetRef``, ``claimRef`` and ``dataSourceRef``."""
+
+    api_version: str = ""
+    api_group: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+def controller_of(metadata: PlainMeta) -> OwnerReference | None:
+    """Return the owner that is the controller, or None."""
+    return next((owner for owner in metadata.owner_references if owner.controller), None)
+

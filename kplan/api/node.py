@@ -1,0 +1,36 @@
+"""Runtime classes (node.k8s.io/v1)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kplan.api.base import ApiObject, KubeStruct, ResourceList
+from kplan.api.meta import PlainMeta
+from kplan.api.tolerations import Toleration
+
+__all__ = ["Overhead", "RuntimeClass", "Scheduling"]
+
+
+class Overhead(KubeStruct):
+    """What running a pod under the runtime costs on top."""
+
+    pod_fixed: ResourceList = {}
+
+
+class Scheduling(KubeStruct):
+    """Where the runtime is available."""
+
+    node_selector: dict[str, str] = {}
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class RuntimeClass(ApiObject):
+    """A container runtime, with its overhead and the nodes that have it."""
+
+    api_version: ClassVar[str] = "node.k8s.io/v1"
+    kind: ClassVar[str] = "RuntimeClass"
+
+    metadata: PlainMeta = PlainMeta()
+    handler: str = ""
+    overhead: Overhead | None = None
+    scheduling: Scheduling | None = None

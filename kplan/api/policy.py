@@ -1,0 +1,40 @@
+"""Pod disruption budgets (policy/v1)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kplan.api.base import ApiObject, KubeStruct
+from kplan.api.meta import IntOrString, LabelSelector, PlainMeta
+
+__all__ = ["PodDisruptionBudget", "PodDisruptionBudgetSpec", "PodDisruptionBudgetStatus"]
+
+
+class PodDisruptionBudgetSpec(KubeStruct):
+    """Which pods, and how many of them must stay."""
+
+    selector: LabelSelector | None = None
+    min_available: IntOrString | None = None
+    max_unavailable: IntOrString | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class PodDisruptionBudgetStatus(KubeStruct):
+    """How many pods may go at present; `disrupted_pods` are on their way out and already counted."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] = {}
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+
+
+class PodDisruptionBudget(ApiObject):
+    """A pod disruption budget."""
+
+    api_version: ClassVar[str] = "policy/v1"
+    kind: ClassVar[str] = "PodDisruptionBudget"
+
+    metadata: PlainMeta = PlainMeta()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

@@ -1,0 +1,261 @@
+"""Quantities such as ``100m``, ``1.5Gi`` and ``2e3``, with Kubernetes' own rounding.
+
+A quantity is a decimal or binary number that is never finer than a nano: parsing rounds away from zero there, and
+:func:`value` and :func:`milli_value` round up again. Sums are exact: add :class:`Quantity` values (or their nanos) first and round
+once, as the API machinery does.
+
+Beyond int64 the API machinery keeps going with whatever its two representations yield (it wraps, or gives 0). Absurd
+quantities are refused where objects are checked; here they give the same integers as upstream.
+
+Upstream: k8s.io/apimachinery pkg/api/resource quantity.go, amount.go, math.go, scale_int.go (v1.36).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from kplan.api.base import QuantityLike
+
+__all__ = [
+    "Format",
+    "InvalidQuantity",
+    "Quantity",
+    "canonical",
+    "is_valid",
+    "milli_value",
+    "parse",
+    "value",
+]
+
+Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
+
+MAX_INT64 = 2**63 - 1
+_MIN_INT64 = -(2**63)
+_NANO_DIGITS = 9
+#: Digits that upstream handles in int64 arithmetic; longer numbers go through arbitrary precision, which wraps differently.
+_INT64_DIGITS = 18
+#: Exponents above this are cut: such a number is beyond int64 by far, and its digits would only cost memory.
+_MAX_SCALE = 100
+
+_SYNTAX = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_SUFFIXES = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_NAMES = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
+_BINARY_NAMES = {0: "", **{exponent: suffix for suffix, exponent in _BINARY_SUFFIXES.items()}}
+
+
+class InvalidQuantity(ValueError):
+    """A text that is not a quantity; the message is upstream's."""
+
+
+class Quantity(NamedTuple):
+    """An exact amount in nanos, and the family of suffixes it is written with."""
+
+    nanos: int
+    format: Format = "DecimalSI"
+
+    def value(self) -> int:
+        """Return whole units, rounded away from zero."""
+        return _divide_away(self.nanos, 10**9)
+
+    def milli_value(self) -> int:
+        """Return thousandths, rounded away from zero."""
+        return _divide_away(self.nanos, 10**6)
+
+    def plus(self, other: Quantity) -> Quantity:
+        """Return the exact sum; zero takes the other's format, as upstream's Add does."""
+        return Quantity(self.nanos + other.nanos, self.format if self.nanos else other.format)
+
+    def minus(self, other: Quantity) -> Quantity:
+        """Return the exact difference; zero takes the other's format, as upstream's Sub does."""
+        return Quantity(self.nanos - other.nanos, self.format if self.nanos else other.format)
+
+    def __str__(self) -> str:
+        return _format(self)
+
+
+class _Parsed(NamedTuple):
+    """What upstream holds after parsing: `mantissa` times ten to the `scale`, in int64 or in arbitrary precision."""
+
+    mantissa: int
+    scale: int
+    is_big: bool
+    format: Format
+
+
+def value(quantity: QuantityLike) -> int:
+    """Return whole units as int64, rounded up away from zero (upstream Quantity.Value).
+
+    Raises
+    ------
+    InvalidQuantity
+        If the text is not a quantity.
+    """
+    return _scaled(str(quantity), 0)
+
+
+def milli_value(quantity: QuantityLike) -> int:
+    """Return thousandths as int64, rounded up away from zero (upstream Quantity.MilliValue).
+
+    Raises
+    ------
+    InvalidQuantity
+        If the text is not a quantity.
+    """
+    return _scaled(str(quantity), -3)
+
+
+def parse(quantity: QuantityLike) -> Quantity:
+    """Return the exact amount, which can be added and compared without rounding.
+
+    Raises
+    ------
+    InvalidQuantity
+        If the text is not a quantity.
+    """
+    return _exact(str(quantity))
+
+
+def canonical(quantity: QuantityLike) -> str:
+    """Return the text that an API server would print: no fraction, the largest suffix that loses nothing.
+
+    Raises
+    ------
+    InvalidQuantity
+        If the text is not a quantity.
+    """
+    return str(parse(quantity))
+
+
+def is_valid(quantity: QuantityLike) -> bool:
+    """Tell whether the text is a quantity."""
+    try:
+        _parse(str(quantity))
+    except InvalidQuantity:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1 << 16)
+def _exact(text: str) -> Quantity:
+    parsed = _parse(text)
+    return Quantity(parsed.mantissa * 10 ** (parsed.scale + _NANO_DIGITS), parsed.format)
+
+
+@lru_cache(maxsize=1 << 16)
+def _scaled(text: str, scale: int) -> int:
+    """Return the amount in units of ten to the `scale`, with upstream's behaviour beyond int64."""
+    parsed = _parse(text)
+    shift = parsed.scale - scale
+    if parsed.is_big:
+        return _scale_big(parsed.mantissa, shift)
+    if shift < 0:
+        return _divide_away(parsed.mantissa, 10**-shift)
+    product = parsed.mantissa * 10**shift
+    if _MIN_INT64 <= product <= MAX_INT64:
+        return product
+    # Upstream ignores that the product overflowed: the shifts it multiplies in one step wrap, the others give 0.
+    return _wrap(product) if shift in {1, 2, 3, 6, 9} else 0
+
+
+def _scale_big(mantissa: int, shift: int) -> int:
+    """Scale as upstream's scaledValue: the quotient is one up wherever something is left, on either side of zero."""
+    if shift >= 0:
+        return _wrap(mantissa * 10**shift)
+    divisor = 10**-shift
+    if mantissa < MAX_INT64:
+        low = _wrap(mantissa)
+        quotient = abs(low) // divisor * (1 if low >= 0 else -1)
+        return quotient + (1 if low != quotient * divisor else 0)
+    return _wrap(-(-mantissa // divisor))
+
+
+def _parse(text: str) -> _Parsed:
+    text = text.strip()
+    match = _SYNTAX.fullmatch(text)
+    if match is None or not text:
+        msg = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        raise InvalidQuantity(msg)
+    sign = -1 if match[1] == "-" else 1
+    whole, fraction, suffix = match[2] or "0", match[3] or "", match[4]
+    if suffix in _BINARY_SUFFIXES:
+        return _parse_binary(sign, whole, fraction, _BINARY_SUFFIXES[suffix])
+    exponent, form = _decimal_exponent(suffix)
+    scale = exponent - len(fraction)
+    mantissa = sign * int(whole + fraction)
+    if len(whole) + len(fraction) <= _INT64_DIGITS and scale >= -_NANO_DIGITS:
+        return _Parsed(mantissa, min(scale, _MAX_SCALE), is_big=False, format=form)
+    return _big(mantissa, scale, form)
+
+
+def _parse_binary(sign: int, whole: str, fraction: str, exponent: int) -> _Parsed:
+    mantissa = sign * int(whole + fraction) << exponent
+    # The precision estimate by which upstream chooses its representation; float32 and float64 truncate alike here.
+    fits = not fraction and 15 - len(whole) - exponent * 3 // 10 - 1 >= 0 and abs(mantissa) <= MAX_INT64
+    if fits:
+        return _Parsed(mantissa, 0, is_big=False, format="BinarySI")
+    scale = -len(fraction)
+    if abs(mantissa) > MAX_INT64 * 10 ** len(fraction):
+        return _Parsed(sign * MAX_INT64, 0, is_big=True, format="BinarySI")
+    below_one = 0 < abs(mantissa) < 10 ** len(fraction)
+    return _big(mantissa, scale, "DecimalSI" if below_one else "BinarySI")
+
+
+def _big(mantissa: int, scale: int, form: Format) -> _Parsed:
+    """Return the amount in nanos, rounded away from zero, as upstream's arbitrary-precision form holds it."""
+    shift = scale + _NANO_DIGITS
+    if shift < 0:
+        # Cutting the shift changes nothing once every digit is below a nano.
+        divisor = 10 ** min(-shift, len(str(mantissa)) + 1)
+        return _Parsed(_divide_away(mantissa, divisor), -_NANO_DIGITS, is_big=True, format=form)
+    return _Parsed(mantissa * 10 ** min(shift, _MAX_SCALE), -_NANO_DIGITS, is_big=True, format=form)
+
+
+def _decimal_exponent(suffix: str) -> tuple[int, Format]:
+    if suffix in _DECIMAL_SUFFIXES:
+        return _DECIMAL_SUFFIXES[suffix], "DecimalSI"
+    digits = suffix[1:]
+    if suffix[:1] in {"e", "E"} and re.fullmatch(r"[-+]?[0-9]+", digits):
+        exponent = int(digits[:40])
+        if _MIN_INT64 <= exponent <= MAX_INT64:
+            return (exponent + 2**31) % 2**32 - 2**31, "DecimalExponent"
+    msg = "unable to parse quantity's suffix"
+    raise InvalidQuantity(msg)
+
+
+def _divide_away(number: int, divisor: int) -> int:
+    """Divide and round away from zero."""
+    return -(-number // divisor) if number > 0 else number // divisor
+
+
+def _wrap(number: int) -> int:
+    """Return the low 64 bits as a signed integer."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _format(quantity: Quantity) -> str:
+    """Return the canonical text (upstream CanonicalizeBytes)."""
+    nanos, form = quantity
+    if nanos == 0:
+        return "0"
+    if form == "BinarySI" and abs(nanos) >= 1024 * 10**9 and nanos % 10**9 == 0:
+        number, steps = _take_factors(nanos // 10**9, 1024, len(_BINARY_SUFFIXES))
+        return f"{number}{_BINARY_NAMES[steps * 10]}"
+    if form == "BinarySI":
+        form = "DecimalSI"
+    number, steps = _take_factors(nanos, 1000, None if form == "DecimalExponent" else 9)
+    exponent = 3 * steps - _NANO_DIGITS
+    if form == "DecimalExponent":
+        return f"{number}e{exponent}" if exponent else str(number)
+    return f"{number}{_DECIMAL_NAMES[exponent]}"
+
+
+def _take_factors(number: int, factor: int, limit: int | None) -> tuple[int, int]:
+    """Divide by `factor` as often as nothing is left over, at most `limit` times."""
+    times = 0
+    while number % factor == 0 and (limit is None or times < limit):
+        number //= factor
+        times += 1
+    return number, times

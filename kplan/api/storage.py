@@ -1,0 +1,132 @@
+"""Storage classes, CSI drivers and what they can do on which node (storage.k8s.io/v1)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import field
+
+from kplan.api.affinity import TopologySelectorTerm
+from kplan.api.base import ApiObject, KubeStruct, QuantityLike
+from kplan.api.meta import LabelSelector, ObjectMeta, PlainMeta
+
+__all__ = [
+    "CSIDriver",
+    "CSIDriverSpec",
+    "CSINode",
+    "CSINodeDriver",
+    "CSINodeSpec",
+    "CSIStorageCapacity",
+    "StorageClass",
+    "VolumeAttachment",
+    "VolumeAttachmentSource",
+    "VolumeAttachmentSpec",
+    "VolumeAttachmentStatus",
+    "VolumeNodeResources",
+]
+
+
+class StorageClass(ApiObject):
+    """How volumes of a class come about, and when they are bound."""
+
+    api_version: ClassVar[str] = "storage.k8s.io/v1"
+    kind: ClassVar[str] = "StorageClass"
+
+    metadata: ObjectMeta = ObjectMeta()
+    provisioner: str = ""
+    reclaim_policy: str | None = None
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+
+
+class VolumeNodeResources(KubeStruct):
+    """How many volumes of a driver a node can hold; None is no limit."""
+
+    count: int | None = None
+
+
+class CSINodeDriver(KubeStruct):
+    """A driver that is installed on a node."""
+
+    name: str = ""
+    node_id: str = field(default="", name="nodeID")
+    topology_keys: tuple[str, ...] = ()
+    allocatable: VolumeNodeResources | None = None
+
+
+class CSINodeSpec(KubeStruct):
+    """The drivers of a node."""
+
+    drivers: tuple[CSINodeDriver, ...] = ()
+
+
+class CSINode(ApiObject):
+    """What CSI drivers say of a node; named like the node."""
+
+    api_version: ClassVar[str] = "storage.k8s.io/v1"
+    kind: ClassVar[str] = "CSINode"
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(KubeStruct):
+    """What a driver needs and offers."""
+
+    attach_required: bool | None = None
+    storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+
+
+class CSIDriver(ApiObject):
+    """A CSI driver."""
+
+    api_version: ClassVar[str] = "storage.k8s.io/v1"
+    kind: ClassVar[str] = "CSIDriver"
+
+    metadata: PlainMeta = PlainMeta()
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(ApiObject):
+    """How much a class has left in one segment of the topology."""
+
+    api_version: ClassVar[str] = "storage.k8s.io/v1"
+    kind: ClassVar[str] = "CSIStorageCapacity"
+
+    metadata: PlainMeta = PlainMeta()
+    node_topology: LabelSelector | None = None
+    storage_class_name: str = ""
+    capacity: QuantityLike | None = None
+    maximum_volume_size: QuantityLike | None = None
+
+
+class VolumeAttachmentSource(KubeStruct):
+    """The volume that is attached."""
+
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(KubeStruct):
+    """Which driver attaches which volume to which node."""
+
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachmentStatus(KubeStruct):
+    """Whether the volume is attached."""
+
+    attached: bool = False
+
+
+class VolumeAttachment(ApiObject):
+    """A volume that is or shall be attached to a node."""
+
+    api_version: ClassVar[str] = "storage.k8s.io/v1"
+    kind: ClassVar[str] = "VolumeAttachment"
+
+    metadata: PlainMeta = PlainMeta()
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()

@@ -1,0 +1,74 @@
+"""Taints and tolerations, and which toleration tolerates which taint.
+
+Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint and component-helpers scheduling/corev1 (v1.36), with the gate
+TaintTolerationComparisonOperators off: the operators Lt and Gt match nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from kplan.api.base import KubeStruct
+
+__all__ = [
+    "NO_EXECUTE",
+    "NO_SCHEDULE",
+    "PREFER_NO_SCHEDULE",
+    "Taint",
+    "Toleration",
+    "first_untolerated_taint",
+    "is_comparison",
+    "tolerates",
+    "tolerations_tolerate",
+]
+
+NO_SCHEDULE = "NoSchedule"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+NO_EXECUTE = "NoExecute"
+
+
+class Taint(KubeStruct):
+    """A mark on a node that repels pods without a matching toleration."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class Toleration(KubeStruct):
+    """What a pod puts up with; an empty `key` or `effect` stands for any, an empty `operator` for Equal."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Tell whether one toleration tolerates one taint."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in {"", "Equal"}:
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+def tolerations_tolerate(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Tell whether any of the tolerations tolerates the taint."""
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def first_untolerated_taint(
+    taints: Iterable[Taint], tolerations: Sequence[Toleration], counts: Callable[[Taint], bool] = lambda _: True
+) -> Taint | None:
+    """Return the first taint that counts and that no toleration tolerates, or None."""
+    return next((taint for taint in taints if counts(taint) and not tolerations_tolerate(tolerations, taint)), None)
+
+
+def is_comparison(toleration: Toleration) -> bool:
+    """Tell whether the toleration compares numbers (Lt, Gt), which needs a gate that is off by default."""
+    return toleration.operator in {"Lt", "Gt"}

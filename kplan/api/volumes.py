@@ -1,0 +1,253 @@
+"""Volume sources of pods and persistent volumes, as far as volume plugins tell them apart (core/v1)."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from kplan.api.base import KubeStruct, QuantityLike, ResourceList
+from kplan.api.meta import LabelSelector, ObjectMeta, TypedObjectReference
+
+__all__ = [
+    "AWSElasticBlockStoreVolumeSource",
+    "AzureDiskVolumeSource",
+    "AzureFileVolumeSource",
+    "CSIPersistentVolumeSource",
+    "CSIVolumeSource",
+    "CinderVolumeSource",
+    "ConfigMapVolumeSource",
+    "EmptyDirVolumeSource",
+    "EphemeralVolumeSource",
+    "GCEPersistentDiskVolumeSource",
+    "HostPathVolumeSource",
+    "ISCSIVolumeSource",
+    "ImageVolumeSource",
+    "LocalVolumeSource",
+    "NFSVolumeSource",
+    "PersistentVolumeClaimSpec",
+    "PersistentVolumeClaimTemplate",
+    "PersistentVolumeClaimVolumeSource",
+    "PortworxVolumeSource",
+    "RBDVolumeSource",
+    "SecretVolumeSource",
+    "Volume",
+    "VolumeResourceRequirements",
+    "VolumeSources",
+    "VsphereVirtualDiskVolumeSource",
+]
+
+
+class GCEPersistentDiskVolumeSource(KubeStruct):
+    """A Google Compute Engine disk."""
+
+    pd_name: str = ""
+    fs_type: str = ""
+    partition: int = 0
+    read_only: bool = False
+
+
+class AWSElasticBlockStoreVolumeSource(KubeStruct):
+    """An EBS volume."""
+
+    volume_id: str = field(default="", name="volumeID")
+    fs_type: str = ""
+    partition: int = 0
+    read_only: bool = False
+
+
+class ISCSIVolumeSource(KubeStruct):
+    """An iSCSI logical unit."""
+
+    target_portal: str = ""
+    iqn: str = ""
+    lun: int = 0
+    portals: tuple[str, ...] = ()
+    fs_type: str = ""
+    read_only: bool = False
+
+
+class RBDVolumeSource(KubeStruct):
+    """A Ceph block image."""
+
+    monitors: tuple[str, ...] = ()
+    image: str = ""
+    pool: str = ""
+    fs_type: str = ""
+    read_only: bool = False
+
+
+class CinderVolumeSource(KubeStruct):
+    """An OpenStack volume."""
+
+    volume_id: str = field(default="", name="volumeID")
+    fs_type: str = ""
+    read_only: bool = False
+
+
+class AzureDiskVolumeSource(KubeStruct):
+    """An Azure data disk."""
+
+    disk_name: str = ""
+    disk_uri: str = field(default="", name="diskURI")
+    fs_type: str | None = None
+    read_only: bool | None = None
+    azure_kind: str | None = field(default=None, name="kind")
+
+
+class AzureFileVolumeSource(KubeStruct):
+    """An Azure file share."""
+
+    secret_name: str = ""
+    secret_namespace: str | None = None
+    share_name: str = ""
+    read_only: bool = False
+
+
+class VsphereVirtualDiskVolumeSource(KubeStruct):
+    """A vSphere virtual disk."""
+
+    volume_path: str = ""
+    fs_type: str = ""
+    storage_policy_name: str = ""
+    storage_policy_id: str = field(default="", name="storagePolicyID")
+
+
+class PortworxVolumeSource(KubeStruct):
+    """A Portworx volume."""
+
+    volume_id: str = field(default="", name="volumeID")
+    fs_type: str = ""
+    read_only: bool = False
+
+
+class CSIVolumeSource(KubeStruct):
+    """An inline CSI volume of a pod."""
+
+    driver: str = ""
+    read_only: bool | None = None
+    fs_type: str | None = None
+
+
+class CSIPersistentVolumeSource(KubeStruct):
+    """A CSI volume of a PersistentVolume."""
+
+    driver: str = ""
+    volume_handle: str = ""
+    read_only: bool = False
+    fs_type: str = ""
+
+
+class HostPathVolumeSource(KubeStruct):
+    """A path on the node."""
+
+    path: str = ""
+    type: str | None = None
+
+
+class LocalVolumeSource(KubeStruct):
+    """A disk or path that exists on one node only."""
+
+    path: str = ""
+    fs_type: str | None = None
+
+
+class NFSVolumeSource(KubeStruct):
+    """An NFS export."""
+
+    server: str = ""
+    path: str = ""
+    read_only: bool = False
+
+
+class EmptyDirVolumeSource(KubeStruct):
+    """Scratch space of the node."""
+
+    medium: str = ""
+    size_limit: QuantityLike | None = None
+
+
+class ConfigMapVolumeSource(KubeStruct):
+    """A config map, by name only; its content is never read."""
+
+    name: str = ""
+
+
+class SecretVolumeSource(KubeStruct):
+    """A secret, by name only; its content is never read."""
+
+    secret_name: str = ""
+
+
+class ImageVolumeSource(KubeStruct):
+    """An OCI object as a volume; ImageLocality counts it like a container's image."""
+
+    reference: str = ""
+
+
+class PersistentVolumeClaimVolumeSource(KubeStruct):
+    """A claim in the pod's namespace."""
+
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class VolumeResourceRequirements(KubeStruct):
+    """How much storage a claim asks for."""
+
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class PersistentVolumeClaimSpec(KubeStruct):
+    """What a claim asks for, and the volume it is bound to."""
+
+    access_modes: tuple[str, ...] = ()
+    selector: LabelSelector | None = None
+    resources: VolumeResourceRequirements = VolumeResourceRequirements()
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+    data_source: TypedObjectReference | None = None
+    data_source_ref: TypedObjectReference | None = None
+
+
+class PersistentVolumeClaimTemplate(KubeStruct):
+    """The claim that an ephemeral volume brings along."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
+class EphemeralVolumeSource(KubeStruct):
+    """A claim that lives and dies with its pod, named ``POD-VOLUME``."""
+
+    volume_claim_template: PersistentVolumeClaimTemplate | None = None
+
+
+class VolumeSources(KubeStruct):
+    """The sources that pods and persistent volumes have in common; at most one is set."""
+
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    host_path: HostPathVolumeSource | None = None
+    nfs: NFSVolumeSource | None = None
+    iscsi: ISCSIVolumeSource | None = None
+    rbd: RBDVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
+    azure_file: AzureFileVolumeSource | None = None
+    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+
+
+class Volume(VolumeSources):
+    """A volume of a pod; sources that no plugin looks at are not kept."""
+
+    name: str = ""
+    csi: CSIVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    empty_dir: EmptyDirVolumeSource | None = None
+    config_map: ConfigMapVolumeSource | None = None
+    secret: SecretVolumeSource | None = None
+    image: ImageVolumeSource | None = None
