@@ -7,11 +7,14 @@ v1beta2 has the shape of v1. Opaque driver configuration is left out: it never d
 
 from __future__ import annotations
 
-from msgspec import UNSET, Struct, UnsetType, field
+from typing import ClassVar
+
+from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 
+from kplan.api.affinity import NodeSelector
+from kplan.api.base import ApiObject, KubeStruct, QuantityLike, ResourceList
 from kplan.api.meta import ObjectMeta
-from kplan.api.nodeselector import NodeSelector
 
 __all__ = [
     "ALLOCATION_RESULTS_MAX_SIZE",
@@ -69,26 +72,20 @@ RESOURCE_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 MODE_EXACT_COUNT = "ExactCount"
 MODE_ALL = "All"
 
-QuantityValue = str | int | float
 
-
-class _Api(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """What all structs of this module share."""
-
-
-class CELDeviceSelector(_Api, frozen=True):
+class CELDeviceSelector(KubeStruct):
     """A CEL expression over ``device``."""
 
     expression: str = ""
 
 
-class DeviceSelector(_Api, frozen=True):
+class DeviceSelector(KubeStruct):
     """One condition on a device; only CEL is known."""
 
     cel: CELDeviceSelector | None = None
 
 
-class DeviceToleration(_Api, frozen=True):
+class DeviceToleration(KubeStruct):
     """Which device taints a request accepts; an empty operator means ``Equal``."""
 
     key: str = ""
@@ -97,7 +94,7 @@ class DeviceToleration(_Api, frozen=True):
     effect: str = ""
 
 
-class DeviceTaint(_Api, frozen=True):
+class DeviceTaint(KubeStruct):
     """A taint of a device; only ``NoSchedule`` and ``NoExecute`` keep claims away."""
 
     key: str = ""
@@ -105,13 +102,13 @@ class DeviceTaint(_Api, frozen=True):
     effect: str = ""
 
 
-class CapacityRequirements(_Api, frozen=True):
+class CapacityRequirements(KubeStruct):
     """How much of a shareable device's capacity a request takes."""
 
-    requests: dict[str, QuantityValue] = {}
+    requests: ResourceList = {}
 
 
-class ExactDeviceRequest(_Api, frozen=True):
+class ExactDeviceRequest(KubeStruct):
     """Devices of one class, without alternatives."""
 
     device_class_name: str = ""
@@ -123,7 +120,7 @@ class ExactDeviceRequest(_Api, frozen=True):
     capacity: CapacityRequirements | None = None
 
 
-class DeviceSubRequest(_Api, frozen=True):
+class DeviceSubRequest(KubeStruct):
     """One alternative of a ``firstAvailable`` request."""
 
     name: str = ""
@@ -135,7 +132,7 @@ class DeviceSubRequest(_Api, frozen=True):
     capacity: CapacityRequirements | None = None
 
 
-class DeviceRequest(_Api, frozen=True):
+class DeviceRequest(KubeStruct):
     """A named request: exactly one kind of device, or the first alternative that works.
 
     The fields from `device_class_name` on are those of v1beta1; after decoding they stand in `exactly`.
@@ -158,7 +155,7 @@ class DeviceRequest(_Api, frozen=True):
             _move_to(self, "exactly", ExactDeviceRequest)
 
 
-class DeviceConstraint(_Api, frozen=True):
+class DeviceConstraint(KubeStruct):
     """What several devices of a claim must, or must not, have in common."""
 
     requests: tuple[str, ...] = ()
@@ -166,20 +163,20 @@ class DeviceConstraint(_Api, frozen=True):
     distinct_attribute: str | None = None
 
 
-class DeviceClaim(_Api, frozen=True):
+class DeviceClaim(KubeStruct):
     """All requests of a claim and the constraints over them."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
 
 
-class ResourceClaimSpec(_Api, frozen=True):
+class ResourceClaimSpec(KubeStruct):
     """What a claim asks for."""
 
     devices: DeviceClaim = DeviceClaim()
 
 
-class ResourceClaimConsumerReference(_Api, frozen=True):
+class ResourceClaimConsumerReference(KubeStruct):
     """Who may use an allocated claim."""
 
     api_group: str = ""
@@ -188,7 +185,7 @@ class ResourceClaimConsumerReference(_Api, frozen=True):
     uid: str = ""
 
 
-class DeviceRequestAllocationResult(_Api, frozen=True):
+class DeviceRequestAllocationResult(KubeStruct):
     """One device that a claim was given."""
 
     request: str = ""
@@ -200,16 +197,16 @@ class DeviceRequestAllocationResult(_Api, frozen=True):
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
     share_id: str | None = field(default=None, name="shareID")
-    consumed_capacity: dict[str, QuantityValue] = {}
+    consumed_capacity: ResourceList = {}
 
 
-class DeviceAllocationResult(_Api, frozen=True):
+class DeviceAllocationResult(KubeStruct):
     """All devices that a claim was given."""
 
     results: tuple[DeviceRequestAllocationResult, ...] = ()
 
 
-class AllocationResult(_Api, frozen=True):
+class AllocationResult(KubeStruct):
     """The devices of a claim and the nodes that can reach them (None: every node)."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
@@ -217,7 +214,7 @@ class AllocationResult(_Api, frozen=True):
     allocation_timestamp: str | None = None
 
 
-class DeviceStatusCondition(_Api, frozen=True):
+class DeviceStatusCondition(KubeStruct):
     """A condition that a driver reports of an allocated device."""
 
     type: str = ""
@@ -226,7 +223,7 @@ class DeviceStatusCondition(_Api, frozen=True):
     message: str = ""
 
 
-class AllocatedDeviceStatus(_Api, frozen=True):
+class AllocatedDeviceStatus(KubeStruct):
     """What a driver reports of an allocated device."""
 
     driver: str = ""
@@ -236,7 +233,7 @@ class AllocatedDeviceStatus(_Api, frozen=True):
     conditions: tuple[DeviceStatusCondition, ...] = ()
 
 
-class ResourceClaimStatus(_Api, frozen=True):
+class ResourceClaimStatus(KubeStruct):
     """What a claim was given and who may use it."""
 
     allocation: AllocationResult | None = None
@@ -244,43 +241,52 @@ class ResourceClaimStatus(_Api, frozen=True):
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
-class ResourceClaim(_Api, frozen=True):
+class ResourceClaim(ApiObject):
     """A claim for devices."""
+
+    api_version: ClassVar[str] = "resource.k8s.io/v1"
+    kind: ClassVar[str] = "ResourceClaim"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
-class ResourceClaimTemplateSpec(_Api, frozen=True):
+class ResourceClaimTemplateSpec(KubeStruct):
     """The claim that is made for each pod."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(_Api, frozen=True):
+class ResourceClaimTemplate(ApiObject):
     """A template from which a controller makes one claim for each pod."""
+
+    api_version: ClassVar[str] = "resource.k8s.io/v1"
+    kind: ClassVar[str] = "ResourceClaimTemplate"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
-class DeviceClassSpec(_Api, frozen=True):
+class DeviceClassSpec(KubeStruct):
     """The conditions that every device of a class fulfils."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     extended_resource_name: str | None = None
 
 
-class DeviceClass(_Api, frozen=True):
+class DeviceClass(ApiObject):
     """A named kind of device."""
+
+    api_version: ClassVar[str] = "resource.k8s.io/v1"
+    kind: ClassVar[str] = "DeviceClass"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-class DeviceAttribute(_Api, frozen=True):
+class DeviceAttribute(KubeStruct):
     """One attribute of a device: exactly one of the fields is set.
 
     The plural fields belong to a feature that is off by default (DRAListTypeAttributes).
@@ -296,57 +302,57 @@ class DeviceAttribute(_Api, frozen=True):
     version_values: tuple[str, ...] | None = field(default=None, name="versions")
 
 
-class CapacityRequestPolicyRange(_Api, frozen=True):
+class CapacityRequestPolicyRange(KubeStruct):
     """Amounts of a capacity that may be asked for, from `min` on in steps."""
 
-    min: QuantityValue | None = None
-    max: QuantityValue | None = None
-    step: QuantityValue | None = None
+    min: QuantityLike | None = None
+    max: QuantityLike | None = None
+    step: QuantityLike | None = None
 
 
-class CapacityRequestPolicy(_Api, frozen=True):
+class CapacityRequestPolicy(KubeStruct):
     """How requests for a shareable capacity are rounded and limited."""
 
-    default: QuantityValue | None = None
-    valid_values: tuple[QuantityValue, ...] = ()
+    default: QuantityLike | None = None
+    valid_values: tuple[QuantityLike, ...] = ()
     valid_range: CapacityRequestPolicyRange | None = None
 
 
-class DeviceCapacity(_Api, frozen=True):
+class DeviceCapacity(KubeStruct):
     """One capacity of a device."""
 
-    value: QuantityValue = 0
+    value: QuantityLike = 0
     request_policy: CapacityRequestPolicy | None = None
 
 
-class Counter(_Api, frozen=True):
+class Counter(KubeStruct):
     """An amount of something that devices of a pool share."""
 
-    value: QuantityValue = 0
+    value: QuantityLike = 0
 
 
-class CounterSet(_Api, frozen=True):
+class CounterSet(KubeStruct):
     """Counters that devices of a pool draw from."""
 
     name: str = ""
     counters: dict[str, Counter] = {}
 
 
-class DeviceCounterConsumption(_Api, frozen=True):
+class DeviceCounterConsumption(KubeStruct):
     """What a device draws from one counter set when it is allocated."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
 
 
-class NodeAllocatableResourceMapping(_Api, frozen=True):
+class NodeAllocatableResourceMapping(KubeStruct):
     """A node resource that a device stands for (DRANodeAllocatableResources, off by default)."""
 
     capacity_key: str | None = None
-    allocation_multiplier: QuantityValue | None = None
+    allocation_multiplier: QuantityLike | None = None
 
 
-class BasicDevice(_Api, frozen=True):
+class BasicDevice(KubeStruct):
     """A device's content as v1beta1 nests it."""
 
     attributes: dict[str, DeviceAttribute] | UnsetType = UNSET
@@ -363,7 +369,7 @@ class BasicDevice(_Api, frozen=True):
     node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] | UnsetType = UNSET
 
 
-class Device(_Api, frozen=True):
+class Device(KubeStruct):
     """One device of a slice; `basic` is where v1beta1 keeps the rest, empty after decoding."""
 
     name: str = ""
@@ -390,7 +396,7 @@ class Device(_Api, frozen=True):
             force_setattr(self, "basic", None)
 
 
-class ResourcePool(_Api, frozen=True):
+class ResourcePool(KubeStruct):
     """The pool that a slice belongs to; only slices of the newest generation count."""
 
     name: str = ""
@@ -398,7 +404,7 @@ class ResourcePool(_Api, frozen=True):
     resource_slice_count: int = 0
 
 
-class ResourceSliceSpec(_Api, frozen=True):
+class ResourceSliceSpec(KubeStruct):
     """Devices, or counters, that a driver publishes for some nodes."""
 
     driver: str = ""
@@ -411,8 +417,11 @@ class ResourceSliceSpec(_Api, frozen=True):
     shared_counters: tuple[CounterSet, ...] = ()
 
 
-class ResourceSlice(_Api, frozen=True):
+class ResourceSlice(ApiObject):
     """One part of a pool of devices."""
+
+    api_version: ClassVar[str] = "resource.k8s.io/v1"
+    kind: ClassVar[str] = "ResourceSlice"
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
