@@ -146,9 +146,9 @@ class DeviceRequest(KubeStruct):
     selectors: tuple[DeviceSelector, ...] | UnsetType = UNSET
     allocation_mode: str | UnsetType = UNSET
     count: int | UnsetType = UNSET
-    admin_access: bool | None | UnsetType = UNSET
+    admin_access: bool | UnsetType | None = UNSET
     tolerations: tuple[DeviceToleration, ...] | UnsetType = UNSET
-    capacity: CapacityRequirements | None | UnsetType = UNSET
+    capacity: CapacityRequirements | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:
         if self.exactly is None:
@@ -358,14 +358,14 @@ class BasicDevice(KubeStruct):
     attributes: dict[str, DeviceAttribute] | UnsetType = UNSET
     capacity: dict[str, DeviceCapacity] | UnsetType = UNSET
     consumes_counters: tuple[DeviceCounterConsumption, ...] | UnsetType = UNSET
-    node_name: str | None | UnsetType = UNSET
-    node_selector: NodeSelector | None | UnsetType = UNSET
-    all_nodes: bool | None | UnsetType = UNSET
+    node_name: str | UnsetType | None = UNSET
+    node_selector: NodeSelector | UnsetType | None = UNSET
+    all_nodes: bool | UnsetType | None = UNSET
     taints: tuple[DeviceTaint, ...] | UnsetType = UNSET
-    binds_to_node: bool | None | UnsetType = UNSET
+    binds_to_node: bool | UnsetType | None = UNSET
     binding_conditions: tuple[str, ...] | UnsetType = UNSET
     binding_failure_conditions: tuple[str, ...] | UnsetType = UNSET
-    allow_multiple_allocations: bool | None | UnsetType = UNSET
+    allow_multiple_allocations: bool | UnsetType | None = UNSET
     node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] | UnsetType = UNSET
 
 
