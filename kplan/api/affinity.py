@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-class NodeSelectorRequirement(KubeStruct):
+class NodeSelectorRequirement(KubeStruct, frozen=True):
     """One expression over a node's labels or fields; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str = ""
@@ -31,34 +31,34 @@ class NodeSelectorRequirement(KubeStruct):
     values: tuple[str, ...] = ()
 
 
-class NodeSelectorTerm(KubeStruct):
+class NodeSelectorTerm(KubeStruct, frozen=True):
     """Expressions that all must hold; a term without any matches nothing."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
-class NodeSelector(KubeStruct):
+class NodeSelector(KubeStruct, frozen=True):
     """Terms of which one must hold."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
-class PreferredSchedulingTerm(KubeStruct):
+class PreferredSchedulingTerm(KubeStruct, frozen=True):
     """A term that earns its weight, 1 to 100, where it holds."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(KubeStruct):
+class NodeAffinity(KubeStruct, frozen=True):
     """Which nodes a pod must or would rather run on."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
 
 
-class PodAffinityTerm(KubeStruct):
+class PodAffinityTerm(KubeStruct, frozen=True):
     """Pods of some namespaces, and the topology key within whose domains they are near."""
 
     label_selector: LabelSelector | None = None
@@ -69,28 +69,28 @@ class PodAffinityTerm(KubeStruct):
     mismatch_label_keys: tuple[str, ...] = ()
 
 
-class WeightedPodAffinityTerm(KubeStruct):
+class WeightedPodAffinityTerm(KubeStruct, frozen=True):
     """A term that earns its weight, 1 to 100, for every pod it matches."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
-class PodAffinity(KubeStruct):
+class PodAffinity(KubeStruct, frozen=True):
     """Which pods a pod must or would rather be near."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
-class PodAntiAffinity(KubeStruct):
+class PodAntiAffinity(KubeStruct, frozen=True):
     """Which pods a pod must not or would rather not be near."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
-class Affinity(KubeStruct):
+class Affinity(KubeStruct, frozen=True):
     """All affinity of a pod."""
 
     node_affinity: NodeAffinity | None = None
@@ -98,7 +98,7 @@ class Affinity(KubeStruct):
     pod_anti_affinity: PodAntiAffinity | None = None
 
 
-class TopologySpreadConstraint(KubeStruct):
+class TopologySpreadConstraint(KubeStruct, frozen=True):
     """How evenly pods that match must spread over the domains of a topology key."""
 
     max_skew: int = 0
@@ -111,20 +111,20 @@ class TopologySpreadConstraint(KubeStruct):
     match_label_keys: tuple[str, ...] = ()
 
 
-class VolumeNodeAffinity(KubeStruct):
+class VolumeNodeAffinity(KubeStruct, frozen=True):
     """The nodes from which a volume can be reached."""
 
     required: NodeSelector | None = None
 
 
-class TopologySelectorLabelRequirement(KubeStruct):
+class TopologySelectorLabelRequirement(KubeStruct, frozen=True):
     """A label key with the values that are allowed."""
 
     key: str = ""
     values: tuple[str, ...] = ()
 
 
-class TopologySelectorTerm(KubeStruct):
+class TopologySelectorTerm(KubeStruct, frozen=True):
     """Label requirements that all must hold; a StorageClass's ``allowedTopologies`` is a list of such terms."""
 
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()

@@ -29,21 +29,21 @@ __all__ = [
 ]
 
 
-class RollingUpdate(KubeStruct):
+class RollingUpdate(KubeStruct, frozen=True):
     """How far a rolling update may go over and under the wanted number."""
 
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None
 
 
-class DeploymentStrategy(KubeStruct):
+class DeploymentStrategy(KubeStruct, frozen=True):
     """How pods are replaced."""
 
     type: str = ""
     rolling_update: RollingUpdate | None = None
 
 
-class DeploymentSpec(KubeStruct):
+class DeploymentSpec(KubeStruct, frozen=True):
     """How many pods of which template."""
 
     replicas: int | None = None
@@ -53,13 +53,13 @@ class DeploymentSpec(KubeStruct):
     paused: bool = False
 
 
-class DeploymentStatus(KubeStruct):
+class DeploymentStatus(KubeStruct, frozen=True):
     """How many pods there are."""
 
     replicas: int = 0
 
 
-class Deployment(ApiObject):
+class Deployment(ApiObject, frozen=True):
     """A deployment."""
 
     api_version: ClassVar[str] = "apps/v1"
@@ -70,7 +70,7 @@ class Deployment(ApiObject):
     status: DeploymentStatus = DeploymentStatus()
 
 
-class ReplicaSetSpec(KubeStruct):
+class ReplicaSetSpec(KubeStruct, frozen=True):
     """How many pods of which template."""
 
     replicas: int | None = None
@@ -78,13 +78,13 @@ class ReplicaSetSpec(KubeStruct):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class ReplicaSetStatus(KubeStruct):
+class ReplicaSetStatus(KubeStruct, frozen=True):
     """How many pods there are."""
 
     replicas: int = 0
 
 
-class ReplicaSet(ApiObject):
+class ReplicaSet(ApiObject, frozen=True):
     """A replica set; its selector feeds the cluster-default spreading."""
 
     api_version: ClassVar[str] = "apps/v1"
@@ -95,20 +95,20 @@ class ReplicaSet(ApiObject):
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 
-class VolumeClaimTemplate(KubeStruct):
+class VolumeClaimTemplate(KubeStruct, frozen=True):
     """The claim that each pod of a stateful set gets, named ``TEMPLATE-POD``."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
-class StatefulSetOrdinals(KubeStruct):
+class StatefulSetOrdinals(KubeStruct, frozen=True):
     """The number of the first pod."""
 
     start: int = 0
 
 
-class StatefulSetSpec(KubeStruct):
+class StatefulSetSpec(KubeStruct, frozen=True):
     """How many numbered pods of which template."""
 
     replicas: int | None = None
@@ -120,13 +120,13 @@ class StatefulSetSpec(KubeStruct):
     volume_claim_templates: tuple[VolumeClaimTemplate, ...] = ()
 
 
-class StatefulSetStatus(KubeStruct):
+class StatefulSetStatus(KubeStruct, frozen=True):
     """How many pods there are."""
 
     replicas: int = 0
 
 
-class StatefulSet(ApiObject):
+class StatefulSet(ApiObject, frozen=True):
     """A stateful set; its selector feeds the cluster-default spreading."""
 
     api_version: ClassVar[str] = "apps/v1"
@@ -137,21 +137,21 @@ class StatefulSet(ApiObject):
     status: StatefulSetStatus = StatefulSetStatus()
 
 
-class DaemonSetSpec(KubeStruct):
+class DaemonSetSpec(KubeStruct, frozen=True):
     """A pod for every node that its template allows."""
 
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class DaemonSetStatus(KubeStruct):
+class DaemonSetStatus(KubeStruct, frozen=True):
     """How many nodes should have a pod, and how many have one."""
 
     desired_number_scheduled: int = 0
     current_number_scheduled: int = 0
 
 
-class DaemonSet(ApiObject):
+class DaemonSet(ApiObject, frozen=True):
     """A daemon set."""
 
     api_version: ClassVar[str] = "apps/v1"

@@ -1,7 +1,8 @@
 """The settings that every Kubernetes struct shares, and the base of the kinds that stand alone.
 
-Structs hold only what scheduling reads. Attribute names are the JSON names in snake case; fields that are not listed are
-skipped while decoding, and defaults are left out when encoding, so a struct written back is the part of the object that decides.
+Structs hold only what scheduling reads. Attribute names are the JSON names in snake case; fields that are not listed
+are skipped while decoding, and defaults are left out when encoding, so a struct written back is the part of the object
+that decides.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     """Base of all structs: immutable, by keyword, camelCase in JSON, defaults omitted, unknown fields ignored."""
 
 
-class ApiObject(KubeStruct):
+class ApiObject(KubeStruct, frozen=True):
     """Base of the kinds that an API server serves by themselves.
 
     ``api_version`` and ``kind`` are facts about the class, not fields of the object.

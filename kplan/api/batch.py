@@ -11,7 +11,7 @@ from kplan.api.meta import LabelSelector, PlainMeta
 __all__ = ["CronJob", "CronJobSpec", "Job", "JobSpec", "JobStatus", "JobTemplateSpec"]
 
 
-class JobSpec(KubeStruct):
+class JobSpec(KubeStruct, frozen=True):
     """How many pods at a time, how many in all, and whether they are numbered."""
 
     parallelism: int | None = None
@@ -24,7 +24,7 @@ class JobSpec(KubeStruct):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class JobStatus(KubeStruct):
+class JobStatus(KubeStruct, frozen=True):
     """How many pods run and how many are through."""
 
     active: int = 0
@@ -34,7 +34,7 @@ class JobStatus(KubeStruct):
     completion_time: str | None = None
 
 
-class Job(ApiObject):
+class Job(ApiObject, frozen=True):
     """A job."""
 
     api_version: ClassVar[str] = "batch/v1"
@@ -45,14 +45,14 @@ class Job(ApiObject):
     status: JobStatus = JobStatus()
 
 
-class JobTemplateSpec(KubeStruct):
+class JobTemplateSpec(KubeStruct, frozen=True):
     """What a cron job makes its jobs from."""
 
     metadata: PlainMeta = PlainMeta()
     spec: JobSpec = JobSpec()
 
 
-class CronJobSpec(KubeStruct):
+class CronJobSpec(KubeStruct, frozen=True):
     """When to make which job."""
 
     schedule: str = ""
@@ -62,7 +62,7 @@ class CronJobSpec(KubeStruct):
     job_template: JobTemplateSpec = JobTemplateSpec()
 
 
-class CronJob(ApiObject):
+class CronJob(ApiObject, frozen=True):
     """A cron job."""
 
     api_version: ClassVar[str] = "batch/v1"

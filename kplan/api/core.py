@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 
-class ContainerPort(KubeStruct):
+class ContainerPort(KubeStruct, frozen=True):
     """A port of a container; only a `host_port` other than 0 occupies something of the node."""
 
     name: str = ""
@@ -79,14 +79,14 @@ class ContainerPort(KubeStruct):
     protocol: str = ""
 
 
-class ClaimReference(KubeStruct):
+class ClaimReference(KubeStruct, frozen=True):
     """A resource claim of the pod that a container uses, by its name in ``spec.resourceClaims``."""
 
     name: str = ""
     request: str = ""
 
 
-class ResourceRequirements(KubeStruct):
+class ResourceRequirements(KubeStruct, frozen=True):
     """Requests, limits and resource claims of a container or of a whole pod."""
 
     requests: ResourceList = {}
@@ -94,20 +94,20 @@ class ResourceRequirements(KubeStruct):
     claims: tuple[ClaimReference, ...] = ()
 
 
-class ContainerResizePolicy(KubeStruct):
+class ContainerResizePolicy(KubeStruct, frozen=True):
     """Whether changing a resource in place restarts the container."""
 
     resource_name: str = ""
     restart_policy: str = ""
 
 
-class ContainerRestartRule(KubeStruct):
+class ContainerRestartRule(KubeStruct, frozen=True):
     """A restart rule; the action RestartAllContainers needs a node that declares it."""
 
     action: str = ""
 
 
-class Container(KubeStruct):
+class Container(KubeStruct, frozen=True):
     """A container; an init container with `restart_policy` Always is a sidecar."""
 
     name: str = ""
@@ -119,13 +119,13 @@ class Container(KubeStruct):
     resize_policy: tuple[ContainerResizePolicy, ...] = ()
 
 
-class PodSchedulingGate(KubeStruct):
+class PodSchedulingGate(KubeStruct, frozen=True):
     """A gate that keeps a pod out of the scheduling queue."""
 
     name: str = ""
 
 
-class PodResourceClaim(KubeStruct):
+class PodResourceClaim(KubeStruct, frozen=True):
     """A resource claim of a pod: an existing claim, or a template of which one is made."""
 
     name: str = ""
@@ -133,19 +133,19 @@ class PodResourceClaim(KubeStruct):
     resource_claim_template_name: str | None = None
 
 
-class PodSchedulingGroup(KubeStruct):
+class PodSchedulingGroup(KubeStruct, frozen=True):
     """The pod group a pod belongs to (gate GenericWorkload, off by default)."""
 
     pod_group_name: str | None = None
 
 
-class PodOS(KubeStruct):
+class PodOS(KubeStruct, frozen=True):
     """The operating system a pod is made for."""
 
     name: str = ""
 
 
-class PodSpec(KubeStruct):
+class PodSpec(KubeStruct, frozen=True):
     """What a pod asks for."""
 
     containers: tuple[Container, ...] = ()
@@ -174,7 +174,7 @@ class PodSpec(KubeStruct):
     os: PodOS | None = None
 
 
-class PodCondition(KubeStruct):
+class PodCondition(KubeStruct, frozen=True):
     """One of a pod's conditions, PodScheduled and DisruptionTarget among them."""
 
     type: str = ""
@@ -184,7 +184,7 @@ class PodCondition(KubeStruct):
     last_transition_time: str | None = None
 
 
-class ContainerStatus(KubeStruct):
+class ContainerStatus(KubeStruct, frozen=True):
     """What the node says about a container; resources differ from the spec while a resize is under way."""
 
     name: str = ""
@@ -192,14 +192,14 @@ class ContainerStatus(KubeStruct):
     resources: ResourceRequirements | None = None
 
 
-class PodResourceClaimStatus(KubeStruct):
+class PodResourceClaimStatus(KubeStruct, frozen=True):
     """The claim that was made for an entry of ``spec.resourceClaims``."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class ContainerExtendedResourceRequest(KubeStruct):
+class ContainerExtendedResourceRequest(KubeStruct, frozen=True):
     """Which request of the special claim stands for which extended resource of which container."""
 
     container_name: str = ""
@@ -207,14 +207,14 @@ class ContainerExtendedResourceRequest(KubeStruct):
     request_name: str = ""
 
 
-class PodExtendedResourceClaimStatus(KubeStruct):
+class PodExtendedResourceClaimStatus(KubeStruct, frozen=True):
     """The claim that backs a pod's extended resources."""
 
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
     resource_claim_name: str = ""
 
 
-class NodeAllocatableResourceClaimStatus(KubeStruct):
+class NodeAllocatableResourceClaimStatus(KubeStruct, frozen=True):
     """Node resources that a claim accounts for (gate DRANodeAllocatableResources, off by default)."""
 
     resource_claim_name: str = ""
@@ -222,7 +222,7 @@ class NodeAllocatableResourceClaimStatus(KubeStruct):
     resources: ResourceList = {}
 
 
-class PodStatus(KubeStruct):
+class PodStatus(KubeStruct, frozen=True):
     """Where a pod is in its life."""
 
     phase: str = ""
@@ -241,7 +241,7 @@ class PodStatus(KubeStruct):
     node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
 
 
-class Pod(ApiObject):
+class Pod(ApiObject, frozen=True):
     """A pod."""
 
     api_version: ClassVar[str] = "v1"
@@ -252,14 +252,14 @@ class Pod(ApiObject):
     status: PodStatus = PodStatus()
 
 
-class PodTemplateSpec(KubeStruct):
+class PodTemplateSpec(KubeStruct, frozen=True):
     """What a workload makes its pods from."""
 
     metadata: PlainMeta = PlainMeta()
     spec: PodSpec = PodSpec()
 
 
-class PodTemplate(ApiObject):
+class PodTemplate(ApiObject, frozen=True):
     """A template that stands alone."""
 
     api_version: ClassVar[str] = "v1"
@@ -269,7 +269,7 @@ class PodTemplate(ApiObject):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class NodeSpec(KubeStruct):
+class NodeSpec(KubeStruct, frozen=True):
     """What an administrator says about a node."""
 
     unschedulable: bool = False
@@ -277,7 +277,7 @@ class NodeSpec(KubeStruct):
     provider_id: str = field(default="", name="providerID")
 
 
-class NodeCondition(KubeStruct):
+class NodeCondition(KubeStruct, frozen=True):
     """One of a node's conditions."""
 
     type: str = ""
@@ -285,14 +285,14 @@ class NodeCondition(KubeStruct):
     reason: str = ""
 
 
-class ContainerImage(KubeStruct):
+class ContainerImage(KubeStruct, frozen=True):
     """An image that is already on a node."""
 
     names: tuple[str, ...] = ()
     size_bytes: int = 0
 
 
-class NodeSystemInfo(KubeStruct):
+class NodeSystemInfo(KubeStruct, frozen=True):
     """Versions that the node reports."""
 
     architecture: str = ""
@@ -300,7 +300,7 @@ class NodeSystemInfo(KubeStruct):
     kubelet_version: str = ""
 
 
-class NodeStatus(KubeStruct):
+class NodeStatus(KubeStruct, frozen=True):
     """What a node has."""
 
     capacity: ResourceList = {}
@@ -311,7 +311,7 @@ class NodeStatus(KubeStruct):
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
-class Node(ApiObject):
+class Node(ApiObject, frozen=True):
     """A node."""
 
     api_version: ClassVar[str] = "v1"
@@ -322,13 +322,13 @@ class Node(ApiObject):
     status: NodeStatus = NodeStatus()
 
 
-class NamespaceStatus(KubeStruct):
+class NamespaceStatus(KubeStruct, frozen=True):
     """Whether a namespace is going away."""
 
     phase: str = ""
 
 
-class Namespace(ApiObject):
+class Namespace(ApiObject, frozen=True):
     """A namespace; its labels matter to namespace selectors."""
 
     api_version: ClassVar[str] = "v1"
@@ -338,14 +338,14 @@ class Namespace(ApiObject):
     status: NamespaceStatus = NamespaceStatus()
 
 
-class ServiceSpec(KubeStruct):
+class ServiceSpec(KubeStruct, frozen=True):
     """Which pods a service selects."""
 
     selector: dict[str, str] = {}
     type: str = ""
 
 
-class Service(ApiObject):
+class Service(ApiObject, frozen=True):
     """A service; its selector feeds the cluster-default spreading."""
 
     api_version: ClassVar[str] = "v1"
@@ -355,7 +355,7 @@ class Service(ApiObject):
     spec: ServiceSpec = ServiceSpec()
 
 
-class ReplicationControllerSpec(KubeStruct):
+class ReplicationControllerSpec(KubeStruct, frozen=True):
     """How many pods of which template."""
 
     replicas: int | None = None
@@ -363,13 +363,13 @@ class ReplicationControllerSpec(KubeStruct):
     template: PodTemplateSpec | None = None
 
 
-class ReplicationControllerStatus(KubeStruct):
+class ReplicationControllerStatus(KubeStruct, frozen=True):
     """How many pods there are."""
 
     replicas: int = 0
 
 
-class ReplicationController(ApiObject):
+class ReplicationController(ApiObject, frozen=True):
     """A replication controller."""
 
     api_version: ClassVar[str] = "v1"
@@ -380,7 +380,7 @@ class ReplicationController(ApiObject):
     status: ReplicationControllerStatus = ReplicationControllerStatus()
 
 
-class PersistentVolumeSpec(VolumeSources):
+class PersistentVolumeSpec(VolumeSources, frozen=True):
     """What a persistent volume offers, to whom it is bound and where it can be reached."""
 
     csi: CSIPersistentVolumeSource | None = None
@@ -395,13 +395,13 @@ class PersistentVolumeSpec(VolumeSources):
     volume_attributes_class_name: str | None = None
 
 
-class PersistentVolumeStatus(KubeStruct):
+class PersistentVolumeStatus(KubeStruct, frozen=True):
     """Whether a volume is available, bound, released or failed."""
 
     phase: str = ""
 
 
-class PersistentVolume(ApiObject):
+class PersistentVolume(ApiObject, frozen=True):
     """A piece of storage of the cluster."""
 
     api_version: ClassVar[str] = "v1"
@@ -412,7 +412,7 @@ class PersistentVolume(ApiObject):
     status: PersistentVolumeStatus = PersistentVolumeStatus()
 
 
-class PersistentVolumeClaimStatus(KubeStruct):
+class PersistentVolumeClaimStatus(KubeStruct, frozen=True):
     """Whether a claim is pending, bound or lost."""
 
     phase: str = ""
@@ -420,7 +420,7 @@ class PersistentVolumeClaimStatus(KubeStruct):
     capacity: ResourceList = {}
 
 
-class PersistentVolumeClaim(ApiObject):
+class PersistentVolumeClaim(ApiObject, frozen=True):
     """A claim for storage."""
 
     api_version: ClassVar[str] = "v1"
@@ -431,7 +431,7 @@ class PersistentVolumeClaim(ApiObject):
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
-class LimitRangeItem(KubeStruct):
+class LimitRangeItem(KubeStruct, frozen=True):
     """Limits for one type of thing: Container, Pod or PersistentVolumeClaim."""
 
     type: str = ""
@@ -442,13 +442,13 @@ class LimitRangeItem(KubeStruct):
     max_limit_request_ratio: dict[str, QuantityLike] = {}
 
 
-class LimitRangeSpec(KubeStruct):
+class LimitRangeSpec(KubeStruct, frozen=True):
     """The limits of a namespace."""
 
     limits: tuple[LimitRangeItem, ...] = ()
 
 
-class LimitRange(ApiObject):
+class LimitRange(ApiObject, frozen=True):
     """Defaults and bounds that admission applies to new pods of a namespace."""
 
     api_version: ClassVar[str] = "v1"
@@ -458,7 +458,7 @@ class LimitRange(ApiObject):
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
-class ScopedResourceSelectorRequirement(KubeStruct):
+class ScopedResourceSelectorRequirement(KubeStruct, frozen=True):
     """One expression over the scopes of a quota."""
 
     scope_name: str = ""
@@ -466,13 +466,13 @@ class ScopedResourceSelectorRequirement(KubeStruct):
     values: tuple[str, ...] = ()
 
 
-class ScopeSelector(KubeStruct):
+class ScopeSelector(KubeStruct, frozen=True):
     """Expressions that all must hold for a quota to count a pod."""
 
     match_expressions: tuple[ScopedResourceSelectorRequirement, ...] = ()
 
 
-class ResourceQuotaSpec(KubeStruct):
+class ResourceQuotaSpec(KubeStruct, frozen=True):
     """How much of what a namespace may use, and which pods count."""
 
     hard: ResourceList = {}
@@ -480,14 +480,14 @@ class ResourceQuotaSpec(KubeStruct):
     scope_selector: ScopeSelector | None = None
 
 
-class ResourceQuotaStatus(KubeStruct):
+class ResourceQuotaStatus(KubeStruct, frozen=True):
     """How much is enforced and used at present."""
 
     hard: ResourceList = {}
     used: ResourceList = {}
 
 
-class ResourceQuota(ApiObject):
+class ResourceQuota(ApiObject, frozen=True):
     """A bound on what a namespace may use."""
 
     api_version: ClassVar[str] = "v1"

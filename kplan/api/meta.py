@@ -19,7 +19,7 @@ __all__ = [
 IntOrString = int | str
 
 
-class OwnerReference(KubeStruct):
+class OwnerReference(KubeStruct, frozen=True):
     """Who owns an object; at most one owner is its controller."""
 
     api_version: str = ""
@@ -30,7 +30,7 @@ class OwnerReference(KubeStruct):
     block_owner_deletion: bool = False
 
 
-class PlainMeta(KubeStruct):
+class PlainMeta(KubeStruct, frozen=True):
     """Metadata of kinds whose annotations scheduling does not read: pods, nodes, workloads.
 
     Annotations are the bulk of many objects (``last-applied-configuration``), so they are not even decoded here.
@@ -48,13 +48,13 @@ class PlainMeta(KubeStruct):
     resource_version: str = ""
 
 
-class ObjectMeta(PlainMeta):
+class ObjectMeta(PlainMeta, frozen=True):
     """Metadata of kinds of which scheduling reads some annotations: volumes, claims, storage classes, CSI nodes."""
 
     annotations: dict[str, str] = {}
 
 
-class LabelSelectorRequirement(KubeStruct):
+class LabelSelectorRequirement(KubeStruct, frozen=True):
     """One expression of a label selector; `operator` is In, NotIn, Exists or DoesNotExist."""
 
     key: str = ""
@@ -62,14 +62,14 @@ class LabelSelectorRequirement(KubeStruct):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(KubeStruct):
+class LabelSelector(KubeStruct, frozen=True):
     """A label selector as written; :func:`kplan.api.labels.selector_from` compiles it."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
-class TypedObjectReference(KubeStruct):
+class TypedObjectReference(KubeStruct, frozen=True):
     """A reference to an object by kind and name, as in ``targetRef``, ``claimRef`` and ``dataSourceRef``."""
 
     api_version: str = ""
@@ -84,4 +84,3 @@ class TypedObjectReference(KubeStruct):
 def controller_of(metadata: PlainMeta) -> OwnerReference | None:
     """Return the owner that is the controller, or None."""
     return next((owner for owner in metadata.owner_references if owner.controller), None)
-

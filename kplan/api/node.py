@@ -11,20 +11,20 @@ from kplan.api.tolerations import Toleration
 __all__ = ["Overhead", "RuntimeClass", "Scheduling"]
 
 
-class Overhead(KubeStruct):
+class Overhead(KubeStruct, frozen=True):
     """What running a pod under the runtime costs on top."""
 
     pod_fixed: ResourceList = {}
 
 
-class Scheduling(KubeStruct):
+class Scheduling(KubeStruct, frozen=True):
     """Where the runtime is available."""
 
     node_selector: dict[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()
 
 
-class RuntimeClass(ApiObject):
+class RuntimeClass(ApiObject, frozen=True):
     """A container runtime, with its overhead and the nodes that have it."""
 
     api_version: ClassVar[str] = "node.k8s.io/v1"

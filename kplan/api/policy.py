@@ -10,7 +10,7 @@ from kplan.api.meta import IntOrString, LabelSelector, PlainMeta
 __all__ = ["PodDisruptionBudget", "PodDisruptionBudgetSpec", "PodDisruptionBudgetStatus"]
 
 
-class PodDisruptionBudgetSpec(KubeStruct):
+class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
     """Which pods, and how many of them must stay."""
 
     selector: LabelSelector | None = None
@@ -19,7 +19,7 @@ class PodDisruptionBudgetSpec(KubeStruct):
     unhealthy_pod_eviction_policy: str | None = None
 
 
-class PodDisruptionBudgetStatus(KubeStruct):
+class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
     """How many pods may go at present; `disrupted_pods` are on their way out and already counted."""
 
     disruptions_allowed: int = 0
@@ -29,7 +29,7 @@ class PodDisruptionBudgetStatus(KubeStruct):
     expected_pods: int = 0
 
 
-class PodDisruptionBudget(ApiObject):
+class PodDisruptionBudget(ApiObject, frozen=True):
     """A pod disruption budget."""
 
     api_version: ClassVar[str] = "policy/v1"

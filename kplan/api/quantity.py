@@ -1,8 +1,8 @@
 """Quantities such as ``100m``, ``1.5Gi`` and ``2e3``, with Kubernetes' own rounding.
 
 A quantity is a decimal or binary number that is never finer than a nano: parsing rounds away from zero there, and
-:func:`value` and :func:`milli_value` round up again. Sums are exact: add :class:`Quantity` values (or their nanos) first and round
-once, as the API machinery does.
+:func:`value` and :func:`milli_value` round up again. Sums are exact: add :class:`Quantity` values (or their nanos)
+first and round once, as the API machinery does.
 
 Beyond int64 the API machinery keeps going with whatever its two representations yield (it wraps, or gives 0). Absurd
 quantities are refused where objects are checked; here they give the same integers as upstream.
@@ -34,7 +34,7 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 MAX_INT64 = 2**63 - 1
 _MIN_INT64 = -(2**63)
 _NANO_DIGITS = 9
-#: Digits that upstream handles in int64 arithmetic; longer numbers go through arbitrary precision, which wraps differently.
+#: Digits that upstream handles in int64 arithmetic; longer numbers take arbitrary precision, which wraps differently.
 _INT64_DIGITS = 18
 #: Exponents above this are cut: such a number is beyond int64 by far, and its digits would only cost memory.
 _MAX_SCALE = 100
@@ -46,7 +46,7 @@ _DECIMAL_NAMES = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.ite
 _BINARY_NAMES = {0: "", **{exponent: suffix for suffix, exponent in _BINARY_SUFFIXES.items()}}
 
 
-class InvalidQuantity(ValueError):
+class InvalidQuantity(ValueError):  # noqa: N818 - says what is wrong, as Go's error values do
     """A text that is not a quantity; the message is upstream's."""
 
 

@@ -10,7 +10,7 @@ from kplan.api.meta import PlainMeta
 __all__ = ["PriorityClass"]
 
 
-class PriorityClass(ApiObject):
+class PriorityClass(ApiObject, frozen=True):
     """A name for a priority, and whether pods of it may preempt."""
 
     api_version: ClassVar[str] = "scheduling.k8s.io/v1"

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-class StorageClass(ApiObject):
+class StorageClass(ApiObject, frozen=True):
     """How volumes of a class come about, and when they are bound."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
@@ -39,13 +39,13 @@ class StorageClass(ApiObject):
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
 
 
-class VolumeNodeResources(KubeStruct):
+class VolumeNodeResources(KubeStruct, frozen=True):
     """How many volumes of a driver a node can hold; None is no limit."""
 
     count: int | None = None
 
 
-class CSINodeDriver(KubeStruct):
+class CSINodeDriver(KubeStruct, frozen=True):
     """A driver that is installed on a node."""
 
     name: str = ""
@@ -54,13 +54,13 @@ class CSINodeDriver(KubeStruct):
     allocatable: VolumeNodeResources | None = None
 
 
-class CSINodeSpec(KubeStruct):
+class CSINodeSpec(KubeStruct, frozen=True):
     """The drivers of a node."""
 
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
-class CSINode(ApiObject):
+class CSINode(ApiObject, frozen=True):
     """What CSI drivers say of a node; named like the node."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
@@ -70,7 +70,7 @@ class CSINode(ApiObject):
     spec: CSINodeSpec = CSINodeSpec()
 
 
-class CSIDriverSpec(KubeStruct):
+class CSIDriverSpec(KubeStruct, frozen=True):
     """What a driver needs and offers."""
 
     attach_required: bool | None = None
@@ -78,7 +78,7 @@ class CSIDriverSpec(KubeStruct):
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
-class CSIDriver(ApiObject):
+class CSIDriver(ApiObject, frozen=True):
     """A CSI driver."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
@@ -88,7 +88,7 @@ class CSIDriver(ApiObject):
     spec: CSIDriverSpec = CSIDriverSpec()
 
 
-class CSIStorageCapacity(ApiObject):
+class CSIStorageCapacity(ApiObject, frozen=True):
     """How much a class has left in one segment of the topology."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"
@@ -101,13 +101,13 @@ class CSIStorageCapacity(ApiObject):
     maximum_volume_size: QuantityLike | None = None
 
 
-class VolumeAttachmentSource(KubeStruct):
+class VolumeAttachmentSource(KubeStruct, frozen=True):
     """The volume that is attached."""
 
     persistent_volume_name: str | None = None
 
 
-class VolumeAttachmentSpec(KubeStruct):
+class VolumeAttachmentSpec(KubeStruct, frozen=True):
     """Which driver attaches which volume to which node."""
 
     attacher: str = ""
@@ -115,13 +115,13 @@ class VolumeAttachmentSpec(KubeStruct):
     source: VolumeAttachmentSource = VolumeAttachmentSource()
 
 
-class VolumeAttachmentStatus(KubeStruct):
+class VolumeAttachmentStatus(KubeStruct, frozen=True):
     """Whether the volume is attached."""
 
     attached: bool = False
 
 
-class VolumeAttachment(ApiObject):
+class VolumeAttachment(ApiObject, frozen=True):
     """A volume that is or shall be attached to a node."""
 
     api_version: ClassVar[str] = "storage.k8s.io/v1"

@@ -27,7 +27,7 @@ PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
 
 
-class Taint(KubeStruct):
+class Taint(KubeStruct, frozen=True):
     """A mark on a node that repels pods without a matching toleration."""
 
     key: str = ""
@@ -36,7 +36,7 @@ class Taint(KubeStruct):
     time_added: str | None = None
 
 
-class Toleration(KubeStruct):
+class Toleration(KubeStruct, frozen=True):
     """What a pod puts up with; an empty `key` or `effect` stands for any, an empty `operator` for Equal."""
 
     key: str = ""

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-class GCEPersistentDiskVolumeSource(KubeStruct):
+class GCEPersistentDiskVolumeSource(KubeStruct, frozen=True):
     """A Google Compute Engine disk."""
 
     pd_name: str = ""
@@ -45,7 +45,7 @@ class GCEPersistentDiskVolumeSource(KubeStruct):
     read_only: bool = False
 
 
-class AWSElasticBlockStoreVolumeSource(KubeStruct):
+class AWSElasticBlockStoreVolumeSource(KubeStruct, frozen=True):
     """An EBS volume."""
 
     volume_id: str = field(default="", name="volumeID")
@@ -54,7 +54,7 @@ class AWSElasticBlockStoreVolumeSource(KubeStruct):
     read_only: bool = False
 
 
-class ISCSIVolumeSource(KubeStruct):
+class ISCSIVolumeSource(KubeStruct, frozen=True):
     """An iSCSI logical unit."""
 
     target_portal: str = ""
@@ -65,7 +65,7 @@ class ISCSIVolumeSource(KubeStruct):
     read_only: bool = False
 
 
-class RBDVolumeSource(KubeStruct):
+class RBDVolumeSource(KubeStruct, frozen=True):
     """A Ceph block image."""
 
     monitors: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class RBDVolumeSource(KubeStruct):
     read_only: bool = False
 
 
-class CinderVolumeSource(KubeStruct):
+class CinderVolumeSource(KubeStruct, frozen=True):
     """An OpenStack volume."""
 
     volume_id: str = field(default="", name="volumeID")
@@ -83,7 +83,7 @@ class CinderVolumeSource(KubeStruct):
     read_only: bool = False
 
 
-class AzureDiskVolumeSource(KubeStruct):
+class AzureDiskVolumeSource(KubeStruct, frozen=True):
     """An Azure data disk."""
 
     disk_name: str = ""
@@ -93,7 +93,7 @@ class AzureDiskVolumeSource(KubeStruct):
     azure_kind: str | None = field(default=None, name="kind")
 
 
-class AzureFileVolumeSource(KubeStruct):
+class AzureFileVolumeSource(KubeStruct, frozen=True):
     """An Azure file share."""
 
     secret_name: str = ""
@@ -102,7 +102,7 @@ class AzureFileVolumeSource(KubeStruct):
     read_only: bool = False
 
 
-class VsphereVirtualDiskVolumeSource(KubeStruct):
+class VsphereVirtualDiskVolumeSource(KubeStruct, frozen=True):
     """A vSphere virtual disk."""
 
     volume_path: str = ""
@@ -111,7 +111,7 @@ class VsphereVirtualDiskVolumeSource(KubeStruct):
     storage_policy_id: str = field(default="", name="storagePolicyID")
 
 
-class PortworxVolumeSource(KubeStruct):
+class PortworxVolumeSource(KubeStruct, frozen=True):
     """A Portworx volume."""
 
     volume_id: str = field(default="", name="volumeID")
@@ -119,7 +119,7 @@ class PortworxVolumeSource(KubeStruct):
     read_only: bool = False
 
 
-class CSIVolumeSource(KubeStruct):
+class CSIVolumeSource(KubeStruct, frozen=True):
     """An inline CSI volume of a pod."""
 
     driver: str = ""
@@ -127,7 +127,7 @@ class CSIVolumeSource(KubeStruct):
     fs_type: str | None = None
 
 
-class CSIPersistentVolumeSource(KubeStruct):
+class CSIPersistentVolumeSource(KubeStruct, frozen=True):
     """A CSI volume of a PersistentVolume."""
 
     driver: str = ""
@@ -136,21 +136,21 @@ class CSIPersistentVolumeSource(KubeStruct):
     fs_type: str = ""
 
 
-class HostPathVolumeSource(KubeStruct):
+class HostPathVolumeSource(KubeStruct, frozen=True):
     """A path on the node."""
 
     path: str = ""
     type: str | None = None
 
 
-class LocalVolumeSource(KubeStruct):
+class LocalVolumeSource(KubeStruct, frozen=True):
     """A disk or path that exists on one node only."""
 
     path: str = ""
     fs_type: str | None = None
 
 
-class NFSVolumeSource(KubeStruct):
+class NFSVolumeSource(KubeStruct, frozen=True):
     """An NFS export."""
 
     server: str = ""
@@ -158,46 +158,46 @@ class NFSVolumeSource(KubeStruct):
     read_only: bool = False
 
 
-class EmptyDirVolumeSource(KubeStruct):
+class EmptyDirVolumeSource(KubeStruct, frozen=True):
     """Scratch space of the node."""
 
     medium: str = ""
     size_limit: QuantityLike | None = None
 
 
-class ConfigMapVolumeSource(KubeStruct):
+class ConfigMapVolumeSource(KubeStruct, frozen=True):
     """A config map, by name only; its content is never read."""
 
     name: str = ""
 
 
-class SecretVolumeSource(KubeStruct):
+class SecretVolumeSource(KubeStruct, frozen=True):
     """A secret, by name only; its content is never read."""
 
     secret_name: str = ""
 
 
-class ImageVolumeSource(KubeStruct):
+class ImageVolumeSource(KubeStruct, frozen=True):
     """An OCI object as a volume; ImageLocality counts it like a container's image."""
 
     reference: str = ""
 
 
-class PersistentVolumeClaimVolumeSource(KubeStruct):
+class PersistentVolumeClaimVolumeSource(KubeStruct, frozen=True):
     """A claim in the pod's namespace."""
 
     claim_name: str = ""
     read_only: bool = False
 
 
-class VolumeResourceRequirements(KubeStruct):
+class VolumeResourceRequirements(KubeStruct, frozen=True):
     """How much storage a claim asks for."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
 
 
-class PersistentVolumeClaimSpec(KubeStruct):
+class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
     """What a claim asks for, and the volume it is bound to."""
 
     access_modes: tuple[str, ...] = ()
@@ -211,20 +211,20 @@ class PersistentVolumeClaimSpec(KubeStruct):
     data_source_ref: TypedObjectReference | None = None
 
 
-class PersistentVolumeClaimTemplate(KubeStruct):
+class PersistentVolumeClaimTemplate(KubeStruct, frozen=True):
     """The claim that an ephemeral volume brings along."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
-class EphemeralVolumeSource(KubeStruct):
+class EphemeralVolumeSource(KubeStruct, frozen=True):
     """A claim that lives and dies with its pod, named ``POD-VOLUME``."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
-class VolumeSources(KubeStruct):
+class VolumeSources(KubeStruct, frozen=True):
     """The sources that pods and persistent volumes have in common; at most one is set."""
 
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
@@ -240,7 +240,7 @@ class VolumeSources(KubeStruct):
     portworx_volume: PortworxVolumeSource | None = None
 
 
-class Volume(VolumeSources):
+class Volume(VolumeSources, frozen=True):
     """A volume of a pod; sources that no plugin looks at are not kept."""
 
     name: str = ""

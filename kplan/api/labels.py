@@ -1,0 +1,202 @@
+"""Label selectors, compiled: canonical, hashable, total.
+
+A compiled :class:`Selector` is a sorted tuple of requirements that all must hold. Two selectors that say the same in
+different words (``matchLabels`` or an ``In`` of one value, any order, repeated) are equal, so it can key a cache or a
+column.
+
+Upstream: k8s.io/apimachinery pkg/labels/selector.go and pkg/apis/meta/v1/helpers.go (v1.36).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from kplan.api.meta import LabelSelector
+from kplan.api.names import label_key_problems, label_value_problems
+
+__all__ = [
+    "EVERYTHING",
+    "NOTHING",
+    "InvalidSelector",
+    "LabelSelector",
+    "Operator",
+    "Requirement",
+    "Selector",
+    "new_requirement",
+    "parse_int64",
+    "selector_from",
+    "selector_from_map",
+    "selector_of",
+]
+
+Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+
+_MAX_INT64 = 2**63 - 1
+
+
+class InvalidSelector(ValueError):  # noqa: N818 - says what is wrong, as Go's error values do
+    """A selector that the API machinery refuses to compile; the message is upstream's."""
+
+
+class Requirement(NamedTuple):
+    """One condition on one label; `values` are sorted and distinct."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether the condition holds for these labels."""
+        return self.matches_value(labels.get(self.key))
+
+    def matches_value(self, value: str | None) -> bool:
+        """Tell whether the condition holds for the label's value; None is an absent label."""
+        operator = self.operator
+        if operator == "In":
+            return value in self.values
+        if operator == "NotIn":
+            return value not in self.values
+        if operator == "Exists":
+            return value is not None
+        if operator == "DoesNotExist":
+            return value is None
+        return self._compares(value)
+
+    def _compares(self, value: str | None) -> bool:
+        if value is None or len(self.values) != 1:
+            return False
+        left, right = parse_int64(value), parse_int64(self.values[0])
+        if left is None or right is None:
+            return False
+        return left > right if self.operator == "Gt" else left < right
+
+    def __str__(self) -> str:
+        if self.operator == "Exists":
+            return self.key
+        if self.operator == "DoesNotExist":
+            return f"!{self.key}"
+        if self.operator in {"Gt", "Lt"}:
+            return f"{self.key}{'>' if self.operator == 'Gt' else '<'}{','.join(self.values)}"
+        if self.operator == "In" and len(self.values) == 1:
+            return f"{self.key}={self.values[0]}"
+        return f"{self.key} {'in' if self.operator == 'In' else 'notin'} ({','.join(self.values)})"
+
+
+class Selector(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """Requirements that all must hold; without any it matches everything, unless it `is_nothing`.
+
+    Build it with :func:`selector_from`, :func:`selector_from_map` or :func:`selector_of`, which keep it canonical.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    is_nothing: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it matches everything."""
+        return not self.requirements and not self.is_nothing
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether all requirements hold for these labels."""
+        return not self.is_nothing and all(requirement.matches(labels) for requirement in self.requirements)
+
+    def plus(self, *requirements: Requirement) -> Selector:
+        """Return the selector with further requirements; nothing stays nothing."""
+        return self if self.is_nothing else selector_of((*self.requirements, *requirements))
+
+    def __str__(self) -> str:
+        return "<nothing>" if self.is_nothing else ",".join(str(requirement) for requirement in self.requirements)
+
+
+EVERYTHING = Selector()
+NOTHING = Selector(is_nothing=True)
+
+
+def selector_from(selector: LabelSelector | None) -> Selector:
+    """Compile a label selector; None matches nothing and an empty one everything.
+
+    Raises
+    ------
+    InvalidSelector
+        With the message of metav1.LabelSelectorAsSelector.
+    """
+    if selector is None:
+        return NOTHING
+    requirements = [new_requirement(key, "In", (value,)) for key, value in sorted(selector.match_labels.items())]
+    for expression in selector.match_expressions:
+        if expression.operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
+            msg = f"{_quote(expression.operator)} is not a valid label selector operator"
+            raise InvalidSelector(msg)
+        requirements.append(new_requirement(expression.key, expression.operator, expression.values))
+    return selector_of(requirements)
+
+
+def selector_from_map(labels: Mapping[str, str]) -> Selector:
+    """Compile a plain map, as services and node selectors have; nothing is validated and an empty map is everything."""
+    return selector_of(Requirement(key, "In", (value,)) for key, value in labels.items())
+
+
+def selector_of(requirements: Iterable[Requirement]) -> Selector:
+    """Return the canonical selector of these requirements."""
+    return Selector(tuple(sorted(set(requirements))))
+
+
+def new_requirement(key: str, operator: str, values: Sequence[str], path: str = "") -> Requirement:
+    """Check and build one requirement; `path` leads the field names of the message.
+
+    Raises
+    ------
+    InvalidSelector
+        With the message of labels.NewRequirement, several problems in brackets.
+    """
+    prefix = f"{path}." if path else ""
+    problems = []
+    if found := label_key_problems(key):
+        problems.append(f"{prefix}key: Invalid value: {_quote(key)}: {'; '.join(found)}")
+    problems += _count_problems(operator, values, prefix)
+    for index, value in enumerate(values):
+        if found := label_value_problems(value):
+            place = f"{prefix}values[{index}][{key}]"
+            problems.append(f"{place}: Invalid value: {_quote(value)}: {'; '.join(found)}")
+    if problems:
+        distinct = list(dict.fromkeys(problems))
+        raise InvalidSelector(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
+    return Requirement(key, operator, tuple(sorted(set(values))))  # type: ignore[arg-type]  # _count_problems knows the operators
+
+
+def parse_int64(text: str) -> int | None:
+    """Return the number as Go's ParseInt reads it in base 10, or None."""
+    digits = text[1:] if text[:1] in {"+", "-"} else text
+    if not digits.isascii() or not digits.isdigit():
+        return None
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > 19:
+        return None
+    number = -int(significant) if text[0] == "-" else int(significant)
+    return number if -_MAX_INT64 - 1 <= number <= _MAX_INT64 else None
+
+
+def _count_problems(operator: str, values: Sequence[str], prefix: str) -> list[str]:
+    invalid = f"{prefix}values: Invalid value: {json.dumps(list(values), separators=(',', ':')) if values else 'null'}"
+    if operator in {"In", "NotIn"}:
+        return [] if values else [f"{invalid}: for 'in', 'notin' operators, values set can't be empty"]
+    if operator in {"Exists", "DoesNotExist"}:
+        return [f"{invalid}: values set must be empty for exists and does not exist"] if values else []
+    if operator in {"Gt", "Lt"}:
+        problems = [] if len(values) == 1 else [f"{invalid}: for 'Gt', 'Lt' operators, exactly one value is required"]
+        return problems + [
+            f"{prefix}values[{index}]: Invalid value: {_quote(value)}:"
+            " for 'Gt', 'Lt' operators, the value must be an integer"
+            for index, value in enumerate(values)
+            if parse_int64(value) is None
+        ]
+    supported = '"!", "=", "==", "exists", "gt", "in", "lt", "notin", "!="'
+    return [f"{prefix}operator: Unsupported value: {_quote(operator)}: supported values: {supported}"]
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

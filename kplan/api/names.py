@@ -1,0 +1,93 @@
+"""What Kubernetes accepts as names, label keys and label values, with the API machinery's own messages.
+
+Each function returns the list of what is wrong, empty for an acceptable text. Upstream: k8s.io/apimachinery
+pkg/api/validate/content and pkg/util/validation (v1.36).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["dns_label_problems", "dns_subdomain_problems", "label_key_problems", "label_value_problems"]
+
+_NAME_PART = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE = f"({_NAME_PART})?"
+_DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+
+_NAME_PART_TEXT = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+    f" (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME_PART}')"
+)
+_LABEL_VALUE_TEXT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"
+    " end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is"
+    f" '{_LABEL_VALUE}')"
+)
+_DNS_LABEL_TEXT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with"
+    f" an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_DNS_LABEL}')"
+)
+_DNS_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and"
+    f" end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_DNS_SUBDOMAIN}')"
+)
+_MAX_LABEL = 63
+_MAX_SUBDOMAIN = 253
+
+
+@lru_cache(maxsize=1 << 14)
+def label_key_problems(key: str) -> tuple[str, ...]:
+    """Check a label key: an optional DNS prefix with a slash, and a name."""
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        suffix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return (f"a valid label key {_NAME_PART_TEXT} {suffix}",)
+    problems = []
+    if slash and not prefix:
+        problems.append("prefix part must be non-empty")
+    elif slash:
+        problems += [f"prefix part {problem}" for problem in dns_subdomain_problems(prefix)]
+    if not name:
+        problems.append("name part must be non-empty")
+    elif _bytes(name) > _MAX_LABEL:
+        problems.append(f"name part must be no more than {_MAX_LABEL} bytes")
+    if not re.fullmatch(_NAME_PART, name):
+        problems.append(f"name part {_NAME_PART_TEXT}")
+    return tuple(problems)
+
+
+@lru_cache(maxsize=1 << 14)
+def label_value_problems(value: str) -> tuple[str, ...]:
+    """Check a label value, which may be empty."""
+    problems = []
+    if _bytes(value) > _MAX_LABEL:
+        problems.append(f"must be no more than {_MAX_LABEL} bytes")
+    if not re.fullmatch(_LABEL_VALUE, value):
+        problems.append(_LABEL_VALUE_TEXT)
+    return tuple(problems)
+
+
+def dns_label_problems(name: str) -> tuple[str, ...]:
+    """Check a name without dots, as namespaces, containers and volumes have."""
+    problems = []
+    if _bytes(name) > _MAX_LABEL:
+        problems.append(f"must be no more than {_MAX_LABEL} bytes")
+    if not re.fullmatch(_DNS_LABEL, name):
+        problems.append("must not contain dots" if re.fullmatch(_DNS_SUBDOMAIN, name) else _DNS_LABEL_TEXT)
+    return tuple(problems)
+
+
+def dns_subdomain_problems(name: str) -> tuple[str, ...]:
+    """Check a name that may contain dots, as pods, nodes and most objects have."""
+    problems = []
+    if _bytes(name) > _MAX_SUBDOMAIN:
+        problems.append(f"must be no more than {_MAX_SUBDOMAIN} bytes")
+    if not re.fullmatch(_DNS_SUBDOMAIN, name):
+        problems.append(_DNS_SUBDOMAIN_TEXT)
+    return tuple(problems)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
