@@ -1,0 +1,227 @@
+"""Strict decoding into structs: every unknown field, wrong type and number out of range of a document at once.
+
+msgspec itself stops at the first problem; a person who edits a file wants to hear of all. The rules are those of
+Kubernetes' strict JSON decoding: field names are case-sensitive, nothing is converted, `null` is as good as absent.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+import types
+import typing
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from kplan.config.args import Nanoseconds
+from kplan.config.durations import parse_duration
+from kplan.config.problems import Problems, child, go_value, index
+from kplan.config.wire import Int32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["closest", "decode"]
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_INT_BITS: Final = {Int32: 32, int: 64}
+
+#: Fields that people look for in the wrong place, and where they belong.
+_ELSEWHERE: Final[Mapping[tuple[str, str], str]] = {
+    ("KubeSchedulerConfiguration", "plugins"): "plugins belong to a profile: write them as profiles[0].plugins",
+    ("KubeSchedulerConfiguration", "pluginConfig"): "arguments belong to a profile: write profiles[0].pluginConfig",
+    ("KubeSchedulerConfiguration", "schedulerName"): "the name belongs to a profile: write profiles[0].schedulerName",
+    ("KubeSchedulerConfiguration", "healthzBindAddress"): "gone since v1beta3: remove it and use --secure-port",
+    ("KubeSchedulerConfiguration", "metricsBindAddress"): "gone since v1beta3: remove it and use --secure-port",
+    ("KubeSchedulerConfiguration", "algorithmSource"): "gone since v1: describe the plugins under profiles",
+    ("KubeSchedulerConfiguration", "featureGates"): "feature gates are a flag of kube-scheduler: --feature-gates",
+    ("KubeSchedulerProfile", "enabled"): "write it below an extension point: plugins.score.enabled",
+    ("KubeSchedulerProfile", "disabled"): "write it below an extension point: plugins.score.disabled",
+    ("Plugins", "enabled"): "write it below an extension point: score.enabled, or multiPoint.enabled for all of them",
+    ("Plugins", "disabled"): "write it below an extension point: score.disabled, or multiPoint.disabled for all",
+    ("Plugin", "args"): "arguments stand apart, under the profile's pluginConfig",
+}
+
+
+def closest(name: str, known: list[str] | tuple[str, ...]) -> str:
+    """Return the known name that somebody who wrote `name` most likely meant, or an empty string."""
+    for candidate in known:
+        if candidate.lower() == name.lower():
+            return candidate
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.7)), "")
+
+
+def decode(value: object, cls: type[S], path: str, problems: Problems, *, type_meta: bool = False) -> S:
+    """Read an object of the document into a struct.
+
+    Fields that cannot be read get their default, or the empty value of their type, and a problem each.
+
+    Parameters
+    ----------
+    value
+        The object, as plain values.
+    path
+        Where it stands.
+    type_meta
+        Whether `apiVersion` and `kind` may stand in it.
+    """
+    if not isinstance(value, dict):
+        problems.unreadable(path, f"expected {_describe_type(cls)}, got {_describe(value)}", _type_hint(cls, value))
+        value = {}
+    fields = msgspec.structs.fields(cls)
+    by_name = {field.encode_name: field for field in fields}
+    for name in value:
+        if name not in by_name and not (type_meta and name in {"apiVersion", "kind"}):
+            place = child(path, name)
+            problems.add(place, f"unknown field {go_value(place)}", _unknown_field_hint(cls, name, tuple(by_name)))
+    decoded: dict[str, object] = {}
+    for field in fields:
+        given = value.get(field.encode_name)
+        if given is not None:
+            decoded[field.name] = _decode_value(given, field.type, child(path, field.encode_name), problems)
+        elif field.required:
+            decoded[field.name] = _zero(field.type)
+    return cls(**decoded)
+
+
+def _decode_value(value: object, kind: typing.Any, path: str, problems: Problems) -> object:
+    origin = typing.get_origin(kind)
+    if origin in {types.UnionType, typing.Union}:
+        kind = next(option for option in typing.get_args(kind) if option is not type(None))
+        origin = typing.get_origin(kind)
+    if kind is object:
+        return value
+    if origin is tuple and isinstance(value, list):
+        entry = typing.get_args(kind)[0]
+        return tuple(_decode_entry(item, entry, index(path, i), problems) for i, item in enumerate(value))
+    if origin is dict and isinstance(value, dict):
+        entry = typing.get_args(kind)[1]
+        return {key: _decode_entry(item, entry, child(path, key), problems) for key, item in value.items()}
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return decode(value, kind, path, problems)
+    if origin is None:
+        read = _decode_scalar(value, kind, path, problems)
+        if read is not None:
+            return read
+    else:
+        problems.unreadable(path, f"expected {_describe_type(kind)}, got {_describe(value)}", _type_hint(kind, value))
+    return _zero(kind)
+
+
+def _decode_entry(value: object, kind: typing.Any, path: str, problems: Problems) -> object:
+    """Read an entry of a list or map, where Go turns `null` into the empty value."""
+    if value is None and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        value = {}
+    return _zero(kind) if value is None else _decode_value(value, kind, path, problems)
+
+
+def _decode_scalar(value: object, kind: typing.Any, path: str, problems: Problems) -> object:
+    """Read text, a number, a truth value, a duration or bytes; None when it is none, which is then a problem."""
+    if kind in {str, bool} and isinstance(value, kind):
+        return value
+    if isinstance(value, str) and kind in _FROM_TEXT:
+        return _FROM_TEXT[kind](value, path, problems)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if kind is float:
+            return float(value)
+        if kind in _INT_BITS and value == value // 1:  # neither a fraction nor infinite
+            return _in_range(int(value), _INT_BITS[kind], path, problems)
+    problems.unreadable(path, f"expected {_describe_type(kind)}, got {_describe(value)}", _type_hint(kind, value))
+    return None
+
+
+def _in_range(value: int, bits: int, path: str, problems: Problems) -> int | None:
+    limit = 1 << (bits - 1)
+    if -limit <= value < limit:
+        return value
+    problems.unreadable(path, f"{value} does not fit into {bits} bits", f"write a number of at most {limit - 1}")
+    return None
+
+
+def _duration(value: str, path: str, problems: Problems) -> Nanoseconds | None:
+    parsed = parse_duration(value)
+    if parsed is None:
+        hint = "write a number with its unit: 500ms, 30s, 1m30s, 2h"
+        problems.unreadable(path, f"{go_value(value)} is not a duration", hint)
+    return parsed
+
+
+def _base64(value: str, path: str, problems: Problems) -> bytes | None:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        problems.unreadable(path, "expected base64 text", "encode the PEM file: base64 -w0 FILE")
+        return None
+
+
+_FROM_TEXT: Final[Mapping[typing.Any, Callable[[str, str, Problems], object | None]]] = {
+    Nanoseconds: _duration,
+    bytes: _base64,
+}
+
+
+def _zero(kind: typing.Any) -> object:
+    """Return what Go has in a field that nothing was written into."""
+    if type(None) in typing.get_args(kind) or kind is object:
+        return None
+    origin = typing.get_origin(kind) or kind
+    if isinstance(origin, type):
+        return _zero_struct(origin) if issubclass(origin, msgspec.Struct) else origin()
+    return 0  # a NewType of int
+
+
+def _zero_struct(cls: type[msgspec.Struct]) -> msgspec.Struct:
+    return cls(**{field.name: _zero(field.type) for field in msgspec.structs.fields(cls) if field.required})
+
+
+def _unknown_field_hint(cls: type[msgspec.Struct], name: str, known: tuple[str, ...]) -> str:
+    elsewhere = _ELSEWHERE.get((cls.__name__, name))
+    if elsewhere:
+        return elsewhere
+    meant = closest(name, known)
+    return f"did you mean {meant}?" if meant else f"remove it; fields here are {', '.join(known)}"
+
+
+def _describe(value: object) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"the text {go_value(value if len(value) <= 60 else value[:57] + '...')}"
+        case int() | float():
+            return f"the number {value}"
+        case list():
+            return "a list"
+    return "an object"
+
+
+def _describe_type(kind: typing.Any) -> str:
+    names = {str: "text", bool: "true or false", float: "a number", bytes: "base64 text", Nanoseconds: "a duration"}
+    if kind in _INT_BITS:
+        return "a whole number"
+    if typing.get_origin(kind) is tuple:
+        return "a list"
+    return names.get(kind, "an object")
+
+
+def _type_hint(kind: typing.Any, value: object) -> str:
+    if typing.get_origin(kind) is tuple:
+        return "write a list: each entry on a line of its own that begins with '- '"
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return f"write an object with the fields {', '.join(f.encode_name for f in msgspec.structs.fields(kind))}"
+    if kind is str and isinstance(value, bool | int | float):
+        return f'write it in quotes: "{str(value).lower()}"'
+    if kind is Nanoseconds and isinstance(value, int | float):
+        return f'write a number with its unit, as text: "{value}s"'
+    if isinstance(value, str) and (kind in _INT_BITS or kind is float) and _is_number(value):
+        return f"write {value} without quotes"
+    return f"write {_describe_type(kind)}"
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().lstrip("+-").isdigit()

@@ -1,0 +1,91 @@
+"""Collecting all that is wrong with a configuration, in the words and under the paths that kube-scheduler uses.
+
+A path is a Kubernetes field path: `profiles[0].pluginConfig[1].args.scoringStrategy.type`.
+
+Upstream: apimachinery util/validation/field/errors.go (v1.36).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from kplan.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Problems", "child", "go_value", "index"]
+
+
+def child(path: str, *names: str) -> str:
+    """Return the path of a field inside the object at `path`."""
+    return ".".join(part for part in (path, *names) if part)
+
+
+def index(path: str, position: int) -> str:
+    """Return the path of an entry of the list at `path`."""
+    return f"{path}[{position}]"
+
+
+def go_value(value: object) -> str:
+    """Write a value the way Kubernetes prints it in a field error: text quoted, numbers bare, the rest as JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+class Problems:
+    """The problems of one document, and the places that could not be read at all.
+
+    Checks of values skip the places that could not be read: there is nothing at them to speak about.
+    """
+
+    def __init__(self, file: str, document: int | None = None) -> None:
+        self.file = file
+        self.document = document
+        self.found: list[Problem] = []
+        self._unreadable: list[str] = []
+
+    def add(self, path: str, message: str, hint: str = "") -> None:
+        """Record a problem, unless its place is one that could not be read."""
+        if any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in self._unreadable):
+            return
+        self.found.append(
+            Problem(message=message, path=self.file, document=self.document, json_path=path, hint=hint),
+        )
+
+    def unreadable(self, path: str, message: str, hint: str = "") -> None:
+        """Record a value of the wrong type; what is said about its place later is dropped."""
+        self.add(path, message, hint)
+        self._unreadable.append(path)
+
+    def invalid(self, path: str, value: object, detail: str, hint: str) -> None:
+        """Record a value that is outside what the field allows."""
+        self.add(path, f"Invalid value: {go_value(value)}: {detail}", hint)
+
+    def required(self, path: str, detail: str, hint: str) -> None:
+        """Record a field that is missing or empty."""
+        self.add(path, f"Required value: {detail}" if detail else "Required value", hint)
+
+    def forbidden(self, path: str, detail: str, hint: str) -> None:
+        """Record a field that must not be set here."""
+        self.add(path, f"Forbidden: {detail}", hint)
+
+    def duplicate(self, path: str, value: object, hint: str) -> None:
+        """Record an entry that repeats an earlier one."""
+        self.add(path, f"Duplicate value: {go_value(value)}", hint)
+
+    def unsupported(self, path: str, value: object, supported: Iterable[str], hint: str = "") -> None:
+        """Record a word that is none of the supported ones."""
+        words = ", ".join(go_value(word) for word in supported)
+        self.add(path, f"Unsupported value: {go_value(value)}: supported values: {words}", hint)
+
+    def raise_if_any(self) -> None:
+        """Raise everything found so far.
+
+        Raises
+        ------
+        ConfigError
+            When anything was recorded.
+        """
+        if self.found:
+            raise ConfigError(self.found)

@@ -1,0 +1,116 @@
+"""KubeSchedulerConfiguration v1 as it stands in a file, before defaults.
+
+A field that is None was not set; which default it gets may depend on others.
+
+Upstream: staging kube-scheduler/config/v1/types.go, component-base/config/v1alpha1/types.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+from kplan.config.args import ConfigStruct, Nanoseconds
+from kplan.config.model import Extender
+
+__all__ = [
+    "ClientConnection",
+    "Int32",
+    "KubeSchedulerConfiguration",
+    "KubeSchedulerProfile",
+    "LeaderElection",
+    "Plugin",
+    "PluginConfig",
+    "PluginSet",
+    "Plugins",
+]
+
+#: A whole number that Go keeps in 32 bits.
+Int32 = NewType("Int32", int)
+
+
+class Plugin(ConfigStruct, frozen=True, kw_only=True):
+    """A plugin by name; a weight of 0 counts as not given."""
+
+    name: str
+    weight: Int32 | None = None
+
+
+class PluginSet(ConfigStruct, frozen=True, kw_only=True):
+    """What is added to and taken from the defaults of one extension point."""
+
+    enabled: tuple[Plugin, ...] = ()
+    disabled: tuple[Plugin, ...] = ()
+
+
+class Plugins(ConfigStruct, frozen=True, kw_only=True):
+    """The plugin sets of a profile, one per extension point and `multiPoint` for all at once."""
+
+    pre_enqueue: PluginSet = PluginSet()
+    queue_sort: PluginSet = PluginSet()
+    pre_filter: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    post_filter: PluginSet = PluginSet()
+    pre_score: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    reserve: PluginSet = PluginSet()
+    permit: PluginSet = PluginSet()
+    pre_bind: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+    post_bind: PluginSet = PluginSet()
+    multi_point: PluginSet = PluginSet()
+    placement_generate: PluginSet = PluginSet()
+    placement_score: PluginSet = PluginSet()
+
+
+class PluginConfig(ConfigStruct, frozen=True, kw_only=True):
+    """Arguments for one plugin, still as the values of the file."""
+
+    name: str
+    args: object = None
+
+
+class KubeSchedulerProfile(ConfigStruct, frozen=True, kw_only=True):
+    """One profile."""
+
+    scheduler_name: str | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    plugins: Plugins | None = None
+    plugin_config: tuple[PluginConfig, ...] = ()
+
+
+class LeaderElection(ConfigStruct, frozen=True, kw_only=True):
+    """How several schedulers agree on one of them; an absent, empty or zero value gets its default."""
+
+    leader_elect: bool | None = None
+    lease_duration: Nanoseconds = Nanoseconds(0)
+    renew_deadline: Nanoseconds = Nanoseconds(0)
+    retry_period: Nanoseconds = Nanoseconds(0)
+    resource_lock: str = ""
+    resource_name: str = ""
+    resource_namespace: str = ""
+
+
+class ClientConnection(ConfigStruct, frozen=True, kw_only=True):
+    """How the scheduler reaches the API server; an absent, empty or zero value gets its default."""
+
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = ""
+    qps: float = 0.0
+    burst: Int32 = Int32(0)
+
+
+class KubeSchedulerConfiguration(ConfigStruct, frozen=True, kw_only=True):
+    """The whole document, without `apiVersion` and `kind`."""
+
+    parallelism: Int32 | None = None
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    enable_profiling: bool | None = None
+    enable_contention_profiling: bool | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    pod_initial_backoff_seconds: int | None = None
+    pod_max_backoff_seconds: int | None = None
+    profiles: tuple[KubeSchedulerProfile, ...] = ()
+    extenders: tuple[Extender, ...] = ()
+    delay_cache_until_active: bool = False
