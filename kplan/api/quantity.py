@@ -149,11 +149,12 @@ def _scaled(text: str, scale: int) -> int:
     """Return the amount in units of ten to the `scale`, with upstream's behaviour beyond int64."""
     parsed = _parse(text)
     shift = parsed.scale - scale
+    power: int = 10 ** abs(shift)
     if parsed.is_big:
         return _scale_big(parsed.mantissa, shift)
     if shift < 0:
-        return _divide_away(parsed.mantissa, 10**-shift)
-    product = parsed.mantissa * 10**shift
+        return _divide_away(parsed.mantissa, power)
+    product = parsed.mantissa * power
     if _MIN_INT64 <= product <= MAX_INT64:
         return product
     # Upstream ignores that the product overflowed: the shifts it multiplies in one step wrap, the others give 0.
@@ -162,9 +163,9 @@ def _scaled(text: str, scale: int) -> int:
 
 def _scale_big(mantissa: int, shift: int) -> int:
     """Scale as upstream's scaledValue: the quotient is one up wherever something is left, on either side of zero."""
+    divisor: int = 10 ** abs(shift)
     if shift >= 0:
-        return _wrap(mantissa * 10**shift)
-    divisor = 10**-shift
+        return _wrap(mantissa * divisor)
     if mantissa < MAX_INT64:
         low = _wrap(mantissa)
         quotient = abs(low) // divisor * (1 if low >= 0 else -1)

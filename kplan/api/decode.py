@@ -1,0 +1,184 @@
+"""Typed decoding of Kubernetes objects: straight from JSON bytes, or from builtins as YAML gives them.
+
+The quick way is one msgspec call. Only when that fails is the value walked beside its type, which collects every
+problem with its JSON path, and reads ``null`` as the API machinery does: an absent field, or the zero value inside maps
+and lists.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from kplan.errors import Problem
+
+__all__ = ["DecodeError", "convert", "decode"]
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+#: Problems beyond this number are only counted.
+MAX_PROBLEMS = 20
+
+
+class DecodeError(ValueError):
+    """An object that does not have the shape of its kind; `problems` are all that is wrong with it."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("; ".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+@lru_cache(maxsize=256)
+def _decoder(target: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(target)
+
+
+def decode(data: bytes | msgspec.Raw, target: type[S]) -> S:
+    """Decode one object from JSON.
+
+    Raises
+    ------
+    DecodeError
+        With every problem and its JSON path.
+    msgspec.DecodeError
+        If the text is not JSON.
+    """
+    try:
+        decoded: S = _decoder(target).decode(data)
+    except msgspec.ValidationError:
+        return convert(msgspec.json.decode(data), target)
+    return decoded
+
+
+def convert(value: Any, target: type[S]) -> S:
+    """Turn builtins into an object.
+
+    Raises
+    ------
+    DecodeError
+        With every problem and its JSON path.
+    """
+    try:
+        return msgspec.convert(value, target)
+    except msgspec.ValidationError:
+        problems: list[Problem] = []
+        cleaned = _clean(value, inspect.type_info(target), "$", problems)
+        if problems:
+            raise DecodeError(tuple(problems[:MAX_PROBLEMS])) from None
+        try:
+            return msgspec.convert(cleaned, target)
+        except msgspec.ValidationError as error:
+            message, _, path = str(error).partition(" - at `")
+            raise DecodeError((Problem(message, json_path=path.rstrip("`") or "$"),)) from None
+
+
+class _Kinds(NamedTuple):
+    """The alternatives of a field's type, sorted out."""
+
+    allows_none: bool
+    others: tuple[inspect.Type, ...]
+
+
+def _clean(value: Any, type_info: inspect.Type, path: str, problems: list[Problem]) -> Any:
+    """Return the value with nulls read as absent or zero; what does not fit its type is noted."""
+    kinds = _alternatives(type_info)
+    if value is None and kinds.allows_none:
+        return None
+    for kind in kinds.others:
+        if isinstance(kind, inspect.StructType) and isinstance(value, dict):
+            return _clean_struct(value, kind, path, problems)
+        if isinstance(kind, inspect.DictType) and isinstance(value, dict):
+            return {
+                str(key): _clean(
+                    _zero(kind.value_type) if item is None else item, kind.value_type, f"{path}[{key!r}]", problems
+                )
+                for key, item in value.items()
+            }
+        if isinstance(kind, inspect.VarTupleType | inspect.ListType) and isinstance(value, list | tuple):
+            return [
+                _clean(_zero(kind.item_type) if item is None else item, kind.item_type, f"{path}[{index}]", problems)
+                for index, item in enumerate(value)
+            ]
+        if _is_scalar(value, kind):
+            return value
+    expected = " or ".join(dict.fromkeys(_name(kind) for kind in kinds.others))
+    problems.append(Problem(f"expected {expected}, got {_describe(value)}", json_path=path, hint=_hint(value, kinds)))
+    return value
+
+
+def _clean_struct(
+    value: dict[Any, Any], kind: inspect.StructType, path: str, problems: list[Problem]
+) -> dict[str, Any]:
+    cleaned = {}
+    for field in kind.fields:
+        item = value.get(field.encode_name)
+        if item is not None:
+            cleaned[field.encode_name] = _clean(item, field.type, f"{path}.{field.encode_name}", problems)
+    return cleaned
+
+
+def _alternatives(type_info: inspect.Type) -> _Kinds:
+    types = type_info.types if isinstance(type_info, inspect.UnionType) else (type_info,)
+    others = tuple(kind for kind in types if not isinstance(kind, inspect.NoneType))
+    return _Kinds(any(isinstance(kind, inspect.NoneType) for kind in types), others)
+
+
+def _is_scalar(value: Any, kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.AnyType | inspect.RawType):
+        return True
+    if isinstance(value, bool):
+        return isinstance(kind, inspect.BoolType)
+    if isinstance(kind, inspect.IntType):
+        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return (isinstance(kind, inspect.StrType) and isinstance(value, str)) or (
+        isinstance(kind, inspect.FloatType) and isinstance(value, int | float)
+    )
+
+
+def _zero(type_info: inspect.Type) -> Any:
+    """Return what the API machinery makes of a null inside a map or list."""
+    kind = _alternatives(type_info).others[0]
+    if isinstance(kind, inspect.StructType | inspect.DictType):
+        return {}
+    if isinstance(kind, inspect.VarTupleType | inspect.ListType):
+        return []
+    is_quantity = isinstance(type_info, inspect.UnionType)
+    return ("0" if is_quantity else "") if isinstance(kind, inspect.StrType) else 0
+
+
+_NAMES: dict[type[inspect.Type], str] = {
+    inspect.StructType: "an object",
+    inspect.DictType: "an object",
+    inspect.VarTupleType: "a list",
+    inspect.ListType: "a list",
+    inspect.StrType: "a string",
+    inspect.IntType: "an integer",
+    inspect.FloatType: "a number",
+    inspect.BoolType: "true or false",
+}
+
+
+def _name(kind: inspect.Type) -> str:
+    return _NAMES.get(type(kind), "another value")
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = msgspec.json.encode(value).decode() if isinstance(value, bool | int | float | str | None) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _hint(value: Any, kinds: _Kinds) -> str:
+    wants_text = any(isinstance(kind, inspect.StrType) for kind in kinds.others)
+    if wants_text and isinstance(value, bool | int | float):
+        return f'put quotes around it: "{_describe(value)}"'
+    wants_list = any(isinstance(kind, inspect.VarTupleType) for kind in kinds.others)
+    if wants_list and isinstance(value, dict):
+        return "start the item with a dash in YAML, or put [ ] around it in JSON"
+    return ""

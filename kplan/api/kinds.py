@@ -1,0 +1,166 @@
+"""The kinds that scheduling reads: which struct holds one, in which versions, and what its collection is called.
+
+A kind is known by its group and name; the version only says whether the object has a shape that kplan reads. Everything
+else that a cluster holds is none of the scheduler's business.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from kplan.api import apps, batch, core, node, policy, resource, scheduling, storage
+
+__all__ = ["KINDS", "KINDS_BY_ATTRIBUTE", "Kind", "kind_of", "split_api_version", "type_of"]
+
+
+class Kind(NamedTuple):
+    """A kind that scheduling reads."""
+
+    group: str
+    name: str
+    type: type[msgspec.Struct]
+    attribute: str
+    resource: str
+    is_namespaced: bool
+    versions: tuple[str, ...] = ("v1",)
+
+    @property
+    def api_version(self) -> str:
+        """The ``apiVersion`` that kplan writes."""
+        return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
+
+    def reads(self, version: str) -> bool:
+        """Tell whether objects of this version have a shape that the struct can hold."""
+        return version in self.versions
+
+
+_STORAGE = "storage.k8s.io"
+_DRA = "resource.k8s.io"
+_DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
+
+KINDS: tuple[Kind, ...] = (
+    Kind("", "Node", core.Node, "nodes", "nodes", is_namespaced=False),
+    Kind("", "Pod", core.Pod, "pods", "pods", is_namespaced=True),
+    Kind("", "Namespace", core.Namespace, "namespaces", "namespaces", is_namespaced=False),
+    Kind("", "Service", core.Service, "services", "services", is_namespaced=True),
+    Kind(
+        "",
+        "ReplicationController",
+        core.ReplicationController,
+        "replication_controllers",
+        "replicationcontrollers",
+        is_namespaced=True,
+    ),
+    Kind("apps", "ReplicaSet", apps.ReplicaSet, "replica_sets", "replicasets", is_namespaced=True),
+    Kind("apps", "StatefulSet", apps.StatefulSet, "stateful_sets", "statefulsets", is_namespaced=True),
+    Kind("apps", "Deployment", apps.Deployment, "deployments", "deployments", is_namespaced=True),
+    Kind("apps", "DaemonSet", apps.DaemonSet, "daemon_sets", "daemonsets", is_namespaced=True),
+    Kind("batch", "Job", batch.Job, "jobs", "jobs", is_namespaced=True),
+    Kind("batch", "CronJob", batch.CronJob, "cron_jobs", "cronjobs", is_namespaced=True),
+    Kind(
+        "policy",
+        "PodDisruptionBudget",
+        policy.PodDisruptionBudget,
+        "pod_disruption_budgets",
+        "poddisruptionbudgets",
+        is_namespaced=True,
+    ),
+    Kind(
+        "scheduling.k8s.io",
+        "PriorityClass",
+        scheduling.PriorityClass,
+        "priority_classes",
+        "priorityclasses",
+        is_namespaced=False,
+    ),
+    Kind("", "PersistentVolume", core.PersistentVolume, "persistent_volumes", "persistentvolumes", is_namespaced=False),
+    Kind(
+        "",
+        "PersistentVolumeClaim",
+        core.PersistentVolumeClaim,
+        "persistent_volume_claims",
+        "persistentvolumeclaims",
+        is_namespaced=True,
+    ),
+    Kind(_STORAGE, "StorageClass", storage.StorageClass, "storage_classes", "storageclasses", is_namespaced=False),
+    Kind(_STORAGE, "CSINode", storage.CSINode, "csi_nodes", "csinodes", is_namespaced=False),
+    Kind(_STORAGE, "CSIDriver", storage.CSIDriver, "csi_drivers", "csidrivers", is_namespaced=False),
+    Kind(
+        _STORAGE,
+        "CSIStorageCapacity",
+        storage.CSIStorageCapacity,
+        "csi_storage_capacities",
+        "csistoragecapacities",
+        is_namespaced=True,
+        versions=("v1", "v1beta1"),
+    ),
+    Kind(
+        _STORAGE,
+        "VolumeAttachment",
+        storage.VolumeAttachment,
+        "volume_attachments",
+        "volumeattachments",
+        is_namespaced=False,
+    ),
+    Kind("", "ResourceQuota", core.ResourceQuota, "resource_quotas", "resourcequotas", is_namespaced=True),
+    Kind("", "LimitRange", core.LimitRange, "limit_ranges", "limitranges", is_namespaced=True),
+    Kind("node.k8s.io", "RuntimeClass", node.RuntimeClass, "runtime_classes", "runtimeclasses", is_namespaced=False),
+    Kind(
+        _DRA,
+        "ResourceClaim",
+        resource.ResourceClaim,
+        "resource_claims",
+        "resourceclaims",
+        is_namespaced=True,
+        versions=_DRA_VERSIONS,
+    ),
+    Kind(
+        _DRA,
+        "ResourceClaimTemplate",
+        resource.ResourceClaimTemplate,
+        "resource_claim_templates",
+        "resourceclaimtemplates",
+        is_namespaced=True,
+        versions=_DRA_VERSIONS,
+    ),
+    Kind(
+        _DRA,
+        "DeviceClass",
+        resource.DeviceClass,
+        "device_classes",
+        "deviceclasses",
+        is_namespaced=False,
+        versions=_DRA_VERSIONS,
+    ),
+    Kind(
+        _DRA,
+        "ResourceSlice",
+        resource.ResourceSlice,
+        "resource_slices",
+        "resourceslices",
+        is_namespaced=False,
+        versions=_DRA_VERSIONS,
+    ),
+)
+
+KINDS_BY_ATTRIBUTE = {kind.attribute: kind for kind in KINDS}
+_BY_NAME = {(kind.group, kind.name): kind for kind in KINDS}
+_BY_TYPE: dict[type[msgspec.Struct], Kind] = {kind.type: kind for kind in KINDS}
+
+
+def split_api_version(api_version: str) -> tuple[str, str]:
+    """Return group and version; the core group is empty."""
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
+def kind_of(api_version: str, kind: str) -> Kind | None:
+    """Return the kind of this group and name, whatever the version, or None if scheduling does not read it."""
+    return _BY_NAME.get((split_api_version(api_version)[0], kind))
+
+
+def type_of(obj: msgspec.Struct) -> Kind:
+    """Return the kind whose struct the object is."""
+    return _BY_TYPE[type(obj)]
