@@ -1,0 +1,108 @@
+"""Inter-pod affinity terms, compiled.
+
+Upstream: kube-scheduler/framework/types.go AffinityTerm, GetAffinityTerms (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kplan.api.core import Pod, PodAffinityTerm
+from kplan.api.labels import Selector, selector_from
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """A (anti-)affinity term that says the same for every pod that holds an equal one.
+
+    Attributes
+    ----------
+    namespaces : names that match in any case; the owner's own where the term names none
+    namespace_selector : further namespaces, by their labels
+    """
+
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    topology_key: str
+
+    def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """Tell whether a pod with these labels in this namespace is meant."""
+        if namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
+            return self.selector.matches(labels)
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedAffinityTerm:
+    """A preferred term with its weight (1 to 100)."""
+
+    term: AffinityTerm
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodAffinityTerms:
+    """All inter-pod terms of one pod; empty tuples where it has none."""
+
+    required_affinity: tuple[AffinityTerm, ...] = ()
+    required_anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred_affinity: tuple[WeightedAffinityTerm, ...] = ()
+    preferred_anti_affinity: tuple[WeightedAffinityTerm, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.required_affinity
+            or self.required_anti_affinity
+            or self.preferred_affinity
+            or self.preferred_anti_affinity
+        )
+
+
+NO_TERMS = PodAffinityTerms()
+
+
+def affinity_terms(pod: Pod) -> PodAffinityTerms:
+    """Compile the inter-pod terms of a pod.
+
+    Raises
+    ------
+    InvalidSelector
+        When a selector of a term cannot be used.
+    """
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return NO_TERMS
+    for_, against = affinity.pod_affinity, affinity.pod_anti_affinity
+    namespace = pod.metadata.namespace
+    return PodAffinityTerms(
+        _terms(namespace, for_.required_during_scheduling_ignored_during_execution) if for_ else (),
+        _terms(namespace, against.required_during_scheduling_ignored_during_execution) if against else (),
+        tuple(
+            WeightedAffinityTerm(_term(namespace, each.pod_affinity_term), each.weight)
+            for each in for_.preferred_during_scheduling_ignored_during_execution
+        )
+        if for_
+        else (),
+        tuple(
+            WeightedAffinityTerm(_term(namespace, each.pod_affinity_term), each.weight)
+            for each in against.preferred_during_scheduling_ignored_during_execution
+        )
+        if against
+        else (),
+    )
+
+
+def _terms(namespace: str, terms: Iterable[PodAffinityTerm]) -> tuple[AffinityTerm, ...]:
+    return tuple(_term(namespace, term) for term in terms)
+
+
+def _term(namespace: str, term: PodAffinityTerm) -> AffinityTerm:
+    own_namespace_only = not term.namespaces and term.namespace_selector is None
+    return AffinityTerm(
+        selector_from(term.label_selector),
+        frozenset((namespace,)) if own_namespace_only else frozenset(term.namespaces),
+        selector_from(term.namespace_selector),
+        term.topology_key,
+    )

@@ -1,0 +1,50 @@
+"""Array types, and Go's integer and rounding rules where numpy's differ."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64Array: TypeAlias = NDArray[np.int64]
+FloatArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+RowArray: TypeAlias = NDArray[np.intp]
+CodeArray: TypeAlias = NDArray[np.int32]
+BitArray: TypeAlias = NDArray[Any]
+"""Unsigned integers, one bit a reason; uint32 unless a plugin needs more than 32 reasons."""
+
+MAX_NODE_SCORE = 100
+
+
+def truncated_divide(dividend: Int64Array, divisor: Int64Array | int) -> Int64Array:
+    """Divide integers as Go does, toward zero; numpy's ``//`` rounds toward minus infinity.
+
+    Parameters
+    ----------
+    dividend, divisor : int64, broadcast against each other
+        No divisor may be 0.
+    """
+    quotient = np.abs(dividend) // np.abs(divisor)
+    return np.where((dividend < 0) != (np.asarray(divisor) < 0), -quotient, quotient)
+
+
+def round_half_away(values: FloatArray) -> Int64Array:
+    """Round to the nearest integer, halves away from zero, as Go's ``math.Round``; ``np.rint`` takes halves to even."""
+    whole = np.trunc(values)
+    return (whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0)).astype(np.int64)
+
+
+def default_normalize_score(scores: Int64Array, *, reverse: bool) -> Int64Array:
+    """Scale scores so that the largest becomes 100; with `reverse` the smallest raw score is best.
+
+    Notes
+    -----
+    Upstream: plugins/helper/normalize_score.go DefaultNormalizeScore (v1.36). All zero scores stay 0, or become 100 in reverse.
+    """
+    top = int(scores.max(initial=0))
+    if top == 0:
+        return np.full(scores.shape, MAX_NODE_SCORE, np.int64) if reverse else scores
+    scaled = MAX_NODE_SCORE * scores // top
+    return MAX_NODE_SCORE - scaled if reverse else scaled

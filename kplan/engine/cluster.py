@@ -1,0 +1,165 @@
+"""The cluster as it stands: which pod is on which node, and the sums that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kplan.engine.arrays import Int64Array, RowArray
+from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_info import HostPort, PodInfo
+from kplan.engine.pod_table import PodMatch, PodTable
+from kplan.engine.terms import TermIndex
+
+NOWHERE = -1
+"""Node row of a pod that runs on no node of the table."""
+
+
+class Change(NamedTuple):
+    """A pod that came to a node (+1) or left it (-1)."""
+
+    pod: int
+    row: int
+    sign: int
+
+
+@dataclass(slots=True)
+class _Counts:
+    per_node: Int64Array
+    position: int
+
+
+class Cluster:
+    """Nodes, pods and their sums; changed only by `bind` and `unbind`.
+
+    Attributes
+    ----------
+    nodes : NodeTable
+    pods : PodTable
+    node_of : list of int
+        Node row of each pod, or NOWHERE.
+    pods_on : list of list of int
+        Pods of each node, in kube-scheduler's order: appended when bound; when one leaves, the last takes its place.
+    pod_count, nonzero_cpu, nonzero_memory : int64 arrays of shape (n_nodes,)
+    used_ports : node row -> set of HostPort
+        A set, as upstream: when one of two pods with the same port leaves, the port counts as free.
+    terms : TermIndex of the bound pods
+    log : list of Change
+        Everything that happened, in order; a reader that keeps its place can follow.
+    """
+
+    def __init__(self, nodes: NodeTable, pods: PodTable | None = None) -> None:
+        n_nodes = len(nodes)
+        self.nodes = nodes
+        self.pods = pods or PodTable()
+        self.node_of: list[int] = []
+        self.pods_on: list[list[int]] = [[] for _ in range(n_nodes)]
+        self.pod_count: Int64Array = np.zeros(n_nodes, np.int64)
+        self.nonzero_cpu: Int64Array = np.zeros(n_nodes, np.int64)
+        self.nonzero_memory: Int64Array = np.zeros(n_nodes, np.int64)
+        self.used_ports: dict[int, set[HostPort]] = {}
+        self.terms = TermIndex()
+        self.log: list[Change] = []
+        self._requested: dict[str, Int64Array] = {}
+        self._match_counts: dict[PodMatch, _Counts] = {}
+
+    @classmethod
+    def build(cls, nodes: NodeTable, infos: Sequence[PodInfo]) -> Cluster:
+        """Build a cluster from its nodes and all its pods; a pod whose node is not in the table runs nowhere."""
+        cluster = cls(nodes)
+        for info in infos:
+            pod = cluster.add_pod(info)
+            row = nodes.row_of.get(info.pod.spec.node_name or "", NOWHERE)
+            if row != NOWHERE:
+                cluster.bind(pod, row)
+        cluster.log.clear()
+        return cluster
+
+    def copy(self) -> Cluster:
+        """Return a cluster that can change without this one noticing; its log starts empty."""
+        twin = Cluster(self.nodes, self.pods.copy())
+        twin.node_of = self.node_of.copy()
+        twin.pods_on = [pods.copy() for pods in self.pods_on]
+        twin.pod_count = self.pod_count.copy()
+        twin.nonzero_cpu = self.nonzero_cpu.copy()
+        twin.nonzero_memory = self.nonzero_memory.copy()
+        twin.used_ports = {row: ports.copy() for row, ports in self.used_ports.items()}
+        twin.terms = self.terms.copy()
+        twin._requested = {name: column.copy() for name, column in self._requested.items()}
+        return twin
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def requested(self, resource: str) -> Int64Array:
+        """Return what the pods of each node take of a resource, int64 of shape (n_nodes,)."""
+        column = self._requested.get(resource)
+        if column is None:
+            column = self._requested[resource] = np.zeros(len(self.nodes), np.int64)
+        return column
+
+    def add_pod(self, info: PodInfo) -> int:
+        """Make a pod known, on no node, and return its row."""
+        self.node_of.append(NOWHERE)
+        return self.pods.add(info)
+
+    def bind(self, pod: int, row: int) -> None:
+        """Put a pod on a node."""
+        assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101
+        self.node_of[pod] = row
+        self.pods_on[row].append(pod)
+        self._change(pod, row, 1)
+
+    def unbind(self, pod: int) -> None:
+        """Take a pod off its node."""
+        row = self.node_of[pod]
+        assert row != NOWHERE, "the pod runs nowhere"  # noqa: S101
+        self.node_of[pod] = NOWHERE
+        neighbours = self.pods_on[row]
+        neighbours[neighbours.index(pod)] = neighbours[-1]
+        neighbours.pop()
+        self._change(pod, row, -1)
+
+    def _change(self, pod: int, row: int, sign: int) -> None:
+        info = self.pods.infos[pod]
+        taken = info.resources
+        for name, amount in taken.requests.items():
+            if amount:
+                self.requested(name)[row] += sign * amount
+        self.pod_count[row] += sign
+        self.nonzero_cpu[row] += sign * taken.nonzero_cpu
+        self.nonzero_memory[row] += sign * taken.nonzero_memory
+        if info.host_ports:
+            ports = self.used_ports.setdefault(row, set())
+            if sign > 0:
+                ports.update(info.host_ports)
+            else:
+                ports.difference_update(info.host_ports)
+        if info.affinity:
+            self.terms.change(info.affinity, row, sign)
+        self.log.append(Change(pod, row, sign))
+
+    def changed_rows(self, position: int) -> RowArray:
+        """Return the nodes whose pods changed since the log had `position` entries, ascending."""
+        return np.asarray(sorted({change.row for change in self.log[position:]}), np.intp)
+
+    def match_counts(self, match: PodMatch) -> Int64Array:
+        """Return how many of the pods meant run on each node, int64 of shape (n_nodes,).
+
+        Kept up to date change by change. The array is the cluster's own: do not write to it, and copy what must last.
+        """
+        counts = self._match_counts.get(match)
+        if counts is None:
+            meant = self.pods.matching(match)
+            rows = np.asarray(self.node_of, np.intp)
+            meant &= rows != NOWHERE
+            counts = _Counts(np.bincount(rows[meant], minlength=len(self.nodes)).astype(np.int64), len(self.log))
+            self._match_counts[match] = counts
+        for change in self.log[counts.position :]:
+            if self.pods.matches(match, change.pod):
+                counts.per_node[change.row] += change.sign
+        counts.position = len(self.log)
+        return counts.per_node

@@ -1,0 +1,125 @@
+"""Nodes as columns, in the order of their names; nothing here changes once built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from kplan.api.core import Node, Taint
+from kplan.api.quantity import milli_value, value
+from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
+from kplan.engine.resources import CPU, PODS, is_counted
+
+ABSENT = -1
+"""Code of a node that does not have the label."""
+
+
+class LabelColumn:
+    """One label key over all nodes.
+
+    Attributes
+    ----------
+    codes : int32 array of shape (n_nodes,)
+        Index into `values`, or ABSENT.
+    values : list of str
+        Distinct values in the order of the nodes that first hold them.
+    """
+
+    def __init__(self, column: Sequence[str | None]) -> None:
+        code_of: dict[str, int] = {}
+        self.codes: CodeArray = np.fromiter(
+            (ABSENT if text is None else code_of.setdefault(text, len(code_of)) for text in column),
+            np.int32,
+            len(column),
+        )
+        self.values = list(code_of)
+        self.code_of = code_of
+
+    @cached_property
+    def present(self) -> BoolArray:
+        """Which nodes have the label."""
+        return self.codes != ABSENT
+
+
+class NodeTable:
+    """All nodes of a cluster, one row each, ordered by name.
+
+    Attributes
+    ----------
+    nodes : the objects, by row
+    names : their names, by row
+    row_of : name -> row
+    taint_sets : distinct tuples of taints; `taint_codes` (int32 a row) points into it
+    unschedulable : bool array of shape (n_nodes,), ``spec.unschedulable``
+    allowed_pods : int64 array of shape (n_nodes,)
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = sorted(nodes, key=lambda node: node.metadata.name)
+        self.names = [node.metadata.name for node in self.nodes]
+        self.row_of = {name: row for row, name in enumerate(self.names)}
+        self._labels: dict[str, LabelColumn] = {}
+        self._allocatable: dict[str, Int64Array] = {}
+
+        taint_code: dict[tuple[Taint, ...], int] = {}
+        self.taint_codes: CodeArray = np.fromiter(
+            (taint_code.setdefault(node.spec.taints, len(taint_code)) for node in self.nodes), np.int32, len(self.nodes)
+        )
+        self.taint_sets = list(taint_code)
+        self.unschedulable: BoolArray = np.fromiter(
+            (bool(node.spec.unschedulable) for node in self.nodes), np.bool_, len(self.nodes)
+        )
+        self.allowed_pods: Int64Array = np.fromiter(
+            (value(node.status.allocatable.get(PODS, 0)) for node in self.nodes), np.int64, len(self.nodes)
+        )
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def label(self, key: str) -> LabelColumn:
+        """Return the column of a label key, built when first asked for."""
+        column = self._labels.get(key)
+        if column is None:
+            column = LabelColumn([node.metadata.labels.get(key) for node in self.nodes])
+            self._labels[key] = column
+        return column
+
+    def allocatable(self, resource: str) -> Int64Array:
+        """Return what each node offers of a resource: milliCPU, bytes or counts, 0 where it offers none."""
+        column = self._allocatable.get(resource)
+        if column is None:
+            read = milli_value if resource == CPU else value
+            column = np.fromiter(
+                (read(node.status.allocatable.get(resource, 0)) for node in self.nodes), np.int64, len(self.nodes)
+            )
+            self._allocatable[resource] = column
+        return column
+
+    @cached_property
+    def resources(self) -> frozenset[str]:
+        """Names of all counted resources that some node lists as allocatable."""
+        return frozenset(name for node in self.nodes for name in node.status.allocatable if is_counted(name))
+
+    @cached_property
+    def zone_order(self) -> RowArray:
+        """Rows in the order in which kube-scheduler's node tree lists them: zone by zone in turn.
+
+        Notes
+        -----
+        The tree takes nodes as they come to the scheduler; here they come in the order of their names.
+        Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey (v1.36).
+        """
+        zones: dict[str, list[int]] = {}
+        for row, node in enumerate(self.nodes):
+            zones.setdefault(_zone_key(node.metadata.labels), []).append(row)
+        lists = list(zones.values())
+        longest = max((len(rows) for rows in lists), default=0)
+        return np.asarray([rows[i] for i in range(longest) for rows in lists if i < len(rows)], np.intp)
+
+
+def _zone_key(labels: dict[str, str]) -> str:
+    zone = labels.get("failure-domain.beta.kubernetes.io/zone", labels.get("topology.kubernetes.io/zone", ""))
+    region = labels.get("failure-domain.beta.kubernetes.io/region", labels.get("topology.kubernetes.io/region", ""))
+    return "" if not zone and not region else f"{region}:\x00:{zone}"

@@ -1,0 +1,193 @@
+"""Pods as columns: one row a pod, running or not; rows are only ever added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kplan.api.labels import Selector
+from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
+from kplan.engine.pod_info import PodInfo
+
+_FIRST_CAPACITY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PodMatch:
+    """Which pods are meant: those for which every clause holds.
+
+    Attributes
+    ----------
+    clauses : tuple of (namespaces, selector)
+        A pod matches a clause when it is in one of the namespaces (None: in any) and the selector takes its labels.
+    skip_terminating : bool
+        Leave out pods that are being deleted.
+    """
+
+    clauses: tuple[tuple[frozenset[str] | None, Selector], ...]
+    skip_terminating: bool = False
+
+
+class PodTable:
+    """All pods that a session knows, by row.
+
+    Attributes
+    ----------
+    infos : list of PodInfo, by row
+    """
+
+    def __init__(self) -> None:
+        self.infos: list[PodInfo] = []
+        self._namespace_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
+        self._label_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
+        self._priorities: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
+        self._terminating: BoolArray = np.zeros(_FIRST_CAPACITY, np.bool_)
+        self._start_micros: Int64Array = np.zeros(0, np.int64)
+        self._requests: dict[str, Int64Array] = {}
+        self._namespace_code_of: dict[str, int] = {}
+        self._label_code_of: dict[frozenset[tuple[str, str]], int] = {}
+        self._label_sets: list[Mapping[str, str]] = []
+        self._selector_masks: dict[Selector, BoolArray] = {}
+
+    def __len__(self) -> int:
+        return len(self.infos)
+
+    def copy(self) -> PodTable:
+        """Return a table to which pods can be added without this one noticing; the pods themselves are shared."""
+        twin = PodTable()
+        twin.infos = self.infos.copy()
+        twin._namespace_codes = self._namespace_codes.copy()
+        twin._label_codes = self._label_codes.copy()
+        twin._priorities = self._priorities.copy()
+        twin._terminating = self._terminating.copy()
+        twin._start_micros = self._start_micros
+        twin._requests = dict(self._requests)
+        twin._namespace_code_of = self._namespace_code_of.copy()
+        twin._label_code_of = self._label_code_of.copy()
+        twin._label_sets = self._label_sets.copy()
+        twin._selector_masks = dict(self._selector_masks)
+        return twin
+
+    def add(self, info: PodInfo) -> int:
+        """Append a pod and return its row."""
+        row = len(self.infos)
+        if row == len(self._priorities):
+            self._grow()
+        self.infos.append(info)
+        self._namespace_codes[row] = self._namespace_code_of.setdefault(info.namespace, len(self._namespace_code_of))
+        labels = frozenset(info.labels.items())
+        code = self._label_code_of.get(labels)
+        if code is None:
+            code = self._label_code_of[labels] = len(self._label_sets)
+            self._label_sets.append(info.labels)
+        self._label_codes[row] = code
+        self._priorities[row] = info.priority
+        self._terminating[row] = info.is_terminating
+        return row
+
+    def _grow(self) -> None:
+        for name in ("_namespace_codes", "_label_codes", "_priorities", "_terminating"):
+            column = getattr(self, name)
+            setattr(self, name, np.concatenate((column, np.zeros_like(column))))
+
+    @property
+    def priorities(self) -> Int64Array:
+        """Priority of each pod, int64 of shape (n_pods,)."""
+        return self._priorities[: len(self.infos)]
+
+    @property
+    def terminating(self) -> BoolArray:
+        """Which pods are being deleted, bool of shape (n_pods,)."""
+        return self._terminating[: len(self.infos)]
+
+    @property
+    def start_micros(self) -> Int64Array:
+        """Start of each pod in microseconds since the epoch, NO_START_TIME for one that has not started."""
+        known = len(self._start_micros)
+        if known < len(self.infos):
+            more = np.fromiter((info.start_micros for info in self.infos[known:]), np.int64)
+            self._start_micros = np.concatenate((self._start_micros, more))
+        return self._start_micros
+
+    def requests(self, resource: str) -> Int64Array:
+        """Return what each pod takes of a resource, int64 of shape (n_pods,), in the scheduler's units."""
+        return self._derived(resource, lambda info: info.resources.requests.get(resource, 0))
+
+    @property
+    def nonzero_cpu(self) -> Int64Array:
+        """MilliCPU that each pod counts for in scores."""
+        return self._derived("nonzero cpu", lambda info: info.resources.nonzero_cpu)
+
+    @property
+    def nonzero_memory(self) -> Int64Array:
+        """Bytes of memory that each pod counts for in scores."""
+        return self._derived("nonzero memory", lambda info: info.resources.nonzero_memory)
+
+    def _derived(self, key: str, read: Callable[[PodInfo], int]) -> Int64Array:
+        column = self._requests.get(key)
+        known = 0 if column is None else len(column)
+        if column is None or known < len(self.infos):
+            more = np.fromiter((read(info) for info in self.infos[known:]), np.int64, len(self.infos) - known)
+            column = more if column is None else np.concatenate((column, more))
+            self._requests[key] = column
+        return column
+
+    def selector_mask(self, selector: Selector) -> BoolArray:
+        """Return which distinct label sets a selector takes; `label_codes` says which set each pod has."""
+        mask = self._selector_masks.get(selector)
+        known = 0 if mask is None else len(mask)
+        if mask is None or known < len(self._label_sets):
+            more = np.fromiter(
+                (selector.matches(labels) for labels in self._label_sets[known:]),
+                np.bool_,
+                len(self._label_sets) - known,
+            )
+            mask = more if mask is None else np.concatenate((mask, more))
+            self._selector_masks[selector] = mask
+        return mask
+
+    def in_namespaces(self, namespaces: Iterable[str]) -> BoolArray:
+        """Return which pods are in one of the namespaces, bool of shape (n_pods,)."""
+        wanted = [self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]
+        codes = self._namespace_codes[: len(self.infos)]
+        if len(wanted) == 1:
+            return codes == wanted[0]
+        chosen = np.zeros(len(self._namespace_code_of) + 1, np.bool_)
+        chosen[wanted] = True
+        return chosen[codes]
+
+    def matching(self, match: PodMatch) -> BoolArray:
+        """Return which pods are meant, bool of shape (n_pods,)."""
+        n_pods = len(self.infos)
+        meant = ~self.terminating if match.skip_terminating else np.ones(n_pods, np.bool_)
+        for namespaces, selector in match.clauses:
+            meant &= self.selector_mask(selector)[self._label_codes[:n_pods]]
+            if namespaces is not None:
+                meant &= self.in_namespaces(namespaces)
+        return meant
+
+    def matching_rows(self, match: PodMatch, rows: RowArray) -> BoolArray:
+        """Return which of some pods are meant, bool of the shape of `rows`."""
+        meant = ~self._terminating[rows] if match.skip_terminating else np.ones(len(rows), np.bool_)
+        labels = self._label_codes[rows]
+        codes = self._namespace_codes[rows]
+        for namespaces, selector in match.clauses:
+            meant &= self.selector_mask(selector)[labels]
+            if namespaces is not None:
+                chosen = np.zeros(len(self._namespace_code_of) + 1, np.bool_)
+                chosen[[self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]] = True
+                meant &= chosen[codes]
+        return meant
+
+    def matches(self, match: PodMatch, row: int) -> bool:
+        """Tell whether one pod is meant."""
+        info = self.infos[row]
+        if match.skip_terminating and info.is_terminating:
+            return False
+        code = self._label_codes[row]
+        return all(
+            (namespaces is None or info.namespace in namespaces) and bool(self.selector_mask(selector)[code])
+            for namespaces, selector in match.clauses
+        )

@@ -1,0 +1,242 @@
+"""Names of resources, and what a pod asks of each, exactly.
+
+Upstream: component-helpers/resource/helpers.go PodRequests, pkg/scheduler/framework/types.go CalculateResource,
+pkg/apis/core/v1/helper/helpers.go (v1.36). Quantities are added as exact integers of 1e-9 and rounded up once, at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kplan.api.core import Container, ContainerStatus, Pod
+from kplan.api.quantity import nano
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+HUGEPAGES_PREFIX = "hugepages-"
+ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
+NATIVE_MARK = "kubernetes.io/"
+QUOTA_PREFIX = "requests."
+
+NANO = 10**9
+DEFAULT_CPU_REQUEST_NANO = NANO // 10
+"""100m: what a container without a CPU request counts for in scores (util/pod_resources.go)."""
+DEFAULT_MEMORY_REQUEST_NANO = 200 * 1024 * 1024 * NANO
+"""200 MiB, likewise."""
+
+_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+Requests = Mapping[str, int]
+"""Resource name -> milliCPU for cpu, whole units (bytes, counts) for all else."""
+
+
+def is_native(name: str) -> bool:
+    """Whether a resource belongs to Kubernetes itself (no prefix, or one in kubernetes.io)."""
+    return "/" not in name or NATIVE_MARK in name
+
+
+@lru_cache(maxsize=4096)
+def is_extended(name: str) -> bool:
+    """Whether a resource is an extended one, such as ``nvidia.com/gpu``."""
+    if is_native(name) or name.startswith(QUOTA_PREFIX):
+        return False
+    prefix, _, rest = (QUOTA_PREFIX + name).partition("/")
+    return bool(
+        len(prefix) <= 253
+        and _DNS_SUBDOMAIN.fullmatch(prefix)
+        and "/" not in rest
+        and 0 < len(rest) <= 63
+        and _NAME.fullmatch(rest)
+    )
+
+
+@lru_cache(maxsize=4096)
+def is_scalar(name: str) -> bool:
+    """Whether the scheduler counts a resource besides cpu, memory and ephemeral-storage."""
+    return (
+        is_extended(name)
+        or name.startswith((HUGEPAGES_PREFIX, ATTACHABLE_VOLUMES_PREFIX))
+        or NATIVE_MARK in name
+    )
+
+
+def is_counted(name: str) -> bool:
+    """Whether a request for this resource counts for scheduling at all."""
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
+
+
+def resource_order(names: Iterable[str]) -> list[str]:
+    """Sort resources as reasons name them: cpu, memory, ephemeral-storage, then the others by name."""
+    first = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
+    return sorted(names, key=lambda name: (first.get(name, 3), name))
+
+
+def rounded(name: str, amount_nano: int) -> int:
+    """Round an exact amount up to the unit in which the scheduler counts the resource (milli for cpu)."""
+    unit = NANO // 1000 if name == CPU else NANO
+    return -(-amount_nano // unit) if amount_nano >= 0 else amount_nano // unit
+
+
+def rounded_requests(exact: Mapping[str, int]) -> dict[str, int]:
+    """Round each exact request up, and leave out what scheduling does not count."""
+    return {name: rounded(name, amount) for name, amount in exact.items() if is_counted(name)}
+
+
+def pod_requests(
+    pod: Pod, *, use_status: bool, missing_container_requests: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Add up what a pod asks for, in exact 1e-9 units, overhead included.
+
+    Parameters
+    ----------
+    use_status : bool
+        Look at the resources that the kubelet reports too, as for a pod that is being resized in place.
+    missing_container_requests
+        Amounts (1e-9 units) for containers that name no request of that resource.
+    """
+    total = _container_requests(pod, use_status, missing_container_requests or {})
+    if has_pod_level_requests(pod):
+        total.update(_pod_level_requests(pod, use_status))
+    for name, quantity in pod.spec.overhead.items():
+        total[name] = total.get(name, 0) + nano(quantity)
+    return total
+
+
+def has_pod_level_requests(pod: Pod) -> bool:
+    """Whether ``spec.resources.requests`` names a resource that may be set for a whole pod."""
+    resources = pod.spec.resources
+    return resources is not None and any(is_pod_level_resource(name) for name in resources.requests)
+
+
+def is_pod_level_resource(name: str) -> bool:
+    """Whether a resource may be requested for a whole pod."""
+    return name in (CPU, MEMORY) or name.startswith(HUGEPAGES_PREFIX)
+
+
+def _pod_level_requests(pod: Pod, use_status: bool) -> dict[str, int]:
+    assert pod.spec.resources is not None  # noqa: S101 - the caller has looked
+    spec = pod.spec.resources.requests
+    effective = {name: nano(quantity) for name, quantity in spec.items()}
+    if use_status and pod.status.resources is not None:
+        actuated = pod.status.resources.requests
+        effective = _effective_requests(pod, spec, actuated, pod.status.allocated_resources)
+    return {name: effective.get(name, 0) for name in spec if is_pod_level_resource(name)}
+
+
+def _container_requests(pod: Pod, use_status: bool, missing: Mapping[str, int]) -> dict[str, int]:
+    statuses: dict[str, ContainerStatus] = {}
+    if use_status:
+        for status in pod.status.container_statuses:
+            statuses[status.name] = status
+        for status in pod.status.init_container_statuses:
+            statuses[status.name] = status
+
+    total: dict[str, int] = {}
+    for container in pod.spec.containers:
+        _add(total, _one_container(pod, container, statuses.get(container.name), missing))
+    if not pod.spec.init_containers:
+        return total
+
+    # A restartable init container (sidecar) keeps running: it adds to all that comes after it. Each other init
+    # container runs alone beside the sidecars before it, so the pod needs the largest of these moments.
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in pod.spec.init_containers:
+        if container.restart_policy == "Always":
+            requests = _one_container(pod, container, statuses.get(container.name), missing)
+            _add(total, requests)
+            _add(sidecars, requests)
+            moment = sidecars
+        else:
+            moment = _one_container(pod, container, None, missing)
+            _add(moment, sidecars)
+        for name, amount in moment.items():
+            if name not in peak or amount > peak[name]:
+                peak[name] = amount
+    for name, amount in peak.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+    return total
+
+
+def _one_container(
+    pod: Pod, container: Container, status: ContainerStatus | None, missing: Mapping[str, int]
+) -> dict[str, int]:
+    spec = container.resources.requests if container.resources is not None else {}
+    if status is not None and status.resources is not None:
+        requests = _effective_requests(pod, spec, status.resources.requests, status.allocated_resources)
+    else:
+        requests = {name: nano(quantity) for name, quantity in spec.items()}
+    for name, amount in missing.items():
+        requests.setdefault(name, amount)
+    return requests
+
+
+def _effective_requests(
+    pod: Pod,
+    spec: Mapping[str, str | int | float],
+    actuated: Mapping[str, str | int | float],
+    allocated: Mapping[str, str | int | float],
+) -> dict[str, int]:
+    """Take the largest of what is asked, running and allocated; an infeasible resize does not count what is asked."""
+    largest: dict[str, int] = {}
+    for amounts in (actuated, allocated) if _is_resize_infeasible(pod) else (spec, actuated, allocated):
+        for name, quantity in amounts.items():
+            amount = nano(quantity)
+            if name not in largest or amount > largest[name]:
+                largest[name] = amount
+    return largest
+
+
+def _is_resize_infeasible(pod: Pod) -> bool:
+    for condition in pod.status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+@dataclass(frozen=True, slots=True)
+class PodResources:
+    """What one pod takes from its node.
+
+    Attributes
+    ----------
+    requests : mapping
+        Counted resources, in the scheduler's units.
+    nonzero_cpu, nonzero_memory : int
+        MilliCPU and bytes with 100m and 200 MiB for each container that asks for none; scores only.
+    """
+
+    requests: Requests
+    nonzero_cpu: int
+    nonzero_memory: int
+
+
+def pod_resources(pod: Pod) -> PodResources:
+    """Compute what a pod takes from its node once it runs there."""
+    exact = pod_requests(pod, use_status=True)
+    pod_level = has_pod_level_requests(pod)
+    missing = {
+        name: amount
+        for name, amount in ((CPU, DEFAULT_CPU_REQUEST_NANO), (MEMORY, DEFAULT_MEMORY_REQUEST_NANO))
+        if not (pod_level and name in exact)
+    }
+    complete = not pod.spec.init_containers and all(
+        container.resources is not None and missing.keys() <= container.resources.requests.keys()
+        for container in pod.spec.containers
+    )
+    nonzero = exact if complete else pod_requests(pod, use_status=True, missing_container_requests=missing)
+    return PodResources(
+        rounded_requests(exact), rounded(CPU, nonzero.get(CPU, 0)), rounded(MEMORY, nonzero.get(MEMORY, 0))
+    )

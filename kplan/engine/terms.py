@@ -1,0 +1,101 @@
+"""Inter-pod terms of running pods, grouped by what they say, with the number of holders on each node."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kplan.engine.affinity import AffinityTerm, PodAffinityTerms
+from kplan.engine.arrays import Int64Array, RowArray
+
+
+class TermKind(enum.Enum):
+    """The four lists in which a pod can hold a term."""
+
+    REQUIRED_AFFINITY = enum.auto()
+    REQUIRED_ANTI_AFFINITY = enum.auto()
+    PREFERRED_AFFINITY = enum.auto()
+    PREFERRED_ANTI_AFFINITY = enum.auto()
+
+
+@dataclass(slots=True)
+class TermGroup:
+    """One term and where the pods that hold it run.
+
+    Attributes
+    ----------
+    weight : the preferred term's weight; 0 for required terms
+    holders : node row -> number of times pods there hold the term
+    """
+
+    kind: TermKind
+    term: AffinityTerm
+    weight: int
+    holders: dict[int, int] = field(default_factory=dict)
+    _arrays: tuple[RowArray, Int64Array] | None = None
+
+    def change(self, row: int, sign: int) -> None:
+        """Note that a pod on a node came (+1) or went (-1)."""
+        count = self.holders.get(row, 0) + sign
+        if count:
+            self.holders[row] = count
+        else:
+            self.holders.pop(row, None)
+        self._arrays = None
+
+    def arrays(self) -> tuple[RowArray, Int64Array]:
+        """Return rows that have holders, and how many each has."""
+        if self._arrays is None:
+            n = len(self.holders)
+            self._arrays = (
+                np.fromiter(self.holders.keys(), np.intp, n),
+                np.fromiter(self.holders.values(), np.int64, n),
+            )
+        return self._arrays
+
+
+def pod_terms(terms: PodAffinityTerms) -> list[tuple[TermKind, AffinityTerm, int]]:
+    """List a pod's terms as (kind, term, weight), repeated ones repeated."""
+    listed = [(TermKind.REQUIRED_AFFINITY, term, 0) for term in terms.required_affinity]
+    listed += [(TermKind.REQUIRED_ANTI_AFFINITY, term, 0) for term in terms.required_anti_affinity]
+    listed += [(TermKind.PREFERRED_AFFINITY, each.term, each.weight) for each in terms.preferred_affinity]
+    listed += [(TermKind.PREFERRED_ANTI_AFFINITY, each.term, each.weight) for each in terms.preferred_anti_affinity]
+    return listed
+
+
+class TermIndex:
+    """All terms that running pods hold.
+
+    Attributes
+    ----------
+    groups : list of TermGroup
+        In the order in which they were first seen; only ever appended to, so that a reader can keep its place.
+        A group whose last holder left stays, with no holders.
+    """
+
+    def __init__(self) -> None:
+        self.groups: list[TermGroup] = []
+        self._group_of: dict[tuple[TermKind, AffinityTerm, int], int] = {}
+
+    def copy(self) -> TermIndex:
+        """Return an index that can change without this one noticing."""
+        twin = TermIndex()
+        twin.groups = [TermGroup(g.kind, g.term, g.weight, g.holders.copy()) for g in self.groups]
+        twin._group_of = self._group_of.copy()
+        return twin
+
+    def change(self, terms: PodAffinityTerms, row: int, sign: int) -> None:
+        """Note that a pod that holds these terms came to (+1) or left (-1) a node."""
+        for key in pod_terms(terms):
+            self.groups[self.group_id(*key)].change(row, sign)
+
+    def group_id(self, kind: TermKind, term: AffinityTerm, weight: int) -> int:
+        """Return the position of a term's group, appended when it is new."""
+        key = (kind, term, weight)
+        position = self._group_of.get(key)
+        if position is None:
+            position = self._group_of[key] = len(self.groups)
+            self.groups.append(TermGroup(kind, term, weight))
+        return position

@@ -1,0 +1,108 @@
+"""What a Filter says: one unsigned integer a node, one bit a reason, 0 passes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kplan.engine.arrays import BitArray, BoolArray
+
+
+class Code(enum.IntEnum):
+    """How bad a rejection is; of several reasons on a node the largest counts."""
+
+    UNSCHEDULABLE = 1
+    """Removing pods from the node may help."""
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 2
+    """Nothing that the scheduler can do helps."""
+    ERROR = 3
+    """The plugin could not tell."""
+
+    @property
+    def text(self) -> str:
+        """The upstream name."""
+        return _CODE_TEXT[self]
+
+
+_CODE_TEXT = {
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.ERROR: "Error",
+}
+
+Detail = Mapping[str, Any]
+"""Numbers and names behind a reason on one node, JSON-ready; quantities as strings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason that a plugin can give.
+
+    Attributes
+    ----------
+    text : byte for byte what kube-scheduler writes
+    code : what it means for preemption
+    details : position in the view -> details, asked only when somebody looks
+        Reads the cluster as it is at that moment, so it must be asked before the cluster changes.
+    """
+
+    text: str
+    code: Code
+    details: Callable[[int], list[Detail]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """A Filter's answer for all positions of a view.
+
+    Attributes
+    ----------
+    bits : unsigned array of shape (n_view,)
+        Bit k is set where reason k holds; 0 passes.
+    reasons : the reasons, bit by bit, in the order in which they are reported
+    unresolvable : bool array of shape (n_view,) or None
+        Positions whose code is UNSCHEDULABLE_AND_UNRESOLVABLE whatever the reasons say.
+    """
+
+    bits: BitArray
+    reasons: tuple[Reason, ...]
+    unresolvable: BoolArray | None = None
+
+    @staticmethod
+    def where(rejected: BoolArray, reason: Reason) -> Verdicts:
+        """Make verdicts of a single reason."""
+        return Verdicts(rejected.astype(np.uint32), (reason,))
+
+    @staticmethod
+    def first_of(*failures: tuple[BoolArray, Reason]) -> Verdicts:
+        """Make verdicts of reasons of which only the first that holds is reported on a node."""
+        bits = np.zeros(len(failures[0][0]), np.uint32)
+        for position, (rejected, _) in enumerate(failures):
+            bits[rejected & (bits == 0)] = 1 << position
+        return Verdicts(bits, tuple(reason for _, reason in failures))
+
+    def reasons_at(self, position: int) -> list[Reason]:
+        """List the reasons that hold at a position."""
+        bits = int(self.bits[position])
+        return [reason for k, reason in enumerate(self.reasons) if bits >> k & 1]
+
+    def code_at(self, position: int) -> Code:
+        """Return the code at a rejected position."""
+        code = max(reason.code for reason in self.reasons_at(position))
+        if self.unresolvable is not None and self.unresolvable[position]:
+            code = max(code, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        return code
+
+    def codes(self) -> np.ndarray:  # type: ignore[type-arg] # int8
+        """Return the code of every position, int8 of shape (n_view,), 0 where it passes."""
+        codes = np.zeros(len(self.bits), np.int8)
+        for k, reason in enumerate(self.reasons):
+            np.maximum(codes, np.where(self.bits >> k & 1, reason.code, 0).astype(np.int8), out=codes)
+        if self.unresolvable is not None:
+            harder = self.unresolvable & (self.bits != 0)
+            np.maximum(codes, np.where(harder, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 0).astype(np.int8), out=codes)
+        return codes

@@ -1,0 +1,135 @@
+"""What a plugin looks at: some nodes, each possibly in a world of its own.
+
+A view is a list of node rows. With a PodDelta each position of the view sees its own node with some pods more or
+fewer than the cluster has, and all *other* nodes unchanged: "what if this node's pods were different", for many nodes
+in one go. Preemption and nominated pods are asked that way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kplan.engine.arrays import Int64Array, RowArray
+from kplan.engine.cluster import Cluster
+from kplan.engine.pod_table import PodMatch
+
+
+@dataclass(frozen=True)
+class PodDelta:
+    """Pods that come to (+1) or leave (-1) single nodes of a view.
+
+    Attributes
+    ----------
+    positions : intp array of shape (n_changes,)
+        Which position of the view sees the change (not the node row).
+    pods : intp array of shape (n_changes,)
+        Rows of the pod table.
+    signs : int64 array of shape (n_changes,), +1 or -1
+    """
+
+    positions: RowArray
+    pods: RowArray
+    signs: Int64Array
+
+    @staticmethod
+    def of(changes: list[tuple[int, int, int]]) -> PodDelta:
+        """Make a delta from (position, pod, sign) triples."""
+        columns = np.asarray(changes, np.int64).reshape(-1, 3)
+        return PodDelta(columns[:, 0].astype(np.intp), columns[:, 1].astype(np.intp), columns[:, 2])
+
+    def joined(self, other: PodDelta) -> PodDelta:
+        """Return the changes of both."""
+        return PodDelta(
+            np.concatenate((self.positions, other.positions)),
+            np.concatenate((self.pods, other.pods)),
+            np.concatenate((self.signs, other.signs)),
+        )
+
+
+class NodeView:
+    """Nodes as a plugin sees them: arrays of shape (n_view,), one element a position.
+
+    Attributes
+    ----------
+    rows : intp array of node rows, or None for all nodes in order
+    delta : PodDelta or None
+    """
+
+    def __init__(self, cluster: Cluster, rows: RowArray | None = None, delta: PodDelta | None = None) -> None:
+        self.cluster = cluster
+        self.rows = rows
+        self.delta = delta if delta is not None and len(delta.pods) else None
+
+    def __len__(self) -> int:
+        return len(self.cluster) if self.rows is None else len(self.rows)
+
+    def row(self, position: int) -> int:
+        """Return the node row at a position."""
+        return position if self.rows is None else int(self.rows[position])
+
+    def take(self, column: np.ndarray) -> np.ndarray:  # type: ignore[type-arg] # any dtype: that of the column
+        """Return a node column (first axis n_nodes) at the view's positions; not a copy when the view is all nodes."""
+        return column if self.rows is None else column[self.rows]
+
+    def sum_delta(self, per_change: Int64Array) -> Int64Array:
+        """Add up a value of each change, times its sign, per position: int64 of shape (n_view,)."""
+        total = np.zeros(len(self), np.int64)
+        if self.delta is not None:
+            np.add.at(total, self.delta.positions, per_change * self.delta.signs)
+        return total
+
+    def allocatable(self, resource: str) -> Int64Array:
+        """Return what each node offers of a resource."""
+        return self.take(self.cluster.nodes.allocatable(resource))
+
+    def requested(self, resource: str) -> Int64Array:
+        """Return what the pods of each node take of a resource."""
+        column = self.take(self.cluster.requested(resource))
+        if self.delta is None:
+            return column
+        return column + self.sum_delta(self.cluster.pods.requests(resource)[self.delta.pods])
+
+    @cached_property
+    def pod_count(self) -> Int64Array:
+        """Number of pods of each node."""
+        column: Int64Array = self.take(self.cluster.pod_count)
+        if self.delta is None:
+            return column
+        return column + self.sum_delta(np.ones(len(self.delta.pods), np.int64))
+
+    @cached_property
+    def nonzero_cpu(self) -> Int64Array:
+        """MilliCPU that the pods of each node count for in scores."""
+        column: Int64Array = self.take(self.cluster.nonzero_cpu)
+        if self.delta is None:
+            return column
+        return column + self.sum_delta(self.cluster.pods.nonzero_cpu[self.delta.pods])
+
+    @cached_property
+    def nonzero_memory(self) -> Int64Array:
+        """Bytes that the pods of each node count for in scores."""
+        column: Int64Array = self.take(self.cluster.nonzero_memory)
+        if self.delta is None:
+            return column
+        return column + self.sum_delta(self.cluster.pods.nonzero_memory[self.delta.pods])
+
+    def delta_matches(self, match: PodMatch) -> Int64Array:
+        """Return by how many pods of those meant each position's own node differs from the cluster's."""
+        if self.delta is None:
+            return np.zeros(len(self), np.int64)
+        return self.sum_delta(self.cluster.pods.matching_rows(match, self.delta.pods).astype(np.int64))
+
+    def pods_at(self, position: int) -> list[int]:
+        """List the pods of one node as this position sees it (for explanations and rare rules, not for hot paths)."""
+        pods = list(self.cluster.pods_on[self.row(position)])
+        if self.delta is not None:
+            for i in np.flatnonzero(self.delta.positions == position):
+                pod = int(self.delta.pods[i])
+                if self.delta.signs[i] > 0:
+                    pods.append(pod)
+                elif pod in pods:
+                    pods.remove(pod)
+        return pods

@@ -1,0 +1,287 @@
+"""One pod's scheduling cycle, from the gates to the reservation.
+
+Upstream: pkg/scheduler/schedule_one.go (v1.36).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kplan.engine.arrays import Int64Array, RowArray
+from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.diagnosis import FilterOutcome, NodeStatus, fit_error
+from kplan.framework.extenders import ExtenderError
+from kplan.framework.interface import CycleState, PostFilterResult
+from kplan.framework.runtime import Framework, PluginError, PreFilterOutcome, ScoreOutcome, ScorePart, absent_status
+from kplan.framework.sampling import num_feasible_nodes_to_find
+from kplan.framework.session import Session
+from kplan.framework.shape_cache import ShapeEntry
+
+NO_NODES = "no nodes available to schedule pods"
+EXTENDER_SCALE = 10
+"""Extenders score 0 to 10, the scheduler 0 to 100."""
+
+
+class Outcome(enum.Enum):
+    """How a cycle ended."""
+
+    SCHEDULED = "Scheduled"
+    UNSCHEDULABLE = "Unschedulable"
+    GATED = "Gated"
+    ERROR = "Error"
+
+
+@dataclass
+class CycleResult:
+    """A decision with all that led to it.
+
+    Valid until the cluster changes: it refers to live arrays. What is to last must be read out before.
+
+    Attributes
+    ----------
+    row : the chosen node row, or None
+    ties : node rows with the best total score, ascending
+    filter : the filters' answers, or None when the cycle did not get that far
+    scores : None when nothing was scored
+    post_filter : what PostFilter found, or None when it was not asked
+    """
+
+    pod: int
+    outcome: Outcome
+    message: str = ""
+    row: int | None = None
+    ties: RowArray = field(default_factory=lambda: np.zeros(0, np.intp))
+    filter: FilterOutcome | None = None
+    scores: ScoreOutcome | None = None
+    post_filter: PostFilterResult | None = None
+    framework: Framework | None = None
+    cycle: CycleState | None = None
+
+
+def schedule_pod(session: Session, pod: int) -> CycleResult:
+    """Decide about one pending pod. Nothing changes, but for what Reserve plugins take when a node is chosen."""
+    info = session.cluster.pods.infos[pod]
+    framework = session.framework_for(info)
+    if framework is None:
+        name = info.pod.spec.scheduler_name
+        return CycleResult(pod, Outcome.ERROR, f'profile not found for scheduler name "{name}"')
+    if info.is_terminating:
+        return CycleResult(pod, Outcome.ERROR, f"skip schedule deleting pod: {info.key}")
+    gate = framework.run_pre_enqueue(info)
+    if not gate.is_success:
+        return CycleResult(pod, Outcome.GATED, gate.message, framework=framework)
+    if not len(session.cluster):
+        return CycleResult(pod, Outcome.UNSCHEDULABLE, NO_NODES, framework=framework)
+    cycle = CycleState(info, pod, session.cluster)
+    result = CycleResult(pod, Outcome.UNSCHEDULABLE, framework=framework, cycle=cycle)
+    try:
+        _run_cycle(session, framework, cycle, result)
+    except PluginError as error:
+        result.outcome, result.message = Outcome.ERROR, str(error)
+    return result
+
+
+def _run_cycle(session: Session, framework: Framework, cycle: CycleState, result: CycleResult) -> None:
+    entry = framework.shape(cycle.pod)
+    pre_filter = framework.run_pre_filter(cycle, entry)
+    outcome = _find_nodes(session, framework, cycle, entry, pre_filter)
+    result.filter = outcome
+    feasible = np.flatnonzero(outcome.feasible)
+    if len(feasible) == 0:
+        result.post_filter = framework.run_post_filter(cycle, outcome) if framework.post_filter_plugins else None
+        result.message = fit_error(outcome, result.post_filter.status.message if result.post_filter else "")
+        return
+    if len(feasible) == 1:
+        result.ties = feasible
+    else:
+        result.scores = _score(session, framework, cycle, feasible, None if outcome.rows is not None else entry)
+        total = result.scores.total
+        result.ties = feasible[total == total.max()]
+    row = int(result.ties[0] if session.options.seed is None else session.random.choice(result.ties.tolist()))
+    _reserve(framework, cycle, result, row)
+
+
+def _reserve(framework: Framework, cycle: CycleState, result: CycleResult, row: int) -> None:
+    status = framework.run_reserve(cycle, row)
+    if status.is_success:
+        status = framework.run_permit(cycle, row)
+        if not status.is_success:
+            framework.run_unreserve(cycle, row)
+    if status.is_success:
+        result.outcome, result.row = Outcome.SCHEDULED, row
+    elif status.is_rejected:
+        result.message = f"0/1 nodes are available: {', '.join(sorted(f'1 {text}' for text in status.reasons))}."
+    else:
+        result.outcome, result.message = Outcome.ERROR, status.message
+
+
+def _find_nodes(
+    session: Session, framework: Framework, cycle: CycleState, entry: ShapeEntry, pre_filter: PreFilterOutcome
+) -> FilterOutcome:
+    n_nodes = len(session.cluster)
+    if pre_filter.status is not None:
+        return FilterOutcome(n_nodes, np.zeros(n_nodes, np.bool_), pre_filter_status=pre_filter.status)
+    nominated = _nominated_row(session, cycle)
+    if nominated is not None:
+        outcome = _try_nominated(session, framework, cycle, pre_filter, nominated)
+        if outcome is not None:
+            return outcome
+    outcome = _filter(session, framework, cycle, entry, pre_filter)
+    _raise_errors(session, outcome)
+    _call_extender_filters(session, cycle, outcome)
+    return outcome
+
+
+def _nominated_row(session: Session, cycle: CycleState) -> int | None:
+    name = cycle.pod.pod.status.nominated_node_name
+    row = session.nominator.row_of(cycle.pod_id)
+    return row if row is not None else session.cluster.nodes.row_of.get(name or "")
+
+
+def _try_nominated(
+    session: Session, framework: Framework, cycle: CycleState, pre_filter: PreFilterOutcome, row: int
+) -> FilterOutcome | None:
+    """Look at the nominated node alone; None when it does not pass, and the search goes on as if it had not been made."""
+    n_nodes = len(session.cluster)
+    rows = np.asarray([row], np.intp)
+    delta = framework.nominated_changes(cycle, rows)
+    first = framework.statuses(cycle, rows, pre_filter.skipped, delta)[0] if delta is not None else None
+    if first is not None or framework.statuses(cycle, rows, pre_filter.skipped)[0] is not None:
+        return None
+    feasible = np.zeros(n_nodes, np.bool_)
+    feasible[row] = True
+    outcome = FilterOutcome(n_nodes, feasible, rows=rows)
+    try:
+        _call_extender_filters(session, cycle, outcome)
+    except PluginError:
+        return None
+    if not feasible[row]:
+        return None
+    outcome.not_evaluated = ~feasible
+    return outcome
+
+
+def _filter(
+    session: Session, framework: Framework, cycle: CycleState, entry: ShapeEntry, pre_filter: PreFilterOutcome
+) -> FilterOutcome:
+    n_nodes = len(session.cluster)
+    if pre_filter.nodes is None:
+        verdicts, passes = framework.filter_all(cycle, entry, pre_filter.skipped)
+        outcome = FilterOutcome(n_nodes, passes, verdicts=verdicts)
+    else:
+        row_of = session.cluster.nodes.row_of
+        rows = np.asarray(sorted(row_of[name] for name in pre_filter.nodes if name in row_of), np.intp)
+        outcome = _filter_named(session, framework, cycle, pre_filter, rows)
+    rejections = framework.nominated_rejections(cycle, pre_filter.skipped) if session.nominator else {}
+    if outcome.rows is not None:
+        rejections = {row: status for row, status in rejections.items() if outcome.position(row) is not None}
+    if rejections:
+        outcome.overrides.update(rejections)
+        outcome.feasible = outcome.feasible.copy()
+        outcome.feasible[list(rejections)] = False
+    _stop_early(session, framework, outcome)
+    return outcome
+
+
+def _filter_named(
+    session: Session, framework: Framework, cycle: CycleState, pre_filter: PreFilterOutcome, rows: RowArray
+) -> FilterOutcome:
+    verdicts: list[tuple[str, Verdicts]] = []
+    feasible = np.zeros(len(session.cluster), np.bool_)
+    if len(rows):
+        verdicts = framework.run_filters(cycle, NodeView(session.cluster, rows), pre_filter.skipped)
+        passes = np.ones(len(rows), np.bool_)
+        for _, verdict in verdicts:
+            passes &= verdict.bits == 0
+        feasible[rows] = passes
+    absent = absent_status(pre_filter.plugins_with_nodes)
+    return FilterOutcome(len(session.cluster), feasible, rows=rows, verdicts=verdicts, absent=absent)
+
+
+def _stop_early(session: Session, framework: Framework, outcome: FilterOutcome) -> None:
+    """Leave out the nodes that kube-scheduler would not look at, when asked to follow it there.
+
+    Without scores one feasible node is enough, and the search ends there in any case.
+    """
+    needs_one = not framework.score_plugins and not any(each.filters or each.prioritizes for each in session.extenders)
+    if not session.options.sample and not needs_one:
+        return
+    order = session.cluster.nodes.zone_order
+    if outcome.rows is not None:
+        asked = np.zeros(outcome.n_nodes, np.bool_)
+        asked[outcome.rows] = True
+        order = order[asked[order]] if len(outcome.rows) < outcome.n_nodes else order
+    percentage = framework.profile.percentage_of_nodes_to_score
+    if percentage is None:
+        percentage = session.config.percentage_of_nodes_to_score or 0
+    limit = 1 if needs_one else num_feasible_nodes_to_find(percentage, len(order))
+    seen = session.sampling.look(order, outcome.feasible, limit)
+    n_processed = int(np.count_nonzero(seen)) + (outcome.n_nodes - len(order))
+    session.sampling.advance(n_processed if outcome.absent is None else int(np.count_nonzero(seen)), outcome.n_nodes)
+    if outcome.absent is not None:
+        seen[np.setdiff1d(np.arange(outcome.n_nodes), order)] = True
+    outcome.feasible = outcome.feasible & seen
+    outcome.not_evaluated = ~seen
+    for row in [row for row in outcome.overrides if not seen[row]]:
+        del outcome.overrides[row]
+
+
+def _raise_errors(session: Session, outcome: FilterOutcome) -> None:
+    """End the cycle when a filter could not tell; upstream reports whichever node failed first, here the first by name."""
+    suspects = any(
+        reason.code is Code.ERROR and bool(verdict.bits.any()) for _, verdict in outcome.verdicts for reason in verdict.reasons
+    ) or any(status.code is Code.ERROR for status in outcome.overrides.values())
+    if not suspects:
+        return
+    for row in outcome.rows_with_code(Code.ERROR).tolist():
+        status = outcome.status(row)
+        assert status is not None  # noqa: S101 - it has a code
+        raise PluginError(f'running "{status.plugin}" filter plugin: {", ".join(status.texts)}')
+
+
+def _call_extender_filters(session: Session, cycle: CycleState, outcome: FilterOutcome) -> None:
+    nodes = session.cluster.nodes
+    for extender in session.extenders:
+        rows = np.flatnonzero(outcome.feasible)
+        if len(rows) == 0:
+            return
+        if not extender.filters or not extender.is_interested(cycle.pod.pod):
+            continue
+        try:
+            answer = extender.filter(cycle.pod.pod, [nodes.nodes[row] for row in rows])
+        except ExtenderError as error:
+            if extender.is_ignorable:
+                continue
+            raise PluginError(str(error)) from error
+        outcome.feasible = np.zeros(outcome.n_nodes, np.bool_)
+        outcome.feasible[[nodes.row_of[name] for name in answer.nodes if name in nodes.row_of]] = True
+        failed = {name: (text, Code.UNSCHEDULABLE) for name, text in answer.failed.items()}
+        failed.update({name: (text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for name, text in answer.unresolvable.items()})
+        for name, (text, code) in failed.items():
+            if name in nodes.row_of:
+                outcome.overrides[nodes.row_of[name]] = NodeStatus(code, "", (Reason(text, code),))
+
+
+def _score(
+    session: Session, framework: Framework, cycle: CycleState, feasible: RowArray, entry: ShapeEntry | None
+) -> ScoreOutcome:
+    if not framework.score_plugins and not session.extenders:
+        return ScoreOutcome(feasible, np.ones(len(feasible), np.int64))
+    scores = framework.run_scores(cycle, feasible, entry)
+    nodes = session.cluster.nodes
+    for extender in session.extenders:
+        if not extender.prioritizes or not extender.is_interested(cycle.pod.pod):
+            continue
+        try:
+            given: Mapping[str, int] = extender.prioritize(cycle.pod.pod, [nodes.nodes[row] for row in feasible])
+        except ExtenderError:
+            continue  # as upstream: no score from this extender
+        column: Int64Array = np.fromiter((given.get(nodes.names[row], 0) for row in feasible), np.int64, len(feasible))
+        scores.parts.append(ScorePart(extender.name, extender.weight * EXTENDER_SCALE, column, is_full=False))
+        scores.total = scores.total + column * (extender.weight * EXTENDER_SCALE)
+    return scores

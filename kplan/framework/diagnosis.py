@@ -1,0 +1,206 @@
+"""What the filters said, node by node, and kube-scheduler's message about it.
+
+Upstream: pkg/scheduler/framework/types.go Diagnosis, FitError.Error (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.framework.interface import Status, StatusCode
+
+_CODE_OF_STATUS = {
+    StatusCode.UNSCHEDULABLE: Code.UNSCHEDULABLE,
+    StatusCode.PENDING: Code.UNSCHEDULABLE,
+    StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE: Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+    StatusCode.ERROR: Code.ERROR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """Why one node was rejected.
+
+    Attributes
+    ----------
+    plugin : the first plugin that rejects; empty when none can be named
+    reasons : what it says, in its order
+    position : where `reasons` ask for their details (position in the view that they come from)
+    """
+
+    code: Code
+    plugin: str
+    reasons: tuple[Reason, ...]
+    position: int = 0
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The reasons as texts."""
+        return tuple(reason.text for reason in self.reasons)
+
+
+def node_status(status: Status) -> NodeStatus:
+    """Turn a status for the whole pod into that of one node."""
+    code = _CODE_OF_STATUS[status.code]
+    return NodeStatus(code, status.plugin, tuple(Reason(text, code) for text in status.reasons))
+
+
+def first_rejectors(verdicts: Iterable[tuple[str, Verdicts]], n_view: int) -> Int64Array:
+    """Return the index of the first verdicts that reject each position, -1 where all pass."""
+    first = np.full(n_view, -1, np.int64)
+    for index, (_, verdict) in enumerate(verdicts):
+        first[(verdict.bits != 0) & (first < 0)] = index
+    return first
+
+
+@dataclass
+class FilterOutcome:
+    """The answers of PreFilter and Filter for all nodes of the cluster.
+
+    Valid until the cluster changes: the arrays may be the runtime's own, and details are read from the live cluster.
+
+    Attributes
+    ----------
+    n_nodes : nodes in the cluster
+    pre_filter_status : the rejection that kept all nodes from being filtered, or None
+    rows : node rows that were filtered; None for all
+    verdicts : (plugin, Verdicts over `rows`) in the order of the filters, without nominated pods
+    feasible : bool array of shape (n_nodes,)
+    overrides : node row -> status that counts instead of what `verdicts` say (nominated pods, extenders)
+    absent : status of nodes that PreFilter left out
+    not_evaluated : bool array of shape (n_nodes,) or None; nodes that the scheduler did not look at
+    """
+
+    n_nodes: int
+    feasible: BoolArray
+    pre_filter_status: Status | None = None
+    rows: RowArray | None = None
+    verdicts: list[tuple[str, Verdicts]] = field(default_factory=list)
+    overrides: dict[int, NodeStatus] = field(default_factory=dict)
+    absent: NodeStatus | None = None
+    not_evaluated: BoolArray | None = None
+
+    @cached_property
+    def first(self) -> Int64Array:
+        """Index into `verdicts` of the first that rejects, -1 for none; shape (n_filtered,)."""
+        return first_rejectors(self.verdicts, self.n_nodes if self.rows is None else len(self.rows))
+
+    @cached_property
+    def _position_of(self) -> dict[int, int]:
+        assert self.rows is not None  # noqa: S101 - asked only then
+        return {int(row): position for position, row in enumerate(self.rows)}
+
+    def position(self, row: int) -> int | None:
+        """Return where a node stands in `verdicts`, None when it was not filtered."""
+        return row if self.rows is None else self._position_of.get(row)
+
+    def status(self, row: int) -> NodeStatus | None:
+        """Return why a node is rejected; None when it is feasible or was not looked at."""
+        if self.feasible[row] or (self.not_evaluated is not None and self.not_evaluated[row]):
+            return None
+        if self.pre_filter_status is not None:
+            return node_status(self.pre_filter_status)
+        if row in self.overrides:
+            return self.overrides[row]
+        position = self.position(row)
+        if position is None or self.first[position] < 0:
+            return self.absent
+        name, verdict = self.verdicts[self.first[position]]
+        return NodeStatus(verdict.code_at(position), name, tuple(verdict.reasons_at(position)), position)
+
+    def all_failing(self, row: int) -> dict[str, NodeStatus]:
+        """Return every plugin that rejects a node when asked alone, without nominated pods."""
+        position = self.position(row)
+        if position is None or self.pre_filter_status is not None:
+            return {}
+        return {
+            name: NodeStatus(verdict.code_at(position), name, tuple(verdict.reasons_at(position)), position)
+            for name, verdict in self.verdicts
+            if verdict.bits[position]
+        }
+
+    def rows_with_code(self, code: Code) -> RowArray:
+        """Return the nodes whose status has a code, ascending."""
+        if self.pre_filter_status is not None:
+            status = node_status(self.pre_filter_status)
+            return np.arange(self.n_nodes) if status.code == code else np.zeros(0, np.intp)
+        codes = np.zeros(self.n_nodes, np.int8)
+        if self.rows is not None and self.absent is not None:
+            codes[:] = self.absent.code
+        filtered = np.zeros(self.n_nodes if self.rows is None else len(self.rows), np.int8)
+        for index, (_, verdict) in enumerate(self.verdicts):
+            mine = self.first == index
+            if mine.any():
+                filtered[mine] = verdict.codes()[mine]
+        codes[slice(None) if self.rows is None else self.rows] = filtered
+        for row, override in self.overrides.items():
+            codes[row] = override.code
+        codes[self.feasible] = 0
+        if self.not_evaluated is not None:
+            codes[self.not_evaluated] = 0
+        return np.flatnonzero(codes == code)
+
+    def reason_counts(self) -> Counter[tuple[str, str]]:
+        """Count nodes per (plugin, reason)."""
+        counts: Counter[tuple[str, str]] = Counter()
+        if self.pre_filter_status is not None:
+            for text in self.pre_filter_status.reasons:
+                counts[self.pre_filter_status.plugin, text] += self.n_nodes
+            return counts
+        overridden = np.asarray([self.position(row) for row in self.overrides], np.object_)
+        counted = np.ones(len(self.first), np.bool_)
+        counted[[int(position) for position in overridden if position is not None]] = False
+        if self.not_evaluated is not None:
+            counted &= ~(self.not_evaluated if self.rows is None else self.not_evaluated[self.rows])
+        for index, (name, verdict) in enumerate(self.verdicts):
+            mine = (self.first == index) & counted
+            if not mine.any():
+                continue
+            bits = verdict.bits[mine]
+            for k, reason in enumerate(verdict.reasons):
+                n = int(np.count_nonzero(bits >> k & 1))
+                if n:
+                    counts[name, reason.text] += n
+        for status in self.overrides.values():
+            for text in status.texts:
+                counts[status.plugin, text] += 1
+        if self.rows is not None and self.absent is not None:
+            n_absent = self.n_nodes - len(self.rows)
+            if n_absent:
+                for text in self.absent.texts:
+                    counts[self.absent.plugin, text] += n_absent
+        return counts
+
+    @property
+    def unschedulable_plugins(self) -> frozenset[str]:
+        """Plugins that rejected at least one node, or the pod in PreFilter."""
+        return frozenset(plugin for plugin, _ in self.reason_counts() if plugin)
+
+
+def histogram(counts: Iterable[tuple[str, int]]) -> str:
+    """Join reasons as kube-scheduler does: ``"2 this, 5 that"``, the pieces sorted as strings."""
+    total: Counter[str] = Counter()
+    for text, n in counts:
+        total[text] += n
+    return ", ".join(sorted(f"{n} {text}" for text, n in total.items()))
+
+
+def fit_error(outcome: FilterOutcome, post_filter_message: str = "") -> str:
+    """Write the message of a pod that fits nowhere, byte for byte as kube-scheduler's FitError."""
+    message = f"0/{outcome.n_nodes} nodes are available:"
+    if outcome.pre_filter_status is not None and outcome.pre_filter_status.message:
+        message += f" {outcome.pre_filter_status.message}."
+    else:
+        reasons = histogram((text, n) for (_, text), n in outcome.reason_counts().items())
+        if reasons:
+            message += f" {reasons}."
+    if post_filter_message:
+        message += f" {post_filter_message}"
+    return message

@@ -1,0 +1,332 @@
+"""Extension points: what a plugin may implement, and what it is given.
+
+A plugin is a class with a `name`, a `scope` and the methods of the extension points that it has, and no others. It is
+made once per profile and session as ``Plugin(args, handle)`` with the typed arguments of `kplan.config.args` (None for
+a plugin without arguments) and a `Handle`. Upstream: kube-scheduler/framework/interface.go (v1.36).
+
+Rules that the runtime relies on:
+
+- `Scope.NODE_OBJECT` and `Scope.NODE` plugins are asked once per pod *shape* (pods that say the same, `PodInfo.shape`); their
+  verdicts and raw scores are kept, and only rows whose pods changed since are asked again (never, for NODE_OBJECT).
+  So for equal shapes their pre_filter, pre_score and the tuple of reasons must be equal, and row i's verdict and raw
+  score must not depend on other rows. If such a plugin normalizes, equal raw scores must normalize to a value that
+  does not depend on how many nodes there are.
+- `Scope.CLUSTER` plugins are asked in every cycle. They keep what they derive up to date themselves
+  (`Cluster.match_counts`, `Cluster.log`, `TermGroup`).
+- Every `filter` must honour `nodes.delta` exactly as upstream's AddPod/RemovePod extensions and NodeInfo would:
+  position i answers for its own node with its own pods changed, all other nodes unchanged.
+- `pre_score` and `score` see a view of the feasible nodes only (CLUSTER) or of any nodes (others), never with a delta.
+- Nothing but `reserve` and `unreserve` may change what later cycles see.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+from kplan.engine.arrays import Int64Array
+from kplan.engine.cluster import Cluster
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.verdicts import Verdicts
+from kplan.engine.view import NodeView
+
+if TYPE_CHECKING:
+    from kplan.framework.listers import Listers
+    from kplan.framework.nominator import Nominator
+    from kplan.framework.runtime import FilterOutcome, Framework
+
+T = TypeVar("T")
+
+
+class Scope(enum.Enum):
+    """What the verdict and the raw score of row i depend on, besides the incoming pod."""
+
+    NODE_OBJECT = enum.auto()
+    """The node object of row i alone; its pods do not matter."""
+    NODE = enum.auto()
+    """Row i alone: its object and its pods."""
+    CLUSTER = enum.auto()
+    """Other rows too, or objects that a plan changes."""
+
+
+class StatusCode(enum.IntEnum):
+    """Outcome of an extension point that answers for the pod rather than for nodes."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A code with its reasons and the plugin that gave them (filled in by the runtime)."""
+
+    code: StatusCode
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def message(self) -> str:
+        """The reasons as kube-scheduler joins them."""
+        return ", ".join(self.reasons)
+
+    @property
+    def is_success(self) -> bool:
+        """Whether all is well."""
+        return self.code is StatusCode.SUCCESS
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the pod was turned down, as opposed to an error."""
+        return self.code in (
+            StatusCode.UNSCHEDULABLE,
+            StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            StatusCode.PENDING,
+        )
+
+    @staticmethod
+    def error(text: str) -> Status:
+        """An error, which ends the cycle."""
+        return Status(StatusCode.ERROR, (text,))
+
+    @staticmethod
+    def unschedulable(*reasons: str) -> Status:
+        """A rejection that preemption may cure."""
+        return Status(StatusCode.UNSCHEDULABLE, reasons)
+
+    @staticmethod
+    def unresolvable(*reasons: str) -> Status:
+        """A rejection that preemption cannot cure."""
+        return Status(StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+SUCCESS = Status(StatusCode.SUCCESS)
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """What a PreFilter says beyond "go on".
+
+    Attributes
+    ----------
+    skip : leave this plugin's filter out of this cycle
+    for_shape : the skip holds for every pod of this shape, whatever the cluster holds, so need not be asked again
+    status : a rejection or an error; None for success
+    nodes : the only nodes that can be feasible, by name; None for all
+    """
+
+    skip: bool = False
+    for_shape: bool = False
+    status: Status | None = None
+    nodes: frozenset[str] | None = None
+
+
+SKIP = PreFilterResult(skip=True)
+SKIP_SHAPE = PreFilterResult(skip=True, for_shape=True)
+
+
+class PreScoreResult(enum.Enum):
+    """What a PreScore says beyond "go on" (None)."""
+
+    SKIP = enum.auto()
+    """Leave this plugin's score out of this cycle."""
+    SKIP_SHAPE = enum.auto()
+    """Likewise, for every pod of this shape."""
+
+
+class CycleState:
+    """One pod's scheduling cycle: the pod, the cluster, and what plugins keep from one extension point to the next.
+
+    A plugin keeps an object of a class of its own: ``cycle.write(_PreFilterState(...))``, later
+    ``cycle.read(_PreFilterState)``. For plugins whose answers are kept per shape, so are these objects.
+    """
+
+    __slots__ = ("cluster", "pod", "pod_id", "states")
+
+    def __init__(self, pod: PodInfo, pod_id: int, cluster: Cluster) -> None:
+        self.pod = pod
+        self.pod_id = pod_id
+        self.cluster = cluster
+        self.states: dict[type, Any] = {}
+
+    def write(self, state: object) -> None:
+        """Keep an object under its class."""
+        self.states[type(state)] = state
+
+    def read(self, kind: type[T]) -> T:
+        """Return the object of a class that was kept; KeyError when there is none, which is a bug of the plugin."""
+        kept: T = self.states[kind]
+        return kept
+
+    def find(self, kind: type[T]) -> T | None:
+        """Return the object of a class that was kept, or None."""
+        return self.states.get(kind)
+
+
+@dataclass
+class Handle:
+    """What a plugin may look at besides the cycle.
+
+    Attributes
+    ----------
+    cluster : nodes, pods and their sums, as they stand
+    listers : all other objects of the snapshot, indexed
+    nominator : pods that are nominated to nodes
+    framework : the profile's runtime; set once all plugins are made (PostFilter plugins run filters again through it)
+    """
+
+    cluster: Cluster
+    listers: Listers
+    nominator: Nominator
+    framework: Framework | None = None
+
+
+@dataclass
+class PostFilterResult:
+    """What a PostFilter found.
+
+    Attributes
+    ----------
+    status : SUCCESS when a node was nominated, UNSCHEDULABLE with the text otherwise, ERROR
+    nominated_row : the node on which room will be made, or None
+    detail : how it was decided; for DefaultPreemption a `kplan.preemption` result object
+    """
+
+    status: Status
+    nominated_row: int | None = None
+    detail: Any = None
+
+
+@runtime_checkable
+class Plugin(Protocol):
+    """What every plugin has."""
+
+    name: ClassVar[str]
+    scope: ClassVar[Scope]
+
+
+@runtime_checkable
+class PreEnqueuePlugin(Protocol):
+    """May keep a pod out of the queue."""
+
+    name: ClassVar[str]
+
+    def pre_enqueue(self, pod: PodInfo) -> Status: ...
+
+
+@runtime_checkable
+class QueueSortPlugin(Protocol):
+    """Orders the queue."""
+
+    name: ClassVar[str]
+
+    def sort_key(self, pod: PodInfo) -> Any: ...
+
+
+@runtime_checkable
+class PreFilterPlugin(Protocol):
+    """Looks at the pod once, before any node; None is success for all nodes."""
+
+    name: ClassVar[str]
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None: ...
+
+
+@runtime_checkable
+class FilterPlugin(Protocol):
+    """Answers for all nodes of a view: an error is a Reason with Code.ERROR."""
+
+    name: ClassVar[str]
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts: ...
+
+
+@runtime_checkable
+class PostFilterPlugin(Protocol):
+    """Tries to help a pod that fits nowhere."""
+
+    name: ClassVar[str]
+
+    def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult: ...
+
+
+@runtime_checkable
+class PreScorePlugin(Protocol):
+    """Looks at the feasible nodes once; may skip, or raise FilterError-like problems as a Status."""
+
+    name: ClassVar[str]
+
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None: ...
+
+
+@runtime_checkable
+class ScorePlugin(Protocol):
+    """Gives raw scores, int64 of shape (n_view,)."""
+
+    name: ClassVar[str]
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array: ...
+
+
+@runtime_checkable
+class NormalizeScorePlugin(Protocol):
+    """Brings raw scores of the feasible nodes into 0 to 100."""
+
+    name: ClassVar[str]
+
+    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array: ...
+
+
+@runtime_checkable
+class ReservePlugin(Protocol):
+    """Takes what the pod needs on its node, so that later pods of a plan do not get it."""
+
+    name: ClassVar[str]
+
+    def reserve(self, cycle: CycleState, row: int) -> Status: ...
+
+    def unreserve(self, cycle: CycleState, row: int) -> None: ...
+
+
+@runtime_checkable
+class PermitPlugin(Protocol):
+    """Has the last word before binding."""
+
+    name: ClassVar[str]
+
+    def permit(self, cycle: CycleState, row: int) -> Status: ...
+
+
+@runtime_checkable
+class ScoreDetailPlugin(Protocol):
+    """Says in words and numbers where a node's raw score comes from (optional; for explanations)."""
+
+    name: ClassVar[str]
+
+    def score_details(self, cycle: CycleState, row: int) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnmodelledFeature:
+    """Something that an object asks for and kplan, or the reference scheduler with default gates, does not honour."""
+
+    object: str
+    feature: str
+    message: str
+
+
+@dataclass
+class PluginSet:
+    """The plugins of one profile, by name, in the order in which they were made."""
+
+    plugins: dict[str, Plugin] = field(default_factory=dict)
+
+    def of(self, names: Iterable[str]) -> list[Any]:
+        """Return plugins in the order of names."""
+        return [self.plugins[name] for name in names]

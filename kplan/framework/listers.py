@@ -1,0 +1,80 @@
+"""All objects of a snapshot besides nodes and pods, indexed the way plugins ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, TypeVar
+
+from kplan.api.core import Namespace, PersistentVolume, PersistentVolumeClaim
+from kplan.api.policy import PodDisruptionBudget
+from kplan.api.storage import CSIDriver, CSINode, StorageClass, VolumeAttachment
+from kplan.snapshot.model import Snapshot
+
+T = TypeVar("T", bound=Any)
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+
+def by_name(objects: Iterable[T]) -> dict[str, T]:
+    """Index cluster-wide objects."""
+    return {each.metadata.name: each for each in objects}
+
+
+def by_key(objects: Iterable[T]) -> dict[Key, T]:
+    """Index namespaced objects."""
+    return {(each.metadata.namespace, each.metadata.name): each for each in objects}
+
+
+class Listers:
+    """Indexes over a snapshot, each built when first asked for; never changed."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    @cached_property
+    def namespaces(self) -> dict[str, Namespace]:
+        """Namespaces by name."""
+        return by_name(self.snapshot.namespaces)
+
+    def namespace_labels(self, namespace: str) -> dict[str, str]:
+        """Return the labels of a namespace; none when it is not known, as upstream assumes."""
+        found = self.namespaces.get(namespace)
+        return {} if found is None else found.metadata.labels
+
+    @cached_property
+    def persistent_volumes(self) -> dict[str, PersistentVolume]:
+        """Volumes by name."""
+        return by_name(self.snapshot.persistent_volumes)
+
+    @cached_property
+    def persistent_volume_claims(self) -> dict[Key, PersistentVolumeClaim]:
+        """Claims by (namespace, name)."""
+        return by_key(self.snapshot.persistent_volume_claims)
+
+    @cached_property
+    def storage_classes(self) -> dict[str, StorageClass]:
+        """Storage classes by name."""
+        return by_name(self.snapshot.storage_classes)
+
+    @cached_property
+    def csi_nodes(self) -> dict[str, CSINode]:
+        """CSI nodes by name."""
+        return by_name(self.snapshot.csi_nodes)
+
+    @cached_property
+    def csi_drivers(self) -> dict[str, CSIDriver]:
+        """CSI drivers by name."""
+        return by_name(self.snapshot.csi_drivers)
+
+    @cached_property
+    def volume_attachments(self) -> tuple[VolumeAttachment, ...]:
+        """All volume attachments."""
+        return self.snapshot.volume_attachments
+
+    @cached_property
+    def pod_disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
+        """All budgets, by namespace and name."""
+        return tuple(
+            sorted(self.snapshot.pod_disruption_budgets, key=lambda each: (each.metadata.namespace, each.metadata.name))
+        )

@@ -1,0 +1,51 @@
+"""Which pending pods are promised which node.
+
+Upstream: pkg/scheduler/backend/queue/nominator.go (v1.36).
+"""
+
+from __future__ import annotations
+
+
+class Nominator:
+    """Nominations by node row and by pod (rows of the pod table)."""
+
+    def __init__(self) -> None:
+        self._pods_by_row: dict[int, list[int]] = {}
+        self._row_by_pod: dict[int, int] = {}
+
+    def copy(self) -> Nominator:
+        """Return a nominator that can change without this one noticing."""
+        twin = Nominator()
+        twin._pods_by_row = {row: pods.copy() for row, pods in self._pods_by_row.items()}
+        twin._row_by_pod = self._row_by_pod.copy()
+        return twin
+
+    def __bool__(self) -> bool:
+        return bool(self._row_by_pod)
+
+    def nominate(self, pod: int, row: int) -> None:
+        """Promise a node to a pod, instead of the one that it was promised before."""
+        self.drop(pod)
+        self._row_by_pod[pod] = row
+        self._pods_by_row.setdefault(row, []).append(pod)
+
+    def drop(self, pod: int) -> None:
+        """Forget what a pod was promised, if anything."""
+        row = self._row_by_pod.pop(pod, None)
+        if row is not None:
+            pods = self._pods_by_row[row]
+            pods.remove(pod)
+            if not pods:
+                del self._pods_by_row[row]
+
+    def row_of(self, pod: int) -> int | None:
+        """Return the node that a pod is promised."""
+        return self._row_by_pod.get(pod)
+
+    def pods_for(self, row: int) -> tuple[int, ...]:
+        """Return the pods that are promised a node, in the order of their nomination."""
+        return tuple(self._pods_by_row.get(row, ()))
+
+    def rows(self) -> list[int]:
+        """Return the nodes that are promised to some pod, ascending."""
+        return sorted(self._pods_by_row)

@@ -1,0 +1,60 @@
+"""Stopping early: how many feasible nodes kube-scheduler looks for, and which nodes it therefore never sees.
+
+Upstream: schedule_one.go numFeasibleNodesToFind, findNodesThatPassFilters (v1.36), with one worker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kplan.engine.arrays import BoolArray, RowArray
+
+MIN_FEASIBLE_NODES = 100
+MIN_FEASIBLE_PERCENTAGE = 5
+
+
+def num_feasible_nodes_to_find(percentage: int, n_nodes: int) -> int:
+    """Return after how many feasible nodes the search stops; a percentage of 0 means one that falls with size."""
+    if n_nodes < MIN_FEASIBLE_NODES:
+        return n_nodes
+    if percentage == 0:
+        percentage = max(50 - n_nodes // 125, MIN_FEASIBLE_PERCENTAGE)
+    return max(n_nodes * percentage // 100, MIN_FEASIBLE_NODES)
+
+
+@dataclass
+class Sampling:
+    """Where the next search starts, carried on from pod to pod.
+
+    Attributes
+    ----------
+    start_index : position in the node tree's order at which the next search starts
+    """
+
+    start_index: int = 0
+
+    def look(self, order: RowArray, passes: BoolArray, limit: int) -> BoolArray:
+        """Search nodes in turn until more than `limit` feasible ones are found.
+
+        Parameters
+        ----------
+        order : node rows in the order of the search, before turning it by the start index
+        passes : bool array of shape (n_nodes,)
+
+        Returns
+        -------
+        bool array of shape (n_nodes,): nodes that the search took into account. The feasible node at which it stops is not
+        among them.
+        """
+        turned = np.roll(order, -(self.start_index % len(order))) if len(order) else order
+        seen = np.zeros(len(passes), np.bool_)
+        found = np.cumsum(passes[turned])
+        stop = int(np.searchsorted(found, limit + 1))
+        seen[turned[:stop]] = True
+        return seen
+
+    def advance(self, n_processed: int, n_nodes: int) -> None:
+        """Move on past the nodes that were processed."""
+        self.start_index = (self.start_index + n_processed) % n_nodes

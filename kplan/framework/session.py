@@ -1,0 +1,111 @@
+"""A cluster with its profiles, in which pods are scheduled one after another."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kplan.config.model import Profile, SchedulerConfiguration
+from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.pod_info import PodInfo
+from kplan.framework.extenders import Extender
+from kplan.framework.interface import Handle, Plugin
+from kplan.framework.listers import Listers
+from kplan.framework.nominator import Nominator
+from kplan.framework.runtime import Framework
+from kplan.framework.sampling import Sampling
+
+PluginFactory = Callable[[Profile, Handle], Mapping[str, Plugin]]
+"""Makes a profile's plugins, by name."""
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How a session decides where kube-scheduler would be random or stop early.
+
+    Attributes
+    ----------
+    sample : stop as percentageOfNodesToScore says, instead of looking at every node
+    start_index : where the first sampled search starts
+    seed : draw among equal best nodes at random, with this seed; None takes the first by name
+    """
+
+    sample: bool = False
+    start_index: int = 0
+    seed: int | None = None
+
+
+@dataclass
+class Session:
+    """The state of a plan: cluster, nominations, and one framework per profile.
+
+    Attributes
+    ----------
+    extenders : called in order after the filters, and for scores
+    """
+
+    cluster: Cluster
+    listers: Listers
+    config: SchedulerConfiguration
+    make_plugins: PluginFactory
+    options: SessionOptions = field(default_factory=SessionOptions)
+    extenders: Sequence[Extender] = ()
+    nominator: Nominator = field(default_factory=Nominator)
+
+    def __post_init__(self) -> None:
+        self.sampling = Sampling(self.options.start_index)
+        self.random = random.Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret
+        self.frameworks: dict[str, Framework] = {}
+        for profile in self.config.profiles:
+            handle = Handle(self.cluster, self.listers, self.nominator)
+            handle.framework = Framework(profile, self.make_plugins(profile, handle), handle)
+            self.frameworks[profile.scheduler_name] = handle.framework
+        self._pod_ids: dict[str, int] = {info.key: pod for pod, info in enumerate(self.cluster.pods.infos)}
+
+    def fork(self) -> Session:
+        """Return a session that starts from this one's pods and nominations and changes without this one noticing.
+
+        Whatever plugins reserved is not carried over: fork before anything is placed.
+        """
+        return Session(
+            self.cluster.copy(),
+            self.listers,
+            self.config,
+            self.make_plugins,
+            self.options,
+            self.extenders,
+            self.nominator.copy(),
+        )
+
+    def framework_for(self, pod: PodInfo) -> Framework | None:
+        """Return the profile that schedules a pod, if there is one."""
+        return self.frameworks.get(pod.pod.spec.scheduler_name)
+
+    def find(self, key: str) -> int | None:
+        """Return the row of the pod NAMESPACE/NAME."""
+        return self._pod_ids.get(key)
+
+    def add_pod(self, info: PodInfo) -> int:
+        """Make a new pending pod known and return its row."""
+        pod = self.cluster.add_pod(info)
+        self._pod_ids[info.key] = pod
+        return pod
+
+    def nominate_from_status(self) -> None:
+        """Take over the nominations that pending pods of the snapshot carry."""
+        for pod, info in enumerate(self.cluster.pods.infos):
+            name = info.pod.status.nominated_node_name
+            if name and self.cluster.node_of[pod] == NOWHERE and not info.pod.spec.node_name:
+                row = self.cluster.nodes.row_of.get(name)
+                if row is not None and self.framework_for(info) is not None:
+                    self.nominator.nominate(pod, row)
+
+    def bind(self, pod: int, row: int) -> None:
+        """Put a pod on a node; what was promised to it is used up."""
+        self.cluster.bind(pod, row)
+        self.nominator.drop(pod)
+
+    def evict(self, pod: int) -> None:
+        """Take a pod off its node."""
+        self.cluster.unbind(pod)

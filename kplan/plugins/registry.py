@@ -1,0 +1,17 @@
+"""Every plugin that kplan has, by its upstream name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kplan.config.model import Profile
+from kplan.framework.interface import Handle, Plugin
+
+PLUGINS: Mapping[str, Callable[[Any, Handle], Plugin]] = {}
+
+
+def make_plugins(profile: Profile, handle: Handle) -> dict[str, Plugin]:
+    """Make the plugins that a profile uses at any extension point."""
+    wanted = {ref.name for refs in profile.plugins.values() for ref in refs}
+    return {name: make(profile.args.get(name), handle) for name, make in PLUGINS.items() if name in wanted}
