@@ -1,6 +1,7 @@
 """KubeSchedulerConfiguration: read, defaulted, validated and expanded as kube-scheduler v1.36 does it."""
 
 from kplan.config.defaults import default_configuration
+from kplan.config.loading import load_scheduler_config
 from kplan.config.model import Extender, PluginRef, Profile, SchedulerConfiguration
 
 __all__ = [
@@ -9,4 +10,5 @@ __all__ = [
     "Profile",
     "SchedulerConfiguration",
     "default_configuration",
+    "load_scheduler_config",
 ]

@@ -44,7 +44,7 @@ class PointSet:
     """The plugins that are enabled and the names that are disabled at one extension point or `multi_point`."""
 
     enabled: tuple[Entry, ...] = ()
-    disabled: frozenset[str] = frozenset()
+    disabled: tuple[str, ...] = ()
 
 
 #: The sets of the default profile: everything through `multiPoint`.
@@ -63,7 +63,7 @@ def merge(default: Mapping[str, PointSet], custom: Mapping[str, PointSet]) -> di
 
 def _merge_set(default: PointSet, custom: PointSet) -> PointSet:
     """Merge one set: what is enabled again takes the default's place, the rest follows; `*` drops all defaults."""
-    disabled = custom.disabled | default.disabled
+    disabled = (*custom.disabled, *default.disabled)
     last = {entry.name: position for position, entry in enumerate(custom.enabled)}
     enabled: list[Entry] = []
     replacing: set[int] = set()

@@ -1,0 +1,60 @@
+"""Plugin arguments from the values of a file, with their defaults.
+
+Upstream: staging kube-scheduler/config/v1/types.go decodeNestedObjects, apis/config/v1/defaults.go (v1.36).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kplan.config.args import (
+    ARGS_TYPES,
+    DEFAULT_RESOURCES,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArgs,
+    PodTopologySpreadArgs,
+    ResourceSpec,
+)
+from kplan.config.decoding import decode
+from kplan.config.foreign import API_GROUP, API_VERSION
+from kplan.config.problems import Problems, child, go_value
+
+__all__ = ["decode_args"]
+
+
+def decode_args(name: str, value: object, path: str, problems: Problems) -> PluginArgs:
+    """Read the arguments of the in-tree plugin `name`; absent ones are the defaults.
+
+    `apiVersion` and `kind` may be left out, and must be right where they are given.
+    """
+    kind = f"{name}Args"
+    if isinstance(value, dict):
+        given_kind, given_version = value.get("kind", kind), value.get("apiVersion", API_VERSION)
+        if given_version != API_VERSION:
+            message = f"no kind {go_value(given_kind)} is registered for version {go_value(given_version)}"
+            problems.add(child(path, "apiVersion"), message, f"write: apiVersion: {API_VERSION}, or leave it out")
+        elif given_kind != kind:
+            message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {given_kind}.{API_GROUP}"
+            problems.add(child(path, "kind"), message, f"write: kind: {kind}, or leave it out")
+    args = decode({} if value is None else value, ARGS_TYPES[name], path, problems, type_meta=True)
+    return _apply_defaults(args)
+
+
+def _apply_defaults(args: PluginArgs) -> PluginArgs:
+    """Fill in what an empty list, an empty word or a weight of 0 stands for."""
+    if isinstance(args, NodeResourcesFitArgs):
+        strategy = msgspec.structs.replace(
+            args.scoring_strategy, resources=_default_resources(args.scoring_strategy.resources)
+        )
+        return msgspec.structs.replace(args, scoring_strategy=strategy)
+    if isinstance(args, NodeResourcesBalancedAllocationArgs):
+        return msgspec.structs.replace(args, resources=_default_resources(args.resources))
+    if isinstance(args, PodTopologySpreadArgs):
+        return msgspec.structs.replace(args, defaulting_type=args.defaulting_type or "System")
+    return args
+
+
+def _default_resources(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
+    weighed = (msgspec.structs.replace(spec, weight=spec.weight or 1) for spec in resources)
+    return tuple(weighed) or DEFAULT_RESOURCES

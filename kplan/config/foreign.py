@@ -1,0 +1,180 @@
+"""Documents that people pass by mistake: a ConfigMap around the file, kube-scheduler's own manifest, older versions."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kplan.config.problems import Problems, go_value
+
+__all__ = ["API_GROUP", "API_VERSION", "KIND", "check_type_meta"]
+
+API_GROUP: Final = "kubescheduler.config.k8s.io"
+API_VERSION: Final = f"{API_GROUP}/v1"
+KIND: Final = "KubeSchedulerConfiguration"
+
+#: Versions that are still close enough to v1 for the rest of the document to be checked too.
+_NEAR: Final = {"v1beta3": "1.29", "v1beta2": "1.28"}
+_WORKLOADS: Final = frozenset({"Pod", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet"})
+
+
+def check_type_meta(value: object, problems: Problems) -> bool:
+    """Tell whether the document is a KubeSchedulerConfiguration; record what it is otherwise.
+
+    A document of a near older version counts as one, with its version as a problem.
+    """
+    if not isinstance(value, dict):
+        got = "a list" if isinstance(value, list) else "a single value"
+        problems.add("", f"expected an object with apiVersion and kind, got {got}", _begin_with())
+        return False
+    kind, version = value.get("kind"), value.get("apiVersion")
+    if kind == "ConfigMap":
+        return _config_map(value, problems)
+    if kind == "List":
+        return _list(value, problems)
+    if kind in _WORKLOADS:
+        return _manifest(value, str(kind), problems)
+    if kind == "Policy":
+        hint = f"describe it as a {KIND} with profiles and extenders"
+        problems.add("kind", "scheduler policies are gone since Kubernetes 1.23", hint)
+        return False
+    if kind is None:
+        problems.add("kind", "Object 'Kind' is missing", f"add: kind: {KIND}")
+    elif kind != KIND:
+        problems.add("kind", f"expected {KIND}, got {go_value(kind)}", f"write: kind: {KIND}")
+    return _version(version, problems) and kind in {None, KIND}
+
+
+def _version(version: object, problems: Problems) -> bool:
+    if version == API_VERSION:
+        return True
+    if version is None:
+        problems.add("apiVersion", "Object 'apiVersion' is missing", f"add: apiVersion: {API_VERSION}")
+        return True
+    message = f"no kind {go_value(KIND)} is registered for version {go_value(version)}"
+    name = str(version).removeprefix(f"{API_GROUP}/")
+    hint = f"write: apiVersion: {API_VERSION}"
+    if name in _NEAR:
+        hint += f"; {name} is gone since Kubernetes {_NEAR[name]}"
+    problems.add("apiVersion", message, hint)
+    return name in _NEAR or name == str(version)
+
+
+def _begin_with() -> str:
+    return f"begin with: apiVersion: {API_VERSION}, kind: {KIND}"
+
+
+def _config_map(value: dict[str, object], problems: Problems) -> bool:
+    data = value.get("data")
+    keys = [key for key, text in data.items() if _holds_configuration(text)] if isinstance(data, dict) else []
+    if not keys:
+        problems.add("kind", f"this is a ConfigMap, and no key of its data holds a {KIND}", _begin_with())
+        return False
+    name, namespace = _identity(value)
+    for key in keys:
+        problems.add(
+            f"data[{go_value(key)}]",
+            f"this is a ConfigMap; the configuration is the text under its key {go_value(key)}",
+            f"take it out: {_take_out(namespace, name, key)} > scheduler.yaml",
+        )
+    return False
+
+
+def _holds_configuration(text: object) -> bool:
+    return isinstance(text, str) and re.search(rf"""(?m)["']?kind["']?\s*:\s*["']?{KIND}\b""", text) is not None
+
+
+def _take_out(namespace: str, name: str, key: str) -> str:
+    escaped = key.replace(".", r"\.")
+    return f"kubectl -n {namespace} get configmap {name} -o jsonpath='{{.data.{escaped}}}'"
+
+
+def _list(value: dict[str, object], problems: Problems) -> bool:
+    items = value.get("items")
+    for item in items if isinstance(items, list) else []:
+        if not isinstance(item, dict):
+            continue
+        if item.get("kind") == "ConfigMap" and _config_map_has_it(item):
+            return _config_map(item, problems)
+        if item.get("kind") in _WORKLOADS and _scheduler_container(item):
+            return _manifest(item, str(item["kind"]), problems)
+    problems.add("kind", f"this is a List, not a {KIND}", _begin_with())
+    return False
+
+
+def _config_map_has_it(value: dict[str, object]) -> bool:
+    data = value.get("data")
+    return isinstance(data, dict) and any(_holds_configuration(text) for text in data.values())
+
+
+def _manifest(value: dict[str, object], kind: str, problems: Problems) -> bool:
+    """Explain a kube-scheduler manifest: where its `--config` leads."""
+    found = _scheduler_container(value)
+    name, namespace = _identity(value)
+    if found is None:
+        problems.add("kind", f"this is a {kind}, not a {KIND}", _begin_with())
+        return False
+    container, pod = found
+    path = _config_flag(container)
+    what = f"this is the manifest of kube-scheduler ({kind} {namespace}/{name}), not its configuration"
+    if path is None:
+        hint = "leave --scheduler-config out: without --config kube-scheduler runs with the defaults"
+        problems.add("kind", f"{what}; it has no --config", hint)
+    else:
+        problems.add("kind", f"{what}; its --config names {path}", _where(path, container, pod, namespace))
+    return False
+
+
+def _scheduler_container(value: dict[str, object]) -> tuple[dict[str, object], dict[str, object]] | None:
+    """Find the container that runs kube-scheduler, and the pod spec around it."""
+    spec = _object(value.get("spec"))
+    pod = _object(_object(spec.get("template")).get("spec")) or spec
+    containers = pod.get("containers")
+    for container in containers if isinstance(containers, list) else []:
+        words = [*_words(container, "command"), *_words(container, "args"), str(_object(container).get("image", ""))]
+        if any("kube-scheduler" in word for word in words) or _config_flag(_object(container)) is not None:
+            return _object(container), pod
+    return None
+
+
+def _config_flag(container: dict[str, object]) -> str | None:
+    words = [*_words(container, "command"), *_words(container, "args")]
+    for position, word in enumerate(words):
+        flag, equals, rest = word.partition("=")
+        if flag in {"--config", "-config"}:
+            return rest if equals else next(iter(words[position + 1 :]), None)
+    return None
+
+
+def _where(path: str, container: dict[str, object], pod: dict[str, object], namespace: str) -> str:
+    """Say where the file of `--config` is outside the container: on the host, or in a ConfigMap."""
+    mounts, volumes = container.get("volumeMounts"), pod.get("volumes")
+    for mount in mounts if isinstance(mounts, list) else []:
+        at = str(_object(mount).get("mountPath", "")).rstrip("/")
+        if not at or not (path == at or path.startswith(f"{at}/")):
+            continue
+        inside = path.removeprefix(at).lstrip("/") or str(_object(mount).get("subPath", ""))
+        for volume in volumes if isinstance(volumes, list) else []:
+            if _object(volume).get("name") != _object(mount).get("name"):
+                continue
+            host, config_map = _object(_object(volume).get("hostPath")), _object(_object(volume).get("configMap"))
+            if host:
+                on_host = str(host.get("path", "")).rstrip("/") + path.removeprefix(at)
+                return f"copy that file from the control plane host and pass it: --scheduler-config {on_host}"
+            if config_map:
+                return f"take it out: {_take_out(namespace, str(config_map.get('name')), inside)} > scheduler.yaml"
+    return f"pass that file: --scheduler-config {path}"
+
+
+def _identity(value: dict[str, object]) -> tuple[str, str]:
+    metadata = _object(value.get("metadata"))
+    return str(metadata.get("name", "NAME")), str(metadata.get("namespace", "kube-system"))
+
+
+def _object(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _words(container: object, field: str) -> list[str]:
+    words = _object(container).get(field)
+    return [str(word) for word in words] if isinstance(words, list) else []

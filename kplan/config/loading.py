@@ -1,0 +1,119 @@
+"""Loading a KubeSchedulerConfiguration: read, decode, default, validate, expand; all problems at once."""
+
+from __future__ import annotations
+
+import os
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kplan.config.args import NodeResourcesFitArgs
+from kplan.config.decoding import decode
+from kplan.config.defaults import default_configuration
+from kplan.config.foreign import check_type_meta
+from kplan.config.model import DEFAULT_EXTENDER_TIMEOUT, Extender, Profile, SchedulerConfiguration
+from kplan.config.problems import Problems, child, index
+from kplan.config.profiles import Warn, build_profiles
+from kplan.config.validation import settings_of, validate_configuration
+from kplan.config.wire import KubeSchedulerConfiguration
+
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Warning as InputWarning
+
+__all__ = ["load_scheduler_config"]
+
+
+def load_scheduler_config(source: str | os.PathLike[str] | dict[str, object] | None = None) -> SchedulerConfiguration:
+    """Load a scheduler configuration as kube-scheduler v1.36 would understand it.
+
+    Parameters
+    ----------
+    source
+        The path of a YAML or JSON file, `-` for standard input, the document itself as a dictionary, or None for the
+        defaults.
+
+    Raises
+    ------
+    ConfigError
+        When kube-scheduler would refuse it; `problems` names every reason with its path and a hint.
+    """
+    if source is None:
+        return default_configuration()
+    if isinstance(source, dict):
+        return _load(source, "object", Problems(""), others=0)
+    from kplan.config.reading import read_file
+
+    document = read_file(os.fspath(source))
+    return _load(document.value, document.problems.file, document.problems, document.others)
+
+
+def _load(value: object, source: str, problems: Problems, others: int) -> SchedulerConfiguration:
+    if not check_type_meta(value, problems):
+        problems.raise_if_any()
+    warnings: list[InputWarning] = []
+
+    def warn(code: str, subject: str, message: str) -> None:
+        from kplan.snapshot.model import Warning as InputWarning
+
+        warnings.append(InputWarning(code=code, object=subject, message=message))
+
+    if others:
+        text = f"only the first document is read, as by kube-scheduler; {others} more in the file"
+        warn("IgnoredConfiguration", source, text)
+    wire = decode(value, KubeSchedulerConfiguration, "", problems, type_meta=True)
+    validate_configuration(wire, problems)
+    profiles = build_profiles(wire.profiles, problems, warn)
+    profiles = _ignore_extender_resources(profiles, wire.extenders, problems, warn)
+    problems.raise_if_any()
+    default = default_configuration()
+    return SchedulerConfiguration(
+        profiles=profiles,
+        percentage_of_nodes_to_score=wire.percentage_of_nodes_to_score or 0,
+        parallelism=wire.parallelism or default.parallelism,
+        pod_initial_backoff_seconds=wire.pod_initial_backoff_seconds or default.pod_initial_backoff_seconds,
+        pod_max_backoff_seconds=wire.pod_max_backoff_seconds or default.pod_max_backoff_seconds,
+        extenders=tuple(_with_timeout(extender) for extender in wire.extenders),
+        source=source,
+        warnings=tuple(warnings),
+        settings=MappingProxyType(settings_of(wire)),
+    )
+
+
+def _with_timeout(extender: Extender) -> Extender:
+    return msgspec.structs.replace(extender, http_timeout=extender.http_timeout or DEFAULT_EXTENDER_TIMEOUT)
+
+
+def _ignore_extender_resources(
+    profiles: tuple[Profile, ...], extenders: tuple[Extender, ...], problems: Problems, warn: Warn
+) -> tuple[Profile, ...]:
+    """Let NodeResourcesFit ignore what extenders say it shall, in place of its own list.
+
+    Upstream: scheduler.go buildExtenders.
+    """
+    ignored: list[str] = []
+    place = ""
+    for i, extender in enumerate(extenders):
+        for j, resource in enumerate(extender.managed_resources):
+            if resource.ignored_by_scheduler:
+                ignored.append(resource.name)
+                at = index(child(index("extenders", i), "managedResources"), j)
+                place = place or child(at, "ignoredByScheduler")
+    if not ignored:
+        return profiles
+    changed = []
+    for profile in profiles:
+        fit = profile.args.get("NodeResourcesFit")
+        if not isinstance(fit, NodeResourcesFitArgs):
+            hint = f"enable NodeResourcesFit in profile {profile.scheduler_name}, or remove ignoredByScheduler"
+            problems.add(place, "can't find NodeResourcesFitArgs in plugin config", hint)
+            continue
+        if fit.ignored_resources:
+            text = f"the ignoredResources of NodeResourcesFit give way to those of the extenders: {', '.join(ignored)}"
+            warn("IgnoredConfiguration", f"profile {profile.scheduler_name}", text)
+        replaced = msgspec.structs.replace(fit, ignored_resources=tuple(ignored))
+        args = MappingProxyType({**profile.args, "NodeResourcesFit": replaced})
+        changed.append(
+            Profile(profile.scheduler_name, profile.plugins, args, profile.percentage_of_nodes_to_score),
+        )
+    return tuple(changed)

@@ -1,0 +1,266 @@
+"""One profile of a file, with the default plugins and arguments filled in.
+
+A plugin that kube-scheduler does not bring along is left out with a warning: whoever runs it has compiled it in, and
+kplan cannot know what it does.
+
+Upstream: apis/config/v1/defaults.go setDefaults_KubeSchedulerProfile, apis/config/validation/validation.go
+validateKubeSchedulerProfile and validateCommonQueueSort, framework/runtime/framework.go NewFramework (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from kplan.config.args import ARGS_TYPES, PluginArgs
+from kplan.config.args_decoding import decode_args
+from kplan.config.decoding import closest
+from kplan.config.expansion import DEFAULT_SETS, MULTI_POINT, Entry, PointSet, enabled_names, expand, merge
+from kplan.config.in_tree import EXTENSION_POINTS, GATED_PLUGINS, IMPLEMENTS, PLACEMENT_POINTS, REMOVED_PLUGINS
+from kplan.config.model import PluginRef, Profile
+from kplan.config.problems import Problems, child, go_value, index
+from kplan.config.validation import validate_percentage
+from kplan.config.validation_args import validate_args
+from kplan.config.wire import KubeSchedulerProfile, Plugins
+
+__all__ = ["Warn", "build_profiles"]
+
+#: Takes a warning's code, the object that it is about, and its text.
+Warn = Callable[[str, str, str], None]
+
+#: Field of a profile's plugins in a file -> extension point.
+_FIELDS: Final = {field.encode_name: field.name for field in msgspec.structs.fields(Plugins)}
+_FIELD_OF: Final = {point: name for name, point in _FIELDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A profile on its way: its merged sets, and those without the plugins that kplan does not have."""
+
+    name: str
+    path: str
+    sets: Mapping[str, PointSet]
+    known: Mapping[str, PointSet]
+
+
+def build_profiles(wires: tuple[KubeSchedulerProfile, ...], problems: Problems, warn: Warn) -> tuple[Profile, ...]:
+    """Default, expand and check the profiles of a file; none at all means one default profile."""
+    wires = wires or (KubeSchedulerProfile(),)
+    drafts = [_draft(wire, index("profiles", i), len(wires), problems) for i, wire in enumerate(wires)]
+    _distinct_names(drafts, problems)
+    _common_queue_sort(drafts, problems)
+    return tuple(_finish(wire, draft, problems, warn) for wire, draft in zip(wires, drafts, strict=True))
+
+
+def _draft(wire: KubeSchedulerProfile, path: str, count: int, problems: Problems) -> _Draft:
+    name = wire.scheduler_name
+    if name is None and count == 1:
+        name = "default-scheduler"
+    if not name:
+        hint = "write the name that pods carry in spec.schedulerName, such as default-scheduler"
+        problems.required(child(path, "schedulerName"), "", hint)
+    validate_percentage(wire.percentage_of_nodes_to_score, child(path, "percentageOfNodesToScore"), problems)
+    plugins_path = child(path, "plugins")
+    custom = _custom_sets(wire.plugins or Plugins(), plugins_path)
+    for point_set in custom.values():
+        for entry in point_set.enabled:
+            _refuse_removed(entry.name, entry.path, problems)
+    sets = merge(DEFAULT_SETS, custom)
+    known = {
+        point: PointSet(tuple(e for e in point_set.enabled if _has(e.name)), point_set.disabled)
+        for point, point_set in sets.items()
+    }
+    return _Draft(name or "", path, sets, known)
+
+
+def _custom_sets(plugins: Plugins, path: str) -> dict[str, PointSet]:
+    sets = {}
+    for name, point in _FIELDS.items():
+        given = getattr(plugins, point)
+        enabled_path = child(path, name, "enabled")
+        enabled = tuple(
+            Entry(plugin.name, plugin.weight or 0, index(enabled_path, i)) for i, plugin in enumerate(given.enabled)
+        )
+        sets[point] = PointSet(enabled, tuple(plugin.name for plugin in given.disabled))
+    return sets
+
+
+def _has(name: str) -> bool:
+    return name in IMPLEMENTS and name not in GATED_PLUGINS
+
+
+def _refuse_removed(name: str, path: str, problems: Problems) -> None:
+    if name in REMOVED_PLUGINS:
+        version = '"kubescheduler.config.k8s.io/v1"'
+        detail = f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})"
+        problems.invalid(path, name, detail, f"remove it: {REMOVED_PLUGINS[name]} counts these volumes now")
+
+
+def _distinct_names(drafts: list[_Draft], problems: Problems) -> None:
+    first: dict[str, str] = {}
+    for draft in drafts:
+        place = child(draft.path, "schedulerName")
+        if draft.name and draft.name in first:
+            problems.duplicate(
+                place, draft.name, f"give each profile a name of its own; {first[draft.name]} has it too"
+            )
+        first[draft.name] = place
+
+
+def _common_queue_sort(drafts: list[_Draft], problems: Problems) -> None:
+    """Every profile must sort the one queue alike."""
+    own = [draft.sets["queue_sort"] for draft in drafts]
+    if len(own[0].enabled) > 1:
+        place = child(drafts[0].path, "plugins", "queueSort", "enabled")
+        detail = "only one queue sort plugin can be enabled"
+        names = " or ".join(entry.name for entry in own[0].enabled)
+        problems.invalid(place, len(own[0].enabled), detail, f"keep one of {names}")
+    for draft, point_set in zip(drafts[1:], own[1:], strict=True):
+        if _plain(point_set) != _plain(own[0]):
+            problems.invalid(
+                child(draft.path, "plugins", "queueSort"),
+                _plain(point_set),
+                "must be the same for all profiles",
+                f"write the same queueSort as in {drafts[0].path}; all pods wait in one queue",
+            )
+
+
+def _plain(point_set: PointSet) -> dict[str, object]:
+    enabled = [{"name": entry.name, "weight": entry.weight} for entry in point_set.enabled]
+    return {"enabled": enabled, "disabled": [{"name": name} for name in point_set.disabled]}
+
+
+def _finish(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: Warn) -> Profile:
+    args = _args(wire, draft, problems, warn)
+    expanded = expand(draft.known, problems, child(draft.path, "plugins"))
+    _check_queue_sort(draft, expanded, problems)
+    _check_bind(draft, expanded, problems)
+    _warn_about_plugins(wire, draft, expanded, warn)
+    plugins = {point: expanded[point] for point in EXTENSION_POINTS}
+    # Pods have to wait in some order, even if the plugin that knows it is not here.
+    plugins["queue_sort"] = plugins["queue_sort"] or (PluginRef("PrioritySort"),)
+    return Profile(
+        scheduler_name=draft.name,
+        plugins=MappingProxyType(plugins),
+        args=MappingProxyType(args),
+        percentage_of_nodes_to_score=wire.percentage_of_nodes_to_score,
+    )
+
+
+def _args(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: Warn) -> dict[str, PluginArgs]:
+    """Read the arguments that the file gives and add the defaults of every other enabled plugin that takes some."""
+    enabled = enabled_names(draft.sets)
+    subject = f"profile {draft.name}"
+    args: dict[str, PluginArgs] = {}
+    seen: set[str] = set()
+    for i, config in enumerate(wire.plugin_config):
+        path = index(child(draft.path, "pluginConfig"), i)
+        if config.name in seen:
+            problems.duplicate(path, config.name, f"merge the entries of {config.name} into one")
+        seen.add(config.name)
+        _refuse_removed(config.name, path, problems)
+        if config.name in ARGS_TYPES:
+            given = decode_args(config.name, config.args, child(path, "args"), problems)
+            args.setdefault(config.name, given)
+            # Only the plugin itself looks at NodeResourcesFit's arguments, and only if it is started.
+            if config.name != "NodeResourcesFit" or config.name in enabled:
+                validate_args(config.name, given, child(path, "args"), problems)
+        elif config.name in IMPLEMENTS and config.args is not None:
+            warn(
+                "IgnoredConfiguration", subject, f"{path}: {config.name} takes no arguments; what stands here is unused"
+            )
+        elif config.name not in enabled and config.name not in IMPLEMENTS and config.name not in REMOVED_PLUGINS:
+            text = (
+                f"{path}: no plugin {go_value(config.name)} is enabled; its arguments are unused{_meant(config.name)}"
+            )
+            warn("IgnoredConfiguration", subject, text)
+    for name in enabled:
+        if name in ARGS_TYPES and name not in args:
+            args[name] = ARGS_TYPES[name]()
+    return args
+
+
+def _meant(name: str) -> str:
+    guess = closest(name, tuple(IMPLEMENTS))
+    return f" (did you mean {guess}?)" if guess else ""
+
+
+def _check_queue_sort(draft: _Draft, expanded: Mapping[str, tuple[PluginRef, ...]], problems: Problems) -> None:
+    count = len(expanded["queue_sort"]) + sum(not _has(entry.name) for entry in draft.sets["queue_sort"].enabled)
+    if count == 1 or (count == 0 and _has_strangers(draft)):
+        return
+    place = child(draft.path, "plugins", "queueSort")
+    message = (
+        f"only one queue sort plugin required for profile with scheduler name {go_value(draft.name)}, but got {count}"
+    )
+    if count:
+        hint = "disable the other: queueSort: {disabled: [{name: PrioritySort}]}"
+    else:
+        hint = "enable one: queueSort: {enabled: [{name: PrioritySort}]}"
+    problems.add(place, message, hint)
+
+
+def _check_bind(draft: _Draft, expanded: Mapping[str, tuple[PluginRef, ...]], problems: Problems) -> None:
+    own = draft.sets["bind"].enabled
+    if expanded["bind"] or _has_strangers(draft) or any(not _has(entry.name) for entry in own):
+        return
+    message = f"at least one bind plugin is needed for profile with scheduler name {go_value(draft.name)}"
+    hint = "enable one: bind: {enabled: [{name: DefaultBinder}]}"
+    problems.add(child(draft.path, "plugins", "bind"), message, hint)
+
+
+def _has_strangers(draft: _Draft) -> bool:
+    """Tell whether `multiPoint` enables a plugin that is not in-tree, which may implement any extension point."""
+    return any(entry.name not in IMPLEMENTS for entry in draft.sets[MULTI_POINT].enabled)
+
+
+def _warn_about_plugins(
+    wire: KubeSchedulerProfile, draft: _Draft, expanded: Mapping[str, tuple[PluginRef, ...]], warn: Warn
+) -> None:
+    subject = f"profile {draft.name}"
+    for name in enabled_names(draft.sets):
+        if not _has(name) and name not in REMOVED_PLUGINS:
+            code = "FeatureGateOff" if name in GATED_PLUGINS else "UnknownPlugin"
+            warn(code, subject, _missing_plugin(name, draft.sets))
+    for point in PLACEMENT_POINTS:
+        if any(_has(entry.name) for entry in draft.sets[point].enabled):
+            gate = "TopologyAwareWorkloadScheduling"
+            text = (
+                f"plugins.{_FIELD_OF[point]} is unused: it runs with the feature gate {gate}, which is off by default"
+            )
+            warn("FeatureGateOff", subject, text)
+    for ref in expanded["score"]:
+        if ref.weight < 0:
+            text = f"{ref.name} scores with the negative weight {ref.weight}: the nodes that it likes least win"
+            warn("NegativeWeight", subject, text)
+    _warn_about_disabled(wire.plugins or Plugins(), subject, warn)
+
+
+def _missing_plugin(name: str, sets: Mapping[str, PointSet]) -> str:
+    named_at = [point for point, point_set in sets.items() if any(entry.name == name for entry in point_set.enabled)]
+    if name in GATED_PLUGINS:
+        points = [_FIELD_OF[point] for point in (*EXTENSION_POINTS, *PLACEMENT_POINTS) if point in IMPLEMENTS[name]]
+        gate = GATED_PLUGINS[name]
+        return f"{name} is missing from {', '.join(points)}: its feature gate {gate} is off by default"
+    points = [_FIELD_OF[point] for point in named_at if point != MULTI_POINT]
+    if MULTI_POINT in named_at:
+        points.insert(0, "every extension point that it implements (multiPoint)")
+    order = "; pods queue as PrioritySort orders them" if "queue_sort" in named_at else ""
+    return (
+        f"{name} is not one of kube-scheduler's own plugins{_meant(name)}; it is missing from {', '.join(points)}"
+        f"{order}; a kube-scheduler without it compiled in does not start"
+    )
+
+
+def _warn_about_disabled(plugins: Plugins, subject: str, warn: Warn) -> None:
+    for name, point in _FIELDS.items():
+        for plugin in getattr(plugins, point).disabled:
+            if plugin.name != "*" and plugin.name not in IMPLEMENTS:
+                text = (
+                    f"plugins.{name} disables {go_value(plugin.name)}, which is no in-tree plugin{_meant(plugin.name)}"
+                )
+                warn("IgnoredConfiguration", subject, text)

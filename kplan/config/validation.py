@@ -1,0 +1,155 @@
+"""Validation of everything but plugin arguments, and the defaults that it depends on.
+
+Upstream: apis/config/v1/defaults.go, apis/config/validation/validation.go, component-base config/validation (v1.36).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kplan.config.args import Nanoseconds
+from kplan.config.durations import format_duration
+from kplan.config.model import Extender
+from kplan.config.names import is_extended_resource_name, qualified_name_errors
+from kplan.config.problems import Problems, child, index
+from kplan.config.wire import ClientConnection, KubeSchedulerConfiguration, LeaderElection
+
+__all__ = ["settings_of", "validate_configuration", "validate_percentage"]
+
+_SECOND: Final = 1_000_000_000
+
+
+def validate_configuration(wire: KubeSchedulerConfiguration, problems: Problems) -> None:
+    """Record what kube-scheduler would refuse outside the profiles."""
+    _client_connection(wire.client_connection, problems)
+    _leader_election(wire.leader_election, problems)
+    if wire.parallelism is not None and wire.parallelism <= 0:
+        detail = "should be an integer value greater than zero"
+        problems.invalid("parallelism", wire.parallelism, detail, "write 1 or more; the default is 16")
+    validate_percentage(wire.percentage_of_nodes_to_score, "percentageOfNodesToScore", problems)
+    initial = 1 if wire.pod_initial_backoff_seconds is None else wire.pod_initial_backoff_seconds
+    longest = 10 if wire.pod_max_backoff_seconds is None else wire.pod_max_backoff_seconds
+    if initial <= 0:
+        hint = "write 1 or more; the default is 1"
+        problems.invalid("podInitialBackoffSeconds", initial, "must be greater than 0", hint)
+    if longest < initial:
+        detail = "must be greater than or equal to PodInitialBackoffSeconds"
+        problems.invalid("podMaxBackoffSeconds", longest, detail, f"write {initial} or more; the default is 10")
+    _extenders(wire.extenders, problems)
+
+
+def validate_percentage(percentage: int | None, path: str, problems: Problems) -> None:
+    """Record a percentage of nodes that is none."""
+    if percentage is not None and not 0 <= percentage <= 100:
+        hint = "write a number from 0 (adaptive) to 100 (every node)"
+        problems.invalid(path, percentage, "not in valid range [0-100]", hint)
+
+
+def settings_of(wire: KubeSchedulerConfiguration) -> dict[str, object]:
+    """Return the fields that no decision depends on, defaulted, as values of the document."""
+    election, connection = _defaulted_election(wire.leader_election), wire.client_connection
+    profiling = True if wire.enable_profiling is None else wire.enable_profiling
+    contention = profiling if wire.enable_contention_profiling is None else wire.enable_contention_profiling
+    return {
+        "leaderElection": {
+            "leaderElect": election.leader_elect,
+            "leaseDuration": format_duration(election.lease_duration),
+            "renewDeadline": format_duration(election.renew_deadline),
+            "retryPeriod": format_duration(election.retry_period),
+            "resourceLock": election.resource_lock,
+            "resourceName": election.resource_name,
+            "resourceNamespace": election.resource_namespace,
+        },
+        "clientConnection": {
+            "kubeconfig": connection.kubeconfig,
+            "acceptContentTypes": connection.accept_content_types,
+            "contentType": connection.content_type or "application/vnd.kubernetes.protobuf",
+            "qps": connection.qps or 50.0,
+            "burst": connection.burst or 100,
+        },
+        "enableProfiling": profiling,
+        "enableContentionProfiling": contention,
+        "delayCacheUntilActive": wire.delay_cache_until_active,
+    }
+
+
+def _defaulted_election(election: LeaderElection) -> LeaderElection:
+    return LeaderElection(
+        leader_elect=True if election.leader_elect is None else election.leader_elect,
+        lease_duration=election.lease_duration or Nanoseconds(15 * _SECOND),
+        renew_deadline=election.renew_deadline or Nanoseconds(10 * _SECOND),
+        retry_period=election.retry_period or Nanoseconds(2 * _SECOND),
+        resource_lock=election.resource_lock or "leases",
+        resource_name=election.resource_name or "kube-scheduler",
+        resource_namespace=election.resource_namespace or "kube-system",
+    )
+
+
+def _client_connection(connection: ClientConnection, problems: Problems) -> None:
+    if connection.burst < 0:
+        hint = "write 0 or more; the default is 100"
+        problems.invalid("clientConnection.burst", connection.burst, "must be non-negative", hint)
+
+
+def _leader_election(given: LeaderElection, problems: Problems) -> None:
+    election = _defaulted_election(given)
+    if not election.leader_elect:
+        return
+    for field, duration in (
+        ("leaseDuration", election.lease_duration),
+        ("renewDeadline", election.renew_deadline),
+        ("retryPeriod", election.retry_period),
+    ):
+        if duration <= 0:
+            place = child("leaderElection", field)
+            problems.invalid(place, format_duration(duration), "must be greater than zero", "write a duration: 15s")
+    if election.lease_duration <= election.renew_deadline:
+        deadline = format_duration(election.renew_deadline)
+        problems.invalid(
+            "leaderElection.leaseDuration",
+            format_duration(election.lease_duration),
+            "must be greater than `RenewDeadline`",
+            f"write more than renewDeadline ({deadline}), or lower that too",
+        )
+    if election.resource_lock != "leases":
+        detail = 'resourceLock value must be "leases"'
+        problems.invalid("leaderElection.resourceLock", election.resource_lock, detail, "write leases or leave it out")
+
+
+def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
+    seen: set[str] = set()
+    for i, extender in enumerate(extenders):
+        path = index("extenders", i)
+        if extender.prioritize_verb and extender.weight <= 0:
+            detail = "must have a positive weight applied to it"
+            hint = "write weight: 1 or more, or remove prioritizeVerb"
+            problems.invalid(child(path, "weight"), extender.weight, detail, hint)
+        for j, resource in enumerate(extender.managed_resources):
+            place = child(index(child(path, "managedResources"), j), "name")
+            _managed_resource(resource.name, place, problems)
+            if resource.name in seen:
+                detail = "duplicate extender managed resource name"
+                problems.invalid(place, resource.name, detail, "let one extender manage it, named once")
+            seen.add(resource.name)
+        tls = extender.tls_config
+        if tls is not None and tls.insecure and (tls.ca_file or tls.ca_data):
+            detail = "specifying a root certificates file with the insecure flag is not allowed"
+            hint = "remove insecure, or caFile and caData"
+            problems.invalid(child(path, "tlsConfig", "insecure"), tls.insecure, detail, hint)
+    binders = [i for i, extender in enumerate(extenders) if extender.bind_verb]
+    if len(binders) > 1:
+        problems.invalid(
+            "extenders",
+            f"found {len(binders)} extenders implementing bind",
+            "only one extender can implement bind",
+            f"remove bindVerb from {' or '.join(index('extenders', i) for i in binders)}",
+        )
+
+
+def _managed_resource(name: str, path: str, problems: Problems) -> None:
+    hint = "write an extended resource with its domain, such as example.com/device"
+    errors = qualified_name_errors(name)
+    for error in errors:
+        problems.invalid(path, name, error, hint)
+    if not errors and not is_extended_resource_name(name):
+        problems.invalid(path, name, "is an invalid extended resource name", hint)
