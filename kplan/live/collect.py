@@ -1,0 +1,223 @@
+"""From a live cluster to a snapshot."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+from kplan.errors import ApiError, ForbiddenError
+from kplan.live.discovery import discover, read_version
+from kplan.live.kubeconfig import load_access
+from kplan.live.lists import read_list
+from kplan.live.options import LiveOptions
+from kplan.live.pages import decode_object, page_decoder
+from kplan.live.reader import Reader
+from kplan.live.resources import RESOURCES, Resource
+from kplan.live.transport import Getter, Transport
+from kplan.live.versions import version_note
+from kplan.snapshot import model
+from kplan.snapshot.model import MissingKind, Snapshot
+
+__all__ = ["Progress", "collect_snapshot"]
+
+#: Lists that are read side by side.
+N_LISTS = 6
+
+#: Told how far a kind is: its plural name, objects so far, and objects in all (None where that is not known yet).
+#: Called from several threads, one at a time.
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Collected:
+    """What came of one kind."""
+
+    resource: Resource
+    objects: tuple[Any, ...] = ()
+    notes: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def collect_snapshot(options: LiveOptions, progress: Progress | None = None) -> Snapshot:
+    """Read all that scheduling depends on from a live cluster.
+
+    Parameters
+    ----------
+    options : LiveOptions
+        Which cluster, as whom, and which namespaces.
+    progress : callable, optional
+        Told after every page.
+
+    Raises
+    ------
+    KubeconfigError
+        There is no usable way to a cluster.
+    UnreachableError, UnauthorizedError
+        The server does not answer, or does not know the user.
+    ForbiddenError
+        Nodes or pods may not be listed; any other kind is then only missing from the snapshot.
+    ApiError
+        The server answered what it should not.
+    """
+    access = load_access(options)
+    transport = Transport(access, request_timeout=options.request_timeout, connections=N_LISTS)
+    try:
+        return collect(transport, options, source=f"live:{access.name}", progress=progress)
+    finally:
+        transport.close()
+
+
+def collect(transport: Getter, options: LiveOptions, *, source: str, progress: Progress | None = None) -> Snapshot:
+    """As :func:`collect_snapshot`, through a given transport."""
+    stop = threading.Event()
+    reader = Reader(transport, sleep=stop.wait)
+    taken_at = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    version = read_version(reader)
+    git_version = version.git_version if version else ""
+    discovery = discover(reader, RESOURCES)
+    wanted = [(resource, discovery.version_of(resource)) for resource in RESOURCES]
+    for resource, served in wanted:
+        if resource.required and served is None:
+            raise ApiError(f"the server does not serve {resource.plural}", status=404)
+    collector = _Collector(reader, options, _one_at_a_time(progress))
+    found: dict[str, _Collected] = {}
+    with ThreadPoolExecutor(1) as decoder, ThreadPoolExecutor(N_LISTS) as lists:
+        running: list[Future[_Collected]] = [
+            lists.submit(collector.collect, resource, served, decoder) for resource, served in wanted if served
+        ]
+        try:
+            for done in as_completed(running):
+                collected = done.result()
+                found[collected.resource.attribute] = collected
+        except BaseException:
+            stop.set()
+            lists.shutdown(wait=False, cancel_futures=True)
+            raise
+    in_order = [found[resource.attribute] for resource in RESOURCES if resource.attribute in found]
+    missing = tuple(_missing(in_order, options))
+    return Snapshot(
+        **{collected.resource.attribute: collected.objects for collected in in_order},
+        source=source,
+        taken_at=taken_at,
+        server_version=git_version or None,
+        warnings=tuple(_warnings(in_order, missing, git_version, source)),
+        missing=missing,
+    )
+
+
+class _Collector:
+    """Reads one kind after another; every method may run in several threads at once."""
+
+    def __init__(self, reader: Reader, options: LiveOptions, progress: Progress) -> None:
+        self._reader = reader
+        self._options = options
+        self._progress = progress
+
+    def collect(self, resource: Resource, version: str, decoder: Executor) -> _Collected:
+        """Read all objects of one kind that this user may see."""
+        try:
+            if resource.namespaced and self._options.namespaces:
+                return self._read_namespaces(resource, version, decoder)
+            objects, notes = self._read(resource, version, "", decoder)
+            return _Collected(resource, objects, notes)
+        except ForbiddenError:
+            if resource.required:
+                raise
+            if resource.attribute == "namespaces" and self._options.namespaces:
+                return self._read_named_namespaces(resource, version)
+            return _Collected(resource, refused="forbidden")
+        except ApiError as error:
+            # Discovery was not allowed, or the group went away meanwhile.
+            if error.status != 404 or resource.required:
+                raise
+            return _Collected(resource)
+
+    def _read(
+        self, resource: Resource, version: str, namespace: str, decoder: Executor
+    ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        path = resource.path(version, namespace)
+        listed = read_list(
+            self._reader,
+            path,
+            selector=resource.selector,
+            page_size=self._options.page_size,
+            decode=page_decoder(resource.type, path),
+            decoder=decoder,
+            progress=lambda seen, total: self._progress(resource.plural, seen, total),
+        )
+        return listed.objects, listed.notes
+
+    def _read_namespaces(self, resource: Resource, version: str, decoder: Executor) -> _Collected:
+        """Read a kind namespace by namespace; a namespace that refuses is named, unless the kind is required."""
+        objects: list[Any] = []
+        notes: list[str] = []
+        refused: list[str] = []
+        for namespace in self._options.namespaces:
+            try:
+                listed, noted = self._read(resource, version, namespace, decoder)
+            except ForbiddenError:
+                if resource.required:
+                    raise
+                refused.append(namespace)
+            else:
+                objects += listed
+                notes += noted
+        reason = f"forbidden in {', '.join(refused)}" if refused else ""
+        return _Collected(resource, tuple(objects), tuple(dict.fromkeys(notes)), reason)
+
+    def _read_named_namespaces(self, resource: Resource, version: str) -> _Collected:
+        """Read the given namespaces one by one, where listing all of them is forbidden."""
+        objects: list[Any] = []
+        for namespace in self._options.namespaces:
+            path = f"{resource.path(version)}/{namespace}"
+            try:
+                objects.append(decode_object(self._reader.get(path).body, resource.type, path))
+            except ForbiddenError:
+                return _Collected(resource, refused="forbidden")
+        return _Collected(resource, tuple(objects))
+
+
+def _one_at_a_time(progress: Progress | None) -> Progress:
+    if progress is None:
+        return lambda _resource, _seen, _total: None
+    lock = threading.Lock()
+
+    def report(resource: str, seen: int, total: int | None) -> None:
+        with lock:
+            progress(resource, seen, total)
+
+    return report
+
+
+def _missing(collected: list[_Collected], options: LiveOptions) -> list[MissingKind]:
+    missing = [
+        MissingKind(resource=entry.resource.plural, reason=entry.refused, blinds=entry.resource.blinds)
+        for entry in collected
+        if entry.refused
+    ]
+    if options.namespaces:
+        pods = next(entry.resource for entry in collected if entry.resource.attribute == "pods")
+        reason = f"read in {', '.join(options.namespaces)} only"
+        missing.insert(0, MissingKind(resource=pods.plural, reason=reason, blinds=pods.blinds))
+    return missing
+
+
+def _warnings(
+    collected: list[_Collected], missing: tuple[MissingKind, ...], git_version: str, source: str
+) -> list[model.Warning]:
+    warnings: list[model.Warning] = []
+    if note := version_note(git_version):
+        warnings.append(model.Warning(code="ServerVersion", object=source, message=note))
+    for kind in missing:
+        blind = f"; without all of them decide: {', '.join(kind.blinds)}" if kind.blinds else ""
+        warnings.append(model.Warning(code="MissingKind", object=kind.resource, message=f"{kind.reason}{blind}"))
+    warnings += [
+        model.Warning(code="InconsistentList", object=entry.resource.plural, message=note)
+        for entry in collected
+        for note in entry.notes
+    ]
+    return warnings

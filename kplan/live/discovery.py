@@ -1,0 +1,135 @@
+"""What the API server serves, so that kplan asks for nothing it does not have.
+
+Two requests with the aggregated form (Kubernetes 1.27 and newer); older servers answer with a list of groups, and each
+group that kplan reads is then asked for its resources.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kplan.errors import ApiError, ForbiddenError
+from kplan.live.reader import Reader
+from kplan.live.resources import Resource
+
+__all__ = ["Discovery", "ServerVersion", "discover", "read_version"]
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+_ACCEPT = f"{_AGGREGATED.format('v2')},{_AGGREGATED.format('v2beta1')},application/json"
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Discovered(msgspec.Struct, frozen=True):
+    resource: str = ""
+
+
+class _Version(msgspec.Struct, frozen=True):
+    version: str = ""
+    resources: tuple[_Discovered, ...] = ()
+
+
+class _Group(msgspec.Struct, frozen=True):
+    metadata: _Named = _Named()
+    versions: tuple[_Version, ...] = ()
+
+
+class _AggregatedList(msgspec.Struct, frozen=True):
+    kind: str = ""
+    items: tuple[_Group, ...] = ()
+
+
+class _ResourceList(msgspec.Struct, frozen=True):
+    resources: tuple[_Named, ...] = ()
+
+
+class ServerVersion(msgspec.Struct, frozen=True, rename={"git_version": "gitVersion"}):
+    """The answer to ``/version``."""
+
+    major: str = ""
+    minor: str = ""
+    git_version: str = ""
+
+
+class Discovery:
+    """Which version of which resource to ask for.
+
+    Parameters
+    ----------
+    served : dict or None
+        Group and version to the plural names served there; None when the server does not tell this user.
+    """
+
+    def __init__(self, served: dict[tuple[str, str], frozenset[str]] | None) -> None:
+        self._served = served
+
+    def version_of(self, resource: Resource) -> str | None:
+        """Return the best version that the server has and kplan reads, or None; the first where nothing is known."""
+        if self._served is None:
+            return resource.versions[0]
+        for version in resource.versions:
+            if resource.plural in self._served.get((resource.group, version), ()):
+                return version
+        return None
+
+
+def read_version(reader: Reader) -> ServerVersion | None:
+    """Return the server's version, or None where this user may not ask for it."""
+    try:
+        response = reader.get("/version")
+        return msgspec.json.decode(response.body, type=ServerVersion)
+    except ForbiddenError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise ApiError(
+            f"/version: not an answer of an API server: {error}",
+            status=200,
+            hint="is the server address in the kubeconfig that of a Kubernetes API server?",
+        ) from error
+
+
+def discover(reader: Reader, resources: tuple[Resource, ...]) -> Discovery:
+    """Ask which of `resources` the server serves.
+
+    Raises
+    ------
+    LiveClusterError
+        As :meth:`Reader.get`; being forbidden to ask is not an error.
+    """
+    served: dict[tuple[str, str], frozenset[str]] = {}
+    groups = {resource.group for resource in resources}
+    try:
+        for root in ("/api", "/apis"):
+            body = reader.get(root, accept=_ACCEPT).body
+            found = msgspec.json.decode(body, type=_AggregatedList)
+            if found.kind == "APIGroupDiscoveryList":
+                for group in found.items:
+                    for version in group.versions:
+                        names = frozenset(resource.resource for resource in version.resources)
+                        served[group.metadata.name, version.version] = names
+            else:
+                wanted = {""} if root == "/api" else groups - {""}
+                for name in sorted(wanted):
+                    served.update(_ask_group(reader, name, resources))
+    except ForbiddenError:
+        return Discovery(None)
+    return Discovery(served)
+
+
+def _ask_group(reader: Reader, group: str, resources: tuple[Resource, ...]) -> dict[tuple[str, str], frozenset[str]]:
+    """Ask each version of a group that kplan could read for its resources."""
+    served: dict[tuple[str, str], frozenset[str]] = {}
+    ours = [resource for resource in resources if resource.group == group]
+    versions = dict.fromkeys(version for resource in ours for version in resource.versions)
+    for version in versions:
+        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        try:
+            listed = msgspec.json.decode(reader.get(path).body, type=_ResourceList)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        else:
+            served[group, version] = frozenset(resource.name for resource in listed.resources)
+    return served

@@ -1,0 +1,108 @@
+"""Reading one list to its end, page by page, while the pages before are being decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kplan.live.reader import ExpiredListError, Reader
+
+__all__ = ["ListedObjects", "PageDecoder", "PageProgress", "read_list"]
+
+#: How often a list is begun anew before its expiry is an error.
+MAX_RESTARTS = 3
+
+#: Decodes the body of one page into objects.
+PageDecoder = Callable[[bytes], tuple[Any, ...]]
+
+#: Told after each page: objects so far, and objects in all where the server says so.
+PageProgress = Callable[[int, int | None], None]
+
+
+class _ListMeta(msgspec.Struct, frozen=True, rename={"continue_token": "continue", "remaining": "remainingItemCount"}):
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """A page without its objects: enough to ask for the next one."""
+
+    metadata: _ListMeta = _ListMeta()
+    items: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+_HEAD_DECODER = msgspec.json.Decoder(_Head)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObjects:
+    """All objects of a list, in the server's order; `notes` says where the list is not of one instant."""
+
+    objects: tuple[Any, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_list(
+    reader: Reader,
+    path: str,
+    *,
+    selector: str,
+    page_size: int,
+    decode: PageDecoder,
+    decoder: Executor,
+    progress: PageProgress,
+) -> ListedObjects:
+    """Read the list at `path` with `limit` and `continue`.
+
+    When the server has forgotten the state that the list began with (410), the rest is read as it is now if the server
+    offers a token for that, else the list is begun anew; either is noted.
+
+    Raises
+    ------
+    LiveClusterError
+        As :meth:`Reader.get`.
+    msgspec.ValidationError
+        When an object does not have the shape of its kind.
+    """
+    query = {"limit": str(page_size)}
+    if selector:
+        query["fieldSelector"] = selector
+    pages: list[Future[tuple[Any, ...]]] = []
+    notes: list[str] = []
+    token, seen, restarts = "", 0, 0
+    while True:
+        try:
+            body = reader.get(path, query | {"continue": token} if token else query).body
+        except ExpiredListError as error:
+            if error.continue_token and error.continue_token != token:
+                token = error.continue_token
+                notes.append("it changed while it was being read: the rest is of a later moment")
+                continue
+            restarts += 1
+            if restarts > MAX_RESTARTS:
+                raise
+            pages, token, seen = [], "", 0
+            notes.append("it expired while it was being read and was begun anew")
+            continue
+        head = _HEAD_DECODER.decode(body)
+        pages.append(decoder.submit(decode, body))
+        token = head.metadata.continue_token
+        if not token:
+            break
+        if len(pages) > 1:
+            # Decoded while this page was on its way; waiting for it keeps at most two bodies in memory.
+            seen += len(pages[-2].result())
+            remaining = head.metadata.remaining
+            progress(seen, None if remaining is None else seen + page_size + remaining)
+    objects = tuple(item for page in pages for item in page.result())
+    progress(len(objects), len(objects))
+    return ListedObjects(_without_repeats(objects) if notes else objects, tuple(dict.fromkeys(notes)))
+
+
+def _without_repeats(objects: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Keep the last of what has the same namespace and name."""
+    return tuple({(item.metadata.namespace, item.metadata.name): item for item in objects}.values())

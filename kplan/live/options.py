@@ -1,0 +1,73 @@
+"""How to reach a cluster, and how much of it to read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from kplan.errors import UsageError
+
+__all__ = ["DEFAULT_PAGE_SIZE", "DEFAULT_REQUEST_TIMEOUT", "LiveOptions", "parse_timeout"]
+
+#: Objects in one answer; kubectl's own chunk size.
+DEFAULT_PAGE_SIZE = 500
+
+#: Seconds for one request. kubectl waits forever; a question that somebody waits for should not.
+DEFAULT_REQUEST_TIMEOUT = 60.0
+
+_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveOptions:
+    """The flags of kubectl that choose a cluster and a user, as they were given.
+
+    Attributes
+    ----------
+    kubeconfig : str
+        One path, or several joined as in ``KUBECONFIG``; empty for ``~/.kube/config``, else the account of the pod that
+        kplan runs in.
+    context, cluster, user : str
+        Names in the kubeconfig that replace its current context, and that context's cluster and user.
+    impersonate_user, impersonate_groups
+        Whom to act as; the account needs the right to impersonate.
+    request_timeout : float or None
+        Seconds for one whole request; None waits as long as it takes.
+    namespaces : tuple of str
+        Read namespaced kinds in these namespaces only, for users without rights on the whole cluster.
+    page_size : int
+        Objects in one answer of a list.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+    cluster: str = ""
+    user: str = ""
+    impersonate_user: str = ""
+    impersonate_groups: tuple[str, ...] = field(default=())
+    request_timeout: float | None = DEFAULT_REQUEST_TIMEOUT
+    insecure_skip_tls_verify: bool = False
+    namespaces: tuple[str, ...] = field(default=())
+    page_size: int = DEFAULT_PAGE_SIZE
+
+
+def parse_timeout(text: str) -> float | None:
+    """Turn a duration as kubectl takes it (``30s``, ``1m30s``, ``45``) into seconds; ``0`` means no limit.
+
+    Raises
+    ------
+    UsageError
+        When the text is no duration.
+    """
+    stripped = text.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", stripped):
+        seconds = float(stripped)
+    else:
+        parts = _DURATION.findall(stripped)
+        if not parts or "".join(number + unit for number, unit in parts) != stripped:
+            raise UsageError(
+                f"not a duration: {text!r}", hint="write seconds or a number with a unit, for example 30s or 1m30s"
+            )
+        seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
+    return seconds or None

@@ -1,0 +1,49 @@
+"""Bodies of answers as typed objects."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from kplan.api.decode import DecodeError, convert
+from kplan.errors import ApiError
+from kplan.live.lists import PageDecoder
+
+__all__ = ["decode_object", "page_decoder"]
+
+T = TypeVar("T")
+
+
+class _Page(msgspec.Struct, Generic[T], frozen=True):
+    items: tuple[T, ...] = ()
+
+
+def page_decoder(kind: Any, path: str) -> PageDecoder:
+    """Return what turns one page of a list into objects of the struct `kind`.
+
+    The returned callable raises ApiError when an object does not have the shape of its kind.
+    """
+    shape = _Page[kind]
+    decoder = msgspec.json.Decoder(shape)
+    return lambda body: _decode(body, decoder, shape, path).items
+
+
+def decode_object(body: bytes, kind: Any, path: str) -> Any:
+    """Turn the answer for one object into the struct `kind`; raises ApiError when it does not have that shape."""
+    return _decode(body, msgspec.json.Decoder(kind), kind, path)
+
+
+def _decode(body: bytes, decoder: msgspec.json.Decoder[Any], shape: Any, path: str) -> Any:
+    """Decode the quick way, else the lenient one, which reads nulls as Go does and finds all that is wrong."""
+    try:
+        try:
+            return decoder.decode(body)
+        except msgspec.ValidationError:
+            return convert(msgspec.json.decode(body), shape)
+    except (DecodeError, msgspec.DecodeError) as error:
+        raise ApiError(
+            f"{path}: the answer is not what Kubernetes 1.36 documents: {error}",
+            status=200,
+            hint="is this a Kubernetes API server, of a version near 1.36?",
+        ) from error

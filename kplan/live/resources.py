@@ -1,0 +1,121 @@
+"""What kplan reads of a cluster: every kind that scheduling depends on, and no other.
+
+The collector, the printed ClusterRole and the words about missing kinds all come from this one table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kplan.api.kinds import KINDS, Kind
+
+__all__ = ["RESOURCES", "Resource"]
+
+_VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
+_DYNAMIC = ("DynamicResources",)
+_SPREADING = ("PodTopologySpread",)
+
+#: Plural name to the plugins that decide without knowing all when the kind is missing. Kinds that are not here only
+#: serve to follow a pod to its controller and to admit new pods.
+_BLINDS: dict[str, tuple[str, ...]] = {
+    "pods": ("NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity", "DefaultPreemption"),
+    "namespaces": ("InterPodAffinity",),
+    "services": _SPREADING,
+    "replicationcontrollers": _SPREADING,
+    "replicasets": _SPREADING,
+    "statefulsets": _SPREADING,
+    "poddisruptionbudgets": ("DefaultPreemption",),
+    "priorityclasses": ("PrioritySort", "DefaultPreemption"),
+    "persistentvolumes": _VOLUME_PLUGINS,
+    "persistentvolumeclaims": _VOLUME_PLUGINS,
+    "storageclasses": ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
+    "csinodes": ("NodeVolumeLimits", "VolumeBinding"),
+    "csidrivers": ("VolumeBinding",),
+    "csistoragecapacities": ("VolumeBinding",),
+    "volumeattachments": ("NodeVolumeLimits",),
+    "limitranges": ("NodeResourcesFit",),
+    "runtimeclasses": ("NodeAffinity", "NodeResourcesFit", "TaintToleration"),
+    "resourceclaims": _DYNAMIC,
+    "resourceclaimtemplates": _DYNAMIC,
+    "resourceslices": _DYNAMIC,
+    "deviceclasses": ("DynamicResources", "NodeResourcesFit"),
+}
+
+#: Without these nothing can be decided.
+_REQUIRED = frozenset({"nodes", "pods"})
+
+#: Terminated pods hold nothing of their node any more, and can be most of a cluster's pods.
+_SELECTORS = {"pods": "status.phase!=Succeeded,status.phase!=Failed"}
+
+#: Asked for before the others, which then fill the time beside these long lists.
+_FIRST = ("pods", "nodes", "replicasets")
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind, as the API server serves it and as the snapshot holds it.
+
+    Attributes
+    ----------
+    kind : Kind
+        Its group, versions, struct and place in the snapshot.
+    blinds : tuple of str
+        Plugins that decide without knowing all when this kind is missing.
+    required : bool
+        Whether nothing can be decided without it.
+    selector : str
+        A field selector that leaves on the server what scheduling does not count.
+    """
+
+    kind: Kind
+    blinds: tuple[str, ...]
+    required: bool
+    selector: str
+
+    @property
+    def plural(self) -> str:
+        """The name in paths and in RBAC rules."""
+        return self.kind.resource
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core group."""
+        return self.kind.group
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions that can be read, the best first."""
+        return self.kind.versions
+
+    @property
+    def attribute(self) -> str:
+        """The field of the snapshot."""
+        return self.kind.attribute
+
+    @property
+    def type(self) -> Any:
+        """The struct that objects are decoded into."""
+        return self.kind.type
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether objects live in namespaces."""
+        return self.kind.is_namespaced
+
+    def path(self, version: str, namespace: str = "") -> str:
+        """Return the path of the list, in one namespace or in the whole cluster."""
+        root = f"/apis/{self.group}/{version}" if self.group else f"/api/{version}"
+        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+
+
+#: In the order in which they are asked for.
+RESOURCES: tuple[Resource, ...] = tuple(
+    Resource(
+        kind=kind,
+        blinds=_BLINDS.get(kind.resource, ()),
+        required=kind.resource in _REQUIRED,
+        selector=_SELECTORS.get(kind.resource, ""),
+    )
+    for kind in sorted(KINDS, key=lambda kind: _FIRST.index(kind.resource) if kind.resource in _FIRST else len(_FIRST))
+)

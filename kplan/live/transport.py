@@ -1,0 +1,148 @@
+"""The only way out of kplan: one class that sends GET requests to the API server, and can send nothing else.
+
+There is no argument for the verb and none for a body; everything that reads a live cluster goes through
+:meth:`Transport.get`.
+The `kubernetes` client gives the connection (addresses, TLS, proxies, credentials); its model classes are not used.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, cast
+from urllib.parse import urlencode, urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError, InsecureRequestWarning
+
+from kplan.errors import UnreachableError
+from kplan.live.faults import CONNECT_SECONDS, explain, too_slow
+from kplan.live.kubeconfig import Access
+
+__all__ = ["Getter", "Response", "Transport"]
+
+_CHUNK_BYTES = 1 << 20
+_USER_AGENT = "kplan (read-only)"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer of the API server, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Getter(Protocol):
+    """Whatever answers a GET: the transport itself, or a wrapper that asks again."""
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:
+        """Return the answer to GET `path`."""
+        ...  # pragma: no cover
+
+
+class Transport:
+    """Sends GET requests to one API server as one user.
+
+    Parameters
+    ----------
+    access : Access
+        Address, TLS settings and credentials.
+    request_timeout : float or None
+        Seconds for one whole request, the body included; None for no limit.
+    connections : int
+        Connections kept open side by side.
+    """
+
+    def __init__(self, access: Access, *, request_timeout: float | None, connections: int = 8) -> None:
+        self._access = access
+        self._timeout = request_timeout
+        self._headers_lock = threading.Lock()
+        self._pool = access.open_pool(connections)
+        self._headers = self._build_headers()
+        if not access.verifies_tls:
+            urllib3.disable_warnings(InsecureRequestWarning)
+
+    @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return self._access.server
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.clear()
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:
+        """Return the answer to GET `path`, of whatever status.
+
+        A 401 makes the credentials be read anew once, since tokens of exec plugins and service accounts run out.
+
+        Raises
+        ------
+        UnreachableError
+            When there is no complete answer: no connection, no trust, no time.
+        """
+        response = self._get_once(path, query, accept)
+        if response.status == 401 and self._renew_credentials():
+            response = self._get_once(path, query, accept)
+        return response
+
+    def _get_once(self, path: str, query: Mapping[str, str] | None, accept: str) -> Response:
+        url = self.server + path + (f"?{urlencode(query)}" if query else "")
+        headers = self._headers.copy()
+        headers["Accept"] = accept
+        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        timeout = urllib3.Timeout(connect=min(CONNECT_SECONDS, self._timeout or CONNECT_SECONDS), read=self._timeout)
+        try:
+            answer = self._pool.request(
+                "GET", url, headers=headers, timeout=timeout, retries=False, redirect=False, preload_content=False
+            )
+            try:
+                body = self._read_body(cast("urllib3.HTTPResponse", answer), deadline)
+            except BaseException:
+                answer.close()
+                raise
+            answer.release_conn()
+        except HTTPError as error:
+            raise explain(error, self.server, self._timeout) from error
+        except OSError as error:
+            raise UnreachableError(f"cannot ask {self.server}: {error}") from error
+        return Response(status=answer.status, headers=answer.headers, body=body)
+
+    def _read_body(self, answer: urllib3.HTTPResponse, deadline: float | None) -> bytes:
+        """Read to the end with an eye on the clock: a read timeout alone never ends a trickle."""
+        chunks: list[bytes] = []
+        while chunk := answer.read1(_CHUNK_BYTES, decode_content=True):
+            chunks.append(chunk)
+            if deadline is not None and time.monotonic() > deadline:
+                raise too_slow(self.server, self._timeout)
+        return b"".join(chunks)
+
+    def _build_headers(self) -> urllib3.HTTPHeaderDict:
+        headers = urllib3.HTTPHeaderDict({"User-Agent": _USER_AGENT})
+        for name, value in self._access.headers():
+            headers.add(name, value)
+        # Compressing costs the server more than it saves where no wire is in between.
+        headers["Accept-Encoding"] = "identity" if _is_loopback(self.server) else "gzip"
+        return headers
+
+    def _renew_credentials(self) -> bool:
+        """Read the credentials anew; True when that changed anything."""
+        with self._headers_lock:
+            before = self._headers
+            self._headers = self._build_headers()
+            return self._headers != before
+
+
+def _is_loopback(server: str) -> bool:
+    host = urlsplit(server).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,65 @@
+"""What it means when the server's version is not the one whose scheduler kplan models."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["MODELLED_MINOR", "parse_minor", "version_note"]
+
+#: The minor version of Kubernetes 1 whose scheduler kplan models.
+MODELLED_MINOR = 36
+
+#: Minor version to the gates that decide and are on by default from there on (pkg/features/kube_features.go, v1.36).
+_ON_SINCE: dict[int, tuple[str, ...]] = {
+    26: ("NodeInclusionPolicyInPodTopologySpread",),
+    27: ("MatchLabelKeysInPodTopologySpread", "PodSchedulingReadiness"),
+    29: ("SidecarContainers",),
+    31: ("MatchLabelKeysInPodAffinity",),
+    32: ("SchedulerQueueingHints",),
+    33: ("InPlacePodVerticalScaling", "SchedulerAsyncPreemption", "SchedulerPopFromBackoffQ"),
+    34: (
+        "DynamicResourceAllocation",
+        "DRAAdminAccess",
+        "DRAPrioritizedList",
+        "DRASchedulerFilterTimeout",
+        "PodLevelResources",
+        "MatchLabelKeysInPodTopologySpreadSelectorMerge",
+    ),
+    35: (
+        "MutableCSINodeAllocatableCount",
+        "NominatedNodeNameForExpectation",
+        "OpportunisticBatching",
+        "PodTopologyLabelsAdmission",
+    ),
+    36: (
+        "DRAConsumableCapacity",
+        "DRADeviceBindingConditions",
+        "DRADeviceTaints",
+        "DRAExtendedResource",
+        "DRAPartitionableDevices",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "NodeDeclaredFeatures",
+    ),
+}
+
+
+def parse_minor(git_version: str) -> int | None:
+    """Return the minor number of a version such as ``v1.36.2-gke.100``; None when it is not one of Kubernetes 1."""
+    match = re.match(r"v?1\.(\d+)", git_version)
+    return int(match.group(1)) if match else None
+
+
+def version_note(git_version: str) -> str:
+    """Say what may differ on a server of this version; empty when it is the modelled one."""
+    minor = parse_minor(git_version)
+    if minor == MODELLED_MINOR:
+        return ""
+    decides = (
+        f"the server is {git_version or 'of unknown version'}, and kplan decides as kube-scheduler v1.{MODELLED_MINOR}"
+    )
+    if minor is None:
+        return decides
+    if minor > MODELLED_MINOR:
+        return f"{decides}: what v1.{MODELLED_MINOR + 1} and later changed or turned on is not known here"
+    newer = [f"{gate} (v1.{since})" for since in sorted(_ON_SINCE) if since > minor for gate in _ON_SINCE[since]]
+    return f"{decides}: there, unless somebody turned it on, is not yet at work: {', '.join(newer)}"
