@@ -15,7 +15,7 @@ from msgspec import inspect
 
 from kplan.errors import Problem
 
-__all__ = ["DecodeError", "convert", "decode"]
+__all__ = ["DecodeError", "convert", "decode", "describe"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -105,7 +105,7 @@ def _clean(value: Any, type_info: inspect.Type, path: str, problems: list[Proble
         if _is_scalar(value, kind):
             return value
     expected = " or ".join(dict.fromkeys(_name(kind) for kind in kinds.others))
-    problems.append(Problem(f"expected {expected}, got {_describe(value)}", json_path=path, hint=_hint(value, kinds)))
+    problems.append(Problem(f"expected {expected}, got {describe(value)}", json_path=path, hint=_hint(value, kinds)))
     return value
 
 
@@ -165,7 +165,8 @@ def _name(kind: inspect.Type) -> str:
     return _NAMES.get(type(kind), "another value")
 
 
-def _describe(value: Any) -> str:
+def describe(value: Any) -> str:
+    """Say what a value is, in a few words."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list | tuple):
@@ -177,7 +178,7 @@ def _describe(value: Any) -> str:
 def _hint(value: Any, kinds: _Kinds) -> str:
     wants_text = any(isinstance(kind, inspect.StrType) for kind in kinds.others)
     if wants_text and isinstance(value, bool | int | float):
-        return f'put quotes around it: "{_describe(value)}"'
+        return f'put quotes around it: "{describe(value)}"'
     wants_list = any(isinstance(kind, inspect.VarTupleType) for kind in kinds.others)
     if wants_list and isinstance(value, dict):
         return "start the item with a dash in YAML, or put [ ] around it in JSON"

@@ -1,0 +1,1 @@
+"""A cluster at one instant: read from files or objects, checked, completed, written."""
