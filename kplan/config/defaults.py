@@ -9,6 +9,8 @@ from typing import Final
 from kplan.config.args import ARGS_TYPES
 from kplan.config.in_tree import DEFAULT_PLUGINS, EXTENSION_POINTS, IMPLEMENTS
 from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
+from kplan.config.validation import settings_of
+from kplan.config.wire import KubeSchedulerConfiguration
 
 __all__ = ["DEFAULT_SCHEDULER_NAME", "default_configuration", "default_profile"]
 
@@ -33,4 +35,5 @@ def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Profile:
 @lru_cache
 def default_configuration() -> SchedulerConfiguration:
     """Return the default configuration: one profile, `default-scheduler`, every default plugin."""
-    return SchedulerConfiguration(profiles=(default_profile(),))
+    settings = MappingProxyType(settings_of(KubeSchedulerConfiguration()))
+    return SchedulerConfiguration(profiles=(default_profile(),), settings=settings)

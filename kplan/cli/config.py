@@ -1,0 +1,112 @@
+"""`kplan config`: look at the scheduler configuration that would take effect, or check one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from kplan.config.model import SchedulerConfiguration
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="config",
+    help="The effective KubeSchedulerConfiguration, and checks of one.",
+    no_args_is_help=True,
+)
+
+
+class OutputFormat(StrEnum):
+    """What `kplan config` can print."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+FileArgument = Annotated[
+    str | None, typer.Argument(metavar="[FILE]", help="KubeSchedulerConfiguration; - for standard input")
+]
+ConfigOption = Annotated[str | None, typer.Option("--scheduler-config", metavar="PATH", help="The same, as an option")]
+OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="How to print it")]
+
+
+@app.command("show")
+def show(
+    file: FileArgument = None,
+    scheduler_config: ConfigOption = None,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Print the effective configuration, defaults filled in, and mark what differs from the default.
+
+    Without a file: the configuration of a kube-scheduler that is started without one.
+    """
+    from kplan.config import load_scheduler_config
+    from kplan.report.config_view import config_report, render_config
+
+    config = load_scheduler_config(_source(file, scheduler_config))
+    _print_warnings(config)
+    _print(render_config(config) if output is OutputFormat.TABLE else _dump(config_report(config), output))
+
+
+@app.command("check")
+def check(
+    file: FileArgument = None,
+    scheduler_config: ConfigOption = None,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Print ok, or every problem with its path and what to write instead.
+
+    Exit code 2 when kube-scheduler would refuse the file.
+    """
+    from kplan.config import load_scheduler_config
+    from kplan.errors import ConfigError, Problem, UsageError
+    from kplan.report.config_view import check_report, render_check
+
+    source = _source(file, scheduler_config)
+    if source is None:
+        raise UsageError("nothing to check", hint="name the file: kplan config check scheduler.yaml")
+    config: SchedulerConfiguration | None = None
+    problems: tuple[Problem, ...] = ()
+    try:
+        config = load_scheduler_config(source)
+        _print_warnings(config)
+    except ConfigError as error:
+        problems = error.problems
+    if output is OutputFormat.TABLE:
+        _print(render_check(source, config, problems))
+    else:
+        _print(_dump(check_report(source, config, problems), output))
+    if config is None:
+        raise typer.Exit(2)
+
+
+def _source(file: str | None, scheduler_config: str | None) -> str | None:
+    from kplan.errors import UsageError
+
+    if file is not None and scheduler_config is not None and file != scheduler_config:
+        raise UsageError("two configurations given", hint="name the file once, or use --scheduler-config")
+    return scheduler_config if file is None else file
+
+
+def _print_warnings(config: SchedulerConfiguration) -> None:
+    for warning in config.warnings:
+        typer.echo(f"warning: {warning.object}: {warning.message}", err=True)
+
+
+def _dump(document: dict[str, object], output: OutputFormat) -> str:
+    if output is OutputFormat.JSON:
+        import json
+
+        return json.dumps(document, indent=2, ensure_ascii=False)
+    import yaml
+
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    return text.rstrip("\n")
+
+
+def _print(text: str) -> None:
+    typer.echo(text)

@@ -1,0 +1,141 @@
+"""The effective configuration as a KubeSchedulerConfiguration document, and what of it differs from the default.
+
+The document says everything and leaves nothing to defaults, so that loading it gives the same configuration. Private
+keys of extenders are left out: what is shown ends up in logs.
+"""
+
+from __future__ import annotations
+
+import base64
+import typing
+from dataclasses import dataclass
+
+import msgspec
+
+from kplan.api.base import KubeStruct
+from kplan.config.args import Nanoseconds
+from kplan.config.defaults import default_configuration
+from kplan.config.durations import format_duration
+from kplan.config.foreign import API_VERSION, KIND
+from kplan.config.model import ExtenderTLSConfig, PluginRef, Profile, SchedulerConfiguration
+from kplan.config.problems import child, index
+from kplan.config.wire import Plugins
+
+__all__ = ["POINT_NAMES", "Difference", "args_document", "differences", "to_document"]
+
+#: Extension point -> its name in a file.
+POINT_NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(Plugins)}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A place of the document whose value is not the default; None stands for absent."""
+
+    path: str
+    default: object
+    effective: object
+
+
+def to_document(config: SchedulerConfiguration) -> dict[str, object]:
+    """Return the configuration as a document that kube-scheduler would accept, in plain JSON values."""
+    document: dict[str, object] = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "parallelism": config.parallelism,
+        "percentageOfNodesToScore": config.percentage_of_nodes_to_score,
+        "podInitialBackoffSeconds": config.pod_initial_backoff_seconds,
+        "podMaxBackoffSeconds": config.pod_max_backoff_seconds,
+        **config.settings,
+        "profiles": [_profile(profile) for profile in config.profiles],
+    }
+    if config.extenders:
+        document["extenders"] = [_plain(extender) for extender in config.extenders]
+    return document
+
+
+def args_document(profile: Profile) -> dict[str, dict[str, object]]:
+    """Return the arguments of a profile's plugins by plugin name, as they would stand in a file."""
+    return {name: typing.cast("dict[str, object]", _plain(args)) for name, args in sorted(profile.args.items())}
+
+
+def differences(config: SchedulerConfiguration) -> tuple[Difference, ...]:
+    """Name what is not as in the default configuration, in the order of the document.
+
+    A list counts as one value. Every profile is held against the default one, its name apart.
+    """
+    effective, default = to_document(config), to_document(default_configuration())
+    found: list[Difference] = []
+    for name in dict.fromkeys((*default, *effective)):
+        if name != "profiles":
+            found.extend(_compare(name, default.get(name), effective.get(name)))
+    for i, profile in enumerate(config.profiles):
+        found.extend(_compare_profile(index("profiles", i), profile))
+    return tuple(found)
+
+
+def _compare_profile(path: str, profile: Profile) -> list[Difference]:
+    default = default_configuration().profiles[0]
+    found = []
+    for field, default_value, value in (
+        ("schedulerName", default.scheduler_name, profile.scheduler_name),
+        ("percentageOfNodesToScore", default.percentage_of_nodes_to_score, profile.percentage_of_nodes_to_score),
+    ):
+        found.extend(_compare(child(path, field), default_value, value))
+    for point, refs in profile.plugins.items():
+        place = child(path, "plugins", POINT_NAMES[point], "enabled")
+        found.extend(_compare(place, _refs(default.plugins[point]), _refs(refs)))
+    default_args = args_document(default)
+    for position, (name, args) in enumerate(args_document(profile).items()):
+        place = child(index(child(path, "pluginConfig"), position), "args")
+        found.extend(_compare(place, default_args[name], args))
+    return found
+
+
+def _compare(path: str, default: object, effective: object) -> list[Difference]:
+    if isinstance(default, dict) and isinstance(effective, dict):
+        fields = dict.fromkeys((*default, *effective))
+        return [
+            difference
+            for field in fields
+            for difference in _compare(child(path, field), default.get(field), effective.get(field))
+        ]
+    return [] if default == effective else [Difference(path, default, effective)]
+
+
+def _profile(profile: Profile) -> dict[str, object]:
+    plugins: dict[str, object] = {"multiPoint": {"disabled": [{"name": "*"}]}}
+    for point, refs in profile.plugins.items():
+        if refs:
+            plugins[POINT_NAMES[point]] = {"enabled": _refs(refs)}
+    document: dict[str, object] = {"schedulerName": profile.scheduler_name}
+    if profile.percentage_of_nodes_to_score is not None:
+        document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
+    document["plugins"] = plugins
+    document["pluginConfig"] = [
+        {"name": name, "args": {"apiVersion": API_VERSION, "kind": f"{name}Args", **args}}
+        for name, args in args_document(profile).items()
+    ]
+    return document
+
+
+def _refs(refs: tuple[PluginRef, ...]) -> list[dict[str, object]]:
+    return [{"name": ref.name, "weight": ref.weight} if ref.weight else {"name": ref.name} for ref in refs]
+
+
+def _plain(value: object) -> object:
+    """Turn a struct into plain values under the names of the file; absent optional fields are left out."""
+    if isinstance(value, KubeStruct):
+        return msgspec.to_builtins(value)
+    if isinstance(value, msgspec.Struct):
+        document: dict[str, object] = {}
+        for field in msgspec.structs.fields(value):
+            held = getattr(value, field.name)
+            if held is None or (isinstance(value, ExtenderTLSConfig) and (field.name == "key_data" or not held)):
+                continue
+            document[field.encode_name] = format_duration(held) if field.type is Nanoseconds else _plain(held)
+        return document
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value

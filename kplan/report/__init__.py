@@ -1,0 +1,1 @@
+"""What kplan prints: results turned into text and documents."""

@@ -1,0 +1,242 @@
+"""A scheduler configuration for people and programs: the effective settings, with what differs from the default marked.
+
+Marks, the same in words and in the table: `*` another value, `+` added, `-` left out, `~` moved.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kplan.config.defaults import default_configuration
+from kplan.config.document import POINT_NAMES, Difference, args_document, differences, to_document
+
+if TYPE_CHECKING:
+    from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
+    from kplan.errors import Problem
+
+__all__ = ["check_report", "config_report", "render_check", "render_config"]
+
+_WIDTH: Final = 100
+_LEGEND: Final = "* differs from the default   + added   - left out   ~ moved"
+
+
+def config_report(config: SchedulerConfiguration) -> dict[str, object]:
+    """Return the document of `kplan config show`: a loadable configuration, its differences and warnings."""
+    return {
+        "apiVersion": "kplan/v1",
+        "kind": "SchedulerConfigReport",
+        "formatVersion": "1.0",
+        "source": config.source,
+        "configuration": to_document(config),
+        "differences": [
+            {"path": found.path, "default": found.default, "effective": found.effective}
+            for found in differences(config)
+        ],
+        "warnings": _warnings(config),
+    }
+
+
+def check_report(source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]) -> dict[str, object]:
+    """Return the document of `kplan config check`; without a configuration it was refused."""
+    return {
+        "apiVersion": "kplan/v1",
+        "kind": "SchedulerConfigCheck",
+        "formatVersion": "1.0",
+        "source": source,
+        "valid": config is not None,
+        "problems": [
+            {"path": problem.json_path, "message": problem.message, "hint": problem.hint} for problem in problems
+        ],
+        "warnings": _warnings(config) if config else [],
+    }
+
+
+def render_check(source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]) -> str:
+    """Write the verdict of `kplan config check` as text: `ok`, or every problem with its path and hint."""
+    if config is not None:
+        profiles = ", ".join(profile.scheduler_name for profile in config.profiles)
+        return f"{source}: ok ({_count(len(config.profiles), 'profile')}: {profiles})"
+    lines = [f"{source}: {_count(len(problems), 'problem')}"]
+    for problem in problems:
+        place = f"{problem.json_path}: " if problem.json_path else ""
+        lines.extend(("", f"  {place}{problem.message}"))
+        if problem.hint:
+            lines.append(f"    hint: {problem.hint}")
+    return "\n".join(lines)
+
+
+def render_config(config: SchedulerConfiguration) -> str:
+    """Write the effective configuration as text, at most a hundred columns wide."""
+    found = differences(config)
+    of = "the default configuration of kube-scheduler v1.36" if config.source == "default" else config.source
+    changes = _count(len(found), "difference") if found else "no difference"
+    blocks = [
+        f"Effective scheduler configuration: {of}\n{changes} from the default"
+        + (f"; marks: {_LEGEND}" if found else ""),
+        _settings(config, found),
+    ]
+    if config.extenders:
+        blocks.append(_extenders(config))
+    blocks.extend(f"{_plugins(config, profile)}\n\n{_arguments(profile)}" for profile in config.profiles)
+    return "\n\n".join(blocks)
+
+
+def _warnings(config: SchedulerConfiguration) -> list[dict[str, str]]:
+    return [{"code": each.code, "object": each.object, "message": each.message} for each in config.warnings]
+
+
+def _settings(config: SchedulerConfiguration, found: tuple[Difference, ...]) -> str:
+    """List what every decision depends on, then whatever else is not at its default."""
+    default = {difference.path: difference.default for difference in found}
+    rows = []
+    for field, value in (
+        ("percentageOfNodesToScore", config.percentage_of_nodes_to_score),
+        ("parallelism", config.parallelism),
+        ("podInitialBackoffSeconds", config.pod_initial_backoff_seconds),
+        ("podMaxBackoffSeconds", config.pod_max_backoff_seconds),
+    ):
+        rows.append(_row(field, value, default))
+    shown = {row[1] for row in rows}
+    rows.extend(
+        ("*", difference.path, _value(difference.effective), _value(difference.default))
+        for difference in found
+        if difference.path not in shown and not difference.path.startswith(("profiles", "extenders"))
+    )
+    return _table(("", "SETTING", "VALUE", "DEFAULT"), rows)
+
+
+def _row(path: str, value: object, default: dict[str, object]) -> tuple[str, str, str, str]:
+    if path in default:
+        return ("*", path, _value(value), _value(default[path]))
+    return ("", path, _value(value), "")
+
+
+def _extenders(config: SchedulerConfiguration) -> str:
+    rows = []
+    for extender in config.extenders:
+        verbs = {
+            "filter": extender.filter_verb,
+            "prioritize": extender.prioritize_verb,
+            "preempt": extender.preempt_verb,
+            "bind": extender.bind_verb,
+        }
+        rows.append(
+            (
+                "+",
+                extender.url_prefix,
+                " ".join(name for name, verb in verbs.items() if verb) or "none",
+                str(extender.weight or "") if extender.prioritize_verb else "",
+                "yes" if extender.ignorable else "no",
+                " ".join(resource.name for resource in extender.managed_resources) or "all pods",
+            )
+        )
+    return _table(("", "EXTENDER", "CALLS", "WEIGHT", "IGNORABLE", "MANAGES"), rows)
+
+
+def _plugins(config: SchedulerConfiguration, profile: Profile) -> str:
+    default = default_configuration().profiles[0]
+    percentage = profile.percentage_of_nodes_to_score
+    head = f"Profile {profile.scheduler_name}"
+    if percentage is not None:
+        head += f" (* percentageOfNodesToScore {percentage} in place of {config.percentage_of_nodes_to_score})"
+    column = max(len(name) for name in POINT_NAMES.values()) + 4
+    lines = [head]
+    for point, refs in profile.plugins.items():
+        words = _marked(default.plugins[point], refs)
+        lines.append(_wrap(f"  {POINT_NAMES[point]}".ljust(column), words or ["none"], column))
+    return "\n".join(lines)
+
+
+def _marked(default: tuple[PluginRef, ...], effective: tuple[PluginRef, ...]) -> list[str]:
+    """Write the plugins of an extension point in order, each with its weight and its mark; those left out come last."""
+    usual = {ref.name: ref.weight for ref in default}
+    names = [ref.name for ref in effective]
+    in_place = _longest_common([ref.name for ref in default], names)
+    words = []
+    for ref in effective:
+        weight = f" {ref.weight}" if ref.weight else ""
+        mark = ""
+        if ref.name not in usual:
+            mark = "+"
+        elif ref.weight != usual[ref.name]:
+            mark, weight = "*", f"{weight} (default {usual[ref.name]})"
+        if ref.name in usual and ref.name not in in_place:
+            mark += "~"
+        words.append(f"{mark}{ref.name}{weight}")
+    words.extend(f"-{name}" for name in usual if name not in names)
+    return words
+
+
+def _longest_common(default: list[str], effective: list[str]) -> frozenset[str]:
+    """Return a largest set of names that stand in the same order in both lists: the plugins that did not move."""
+    position = {name: i for i, name in enumerate(default)}
+    shared = [name for name in effective if name in position]
+    ending_at: list[list[str]] = []
+    for i, name in enumerate(shared):
+        before = [ending_at[j] for j in range(i) if position[shared[j]] < position[name]]
+        ending_at.append([*max([[], *before], key=len), name])
+    return frozenset(max([[], *ending_at], key=len))
+
+
+def _arguments(profile: Profile) -> str:
+    default = args_document(default_configuration().profiles[0])
+    lines = []
+    for name, args in args_document(profile).items():
+        usual = dict(_leaves(default[name]))
+        given = dict(_leaves(args))
+        lines.append(f"  {name}" if usual or given else f"  {name}: none")
+        for path in dict.fromkeys((*usual, *given)):
+            value, standard = _value(given.get(path)), _value(usual.get(path))
+            usually = f"default {standard}" if path in usual else "not set by default"
+            mark, note = ("", "") if value == standard else ("*", f" ({usually})")
+            lines.append(_wrap(f"{mark:>3} {path}: ", [f"{value}{note}"], 8))
+    return "\n".join(("  Arguments", *(f"  {line}" for text in lines for line in text.split("\n"))))
+
+
+def _wrap(head: str, words: Sequence[str], indent: int) -> str:
+    """Join words by commas after `head`, on as many lines as they need; a word stays in one piece if it can."""
+    text = ", ".join(word.replace(" ", "\xa0") if len(word) < _WIDTH // 2 else word for word in words)
+    wrapped = textwrap.fill(
+        text,
+        width=_WIDTH - 2,
+        initial_indent=head,
+        subsequent_indent=" " * indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return wrapped.replace("\xa0", " ")
+
+
+def _leaves(value: object, path: str = "") -> Iterable[tuple[str, object]]:
+    if isinstance(value, dict) and value:
+        for field, item in value.items():
+            yield from _leaves(item, f"{path}.{field}" if path else field)
+    elif path:
+        yield path, value
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return " ".join(value) or "none"
+    if isinstance(value, list) and all(isinstance(item, dict) and set(item) == {"name", "weight"} for item in value):
+        return " ".join(f"{item['name']}:{item['weight']}" for item in value)
+    if isinstance(value, list) and all(
+        isinstance(item, dict) and set(item) == {"utilization", "score"} for item in value
+    ):
+        return " ".join(f"{item['utilization']}%:{item['score']}" for item in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *rows))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
