@@ -1,0 +1,1 @@
+"""DynamicResources: devices for claims, as kube-scheduler's structured allocator hands them out."""

@@ -1,0 +1,245 @@
+"""Device selectors: compiled once an expression, evaluated once for devices that look alike to it.
+
+Upstream: k8s.io/dynamic-resource-allocation cel/compile.go, CompileCELExpression and DeviceMatches (v1.36).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from cel_expr_python import cel  # type: ignore[import-untyped] # its stubs come without a py.typed marker
+
+from kplan.plugins.dynamic_resources.cel.declarations import (
+    DEVICE_FIELDS,
+    environment_config,
+)
+from kplan.plugins.dynamic_resources.cel.program import FUNCTIONS, Activation, build
+from kplan.plugins.dynamic_resources.cel.syntax import (
+    Call,
+    CheckedExpression,
+    Comprehension,
+    Constant,
+    Ident,
+    ListNode,
+    MapNode,
+    Message,
+    Node,
+    Select,
+    decode,
+)
+from kplan.plugins.dynamic_resources.cel.texts import compile_regex
+from kplan.plugins.dynamic_resources.cel.times import duration_from, timestamp_from
+from kplan.plugins.dynamic_resources.cel.values import (
+    CelError,
+    CostLimitError,
+    DomainMap,
+    Value,
+    type_name,
+)
+
+__all__ = ["CelCompileError", "DeviceExpression", "DeviceVariables", "Reads", "compile_expression"]
+
+
+class CelCompileError(Exception):
+    """An expression that cannot be used on any device."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceVariables:
+    """A device as an expression sees it; `attributes` and `capacity` go by domain, then by name."""
+
+    driver: str
+    allow_multiple_allocations: bool
+    attributes: DomainMap
+    capacity: DomainMap
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """All that an expression looks at, as (domain, name) pairs; devices that are equal in these match alike."""
+
+    attributes: tuple[tuple[str, str], ...]
+    capacity: tuple[tuple[str, str], ...]
+
+
+class DeviceExpression:
+    """A compiled device selector.
+
+    Attributes
+    ----------
+    reads : Reads or None
+        What of a device decides, beside its driver and whether it can be shared; None when anything might.
+
+    Raises
+    ------
+    CelCompileError
+        When the expression is not valid in a device selector.
+    """
+
+    def __init__(self, expression: str) -> None:
+        checked = _check(expression)
+        self.expression = expression
+        self.reads = _reads(checked.root)
+        self._evaluate = build(checked.root)
+
+    def matches(self, device: DeviceVariables) -> bool:
+        """Tell whether a device is selected.
+
+        Raises
+        ------
+        CelError, CostLimitError
+            If the expression fails on the device or costs too much.
+        """
+        fields: dict[str, Value] = {
+            "allowMultipleAllocations": device.allow_multiple_allocations,
+            "attributes": device.attributes,
+            "capacity": device.capacity,
+            "driver": device.driver,
+        }
+        variables = {"device": fields, **{f"device.{name}": value for name, value in fields.items()}}
+        try:
+            result = self._evaluate(Activation(variables))
+        except RecursionError:
+            msg = "operation cancelled: the expression is nested too deeply"
+            raise CostLimitError(msg) from None
+        if isinstance(result, bool):
+            return result
+        msg = f"CEL result of type {type_name(result)} could not be converted to bool"
+        raise CelError(msg)
+
+
+@lru_cache(maxsize=1024)
+def compile_expression(expression: str) -> DeviceExpression | CelCompileError:
+    """Return the compiled expression, or, as a value, why there is none."""
+    try:
+        return DeviceExpression(expression)
+    except CelCompileError as error:
+        return error
+
+
+@cache
+def _environment() -> cel.Env:
+    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(environment_config()))
+
+
+def _check(expression: str) -> CheckedExpression:
+    """Parse and type an expression, and make the checks that Kubernetes adds to those of CEL."""
+    try:
+        serialized = _environment().compile(expression).serialize()
+    except (RuntimeError, ValueError) as error:
+        text = re.sub(r"^INVALID_ARGUMENT: | \[INVALID_ARGUMENT\]$", "", str(error))
+        msg = f"compilation failed: {text}"
+        raise CelCompileError(msg) from None
+    checked = decode(serialized)
+    problems = [problem for node in _walk(checked.root) for problem in _problems(node, checked)]
+    if problems:
+        msg = "compilation failed: " + "\n".join(f"ERROR: <input>: {problem}" for problem in problems)
+        raise CelCompileError(msg)
+    result = checked.types.get(checked.root.id, "dyn")
+    if result not in {"bool", "any"}:
+        msg = f"must evaluate to bool or the unknown type, not {result}"
+        raise CelCompileError(msg)
+    return checked
+
+
+def _problems(node: Node, checked: CheckedExpression) -> Iterator[str]:
+    match node:
+        case Select(operand=Ident(name="device"), field=field) if field not in DEVICE_FIELDS:
+            yield f"undefined field '{field}'"
+        case Call(function=function) if function not in FUNCTIONS and function not in _BUILT_IN:
+            yield f"function '{function}' cannot be used in a device selector"
+        case Call(function="matches" | "find" | "findAll", arguments=(_, Constant(value=str(pattern)), *_)):
+            yield from _failure(compile_regex, pattern)
+        case Call(function="duration", arguments=(Constant(value=str(text)),)):
+            yield from _failure(duration_from, text)
+        case Call(function="timestamp", arguments=(Constant(value=str(text)),)):
+            yield from _failure(timestamp_from, text)
+        case ListNode(elements=elements):
+            yield from _mixed(elements, checked.types)
+        case MapNode(entries=entries):
+            yield from _mixed(tuple(entry.key for entry in entries), checked.types)
+            yield from _mixed(tuple(entry.value for entry in entries), checked.types)
+
+
+_BUILT_IN = {"_&&_", "_||_", "_?_:_", "@not_strictly_false"}
+
+
+def _failure(read: Value, text: str) -> Iterator[str]:
+    try:
+        read(text)
+    except CelError as error:
+        yield str(error)
+
+
+def _mixed(elements: tuple[Node, ...], types: dict[int, str]) -> Iterator[str]:
+    """Yield the first element that has another type than the first one; aggregates must be of one type."""
+    names = [types.get(element.id, "dyn") for element in elements]
+    other = next((name for name in names if name != names[0]), None)
+    if other is not None:
+        yield f"expected type '{names[0]}' but found '{other}'"
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    yield node
+    match node:
+        case Call(function="format", arguments=(template, *_)):
+            yield from _walk(template)  # the values of a format may be of many types
+        case _:
+            for child in _children(node):
+                yield from _walk(child)
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Select(operand=operand):
+            return (operand,)
+        case Call(arguments=arguments):
+            return arguments
+        case ListNode(elements=elements):
+            return elements
+        case MapNode(entries=entries):
+            return tuple(part for entry in entries for part in (entry.key, entry.value))
+        case Comprehension():
+            return node.range, node.initial, node.condition, node.step, node.result
+        case Constant() | Ident() | Message():
+            return ()
+
+
+def _reads(root: Node) -> Reads | None:
+    """Return what an expression looks at, if every look is of the form ``device.attributes["domain"].name``."""
+    found: dict[str, set[tuple[str, str]]] = {"device.attributes": set(), "device.capacity": set()}
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        match node:
+            case Ident(name="device" | "device.attributes" | "device.capacity"):
+                return None
+            case _:
+                access = _access(node)
+                if access is None:
+                    pending.extend(_children(node))
+                else:
+                    found[access[0]].add(access[1:])
+    return Reads(tuple(sorted(found["device.attributes"])), tuple(sorted(found["device.capacity"])))
+
+
+def _access(node: Node) -> tuple[str, str, str] | None:
+    """Return (variable, domain, name) of a plain, tested or optional look at one attribute or capacity."""
+    outer, name = _step(node)
+    inner, domain = _step(outer) if outer is not None else (None, None)
+    if isinstance(inner, Ident) and name is not None and domain is not None and inner.name.startswith("device."):
+        return inner.name, domain, name
+    return None
+
+
+def _step(node: Node) -> tuple[Node | None, str | None]:
+    match node:
+        case Select(operand=operand, field=field):
+            return operand, field
+        case Call(function="_[_]" | "_[?_]" | "_?._", arguments=(operand, Constant(value=str(key)))):
+            return operand, key
+        case _:
+            return None, None

@@ -1,0 +1,369 @@
+"""A checked expression as nested functions, which evaluate it and count what that costs.
+
+The count follows cel-go's cost tracker with Kubernetes' costs: one for each variable, selection and call, more for
+what runs through strings and lists. An expression that exceeds the limit of device selectors is stopped.
+
+Upstream: cel-go interpreter/runtimecost.go, k8s.io/apiserver pkg/cel/library/cost.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from math import ceil
+from typing import NoReturn
+
+from kplan.plugins.dynamic_resources.cel.kubernetes import KUBERNETES_FUNCTIONS
+from kplan.plugins.dynamic_resources.cel.lists import LIST_FUNCTIONS
+from kplan.plugins.dynamic_resources.cel.operators import OPERATORS
+from kplan.plugins.dynamic_resources.cel.syntax import (
+    Call,
+    Comprehension,
+    Constant,
+    Ident,
+    ListNode,
+    MapNode,
+    Message,
+    Node,
+    Select,
+)
+from kplan.plugins.dynamic_resources.cel.texts import TEXT_FUNCTIONS
+from kplan.plugins.dynamic_resources.cel.times import TIME_FUNCTIONS
+from kplan.plugins.dynamic_resources.cel.values import (
+    CelError,
+    CostLimitError,
+    OptionalValue,
+    TypeValue,
+    Value,
+    find,
+    no_such_overload,
+    size,
+)
+
+__all__ = ["COST_LIMIT", "FUNCTIONS", "Activation", "Evaluate", "build"]
+
+#: The cost at which the evaluation of a device selector is stopped (CELSelectorExpressionMaxCost).
+COST_LIMIT = 1_000_000
+
+_LIST_COST, _MAP_COST = 10, 30
+_TRAVERSAL, _REGEX = 0.1, 0.25
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    **OPERATORS,
+    **TEXT_FUNCTIONS,
+    **TIME_FUNCTIONS,
+    **LIST_FUNCTIONS,
+    **KUBERNETES_FUNCTIONS,
+}
+
+_TYPES = {
+    "bool": "bool",
+    "int": "int",
+    "uint": "uint",
+    "double": "double",
+    "string": "string",
+    "bytes": "bytes",
+    "list": "list",
+    "map": "map",
+    "null_type": "null_type",
+    "type": "type",
+    "optional_type": "optional_type",
+    "google.protobuf.Timestamp": "google.protobuf.Timestamp",
+    "google.protobuf.Duration": "google.protobuf.Duration",
+}
+
+
+class Activation:
+    """The variables of one evaluation, and what it has cost so far."""
+
+    __slots__ = ("cost", "variables")
+
+    def __init__(self, variables: dict[str, Value]) -> None:
+        self.variables = variables
+        self.cost = 0
+
+    def charge(self, cost: int) -> None:
+        """Add to the cost.
+
+        Raises
+        ------
+        CostLimitError
+            If it is too much.
+        """
+        self.cost += cost
+        if self.cost > COST_LIMIT:
+            msg = "operation cancelled: actual cost limit exceeded"
+            raise CostLimitError(msg)
+
+
+Evaluate = Callable[[Activation], Value]
+
+
+def build(node: Node) -> Evaluate:  # noqa: PLR0911 - one return a kind of node
+    """Return the function that evaluates a node."""
+    match node:
+        case Constant(value=value):
+            return lambda _: value
+        case Ident(name=name):
+            return _ident(name)
+        case Select():
+            return _select(node)
+        case Call():
+            return _SPECIAL[node.function](node) if node.function in _SPECIAL else _call(node)
+        case ListNode():
+            return _list(node)
+        case MapNode():
+            return _map(node)
+        case Comprehension():
+            return _comprehension(node)
+        case Message(name=name):
+            return _no_message(name)
+
+
+def _ident(name: str) -> Evaluate:
+    cost = 1 + name.count(".")
+
+    def read(activation: Activation) -> Value:
+        activation.charge(cost)
+        value = activation.variables[name]
+        if isinstance(value, CelError):
+            raise value
+        return value
+
+    return (lambda _: TypeValue(_TYPES[name])) if name in _TYPES else read
+
+
+def _no_message(name: str) -> Evaluate:
+    def fail(_: Activation) -> NoReturn:
+        msg = f"message {name} cannot be used in a device selector"
+        raise CelError(msg)
+
+    return fail
+
+
+def _select(node: Select) -> Evaluate:
+    operand, field = build(node.operand), node.field
+
+    def has(activation: Activation) -> bool:
+        return find(operand(activation), field).is_present
+
+    def select(activation: Activation) -> Value:
+        container = operand(activation)
+        activation.charge(1)
+        found = find(container, field)
+        if isinstance(container, OptionalValue):
+            return found
+        if not found.is_present:
+            msg = f"no such key: {field}"
+            raise CelError(msg)
+        return found.value
+
+    return has if node.test_only else select
+
+
+def _call(node: Call) -> Evaluate:
+    function = FUNCTIONS[node.function]
+    arguments = tuple(map(build, node.arguments))
+    cost = _COSTS.get(node.function)
+
+    def call(activation: Activation) -> Value:
+        values = [argument(activation) for argument in arguments]
+        if cost is None:
+            activation.charge(1)
+            return function(*values)
+        activation.charge(cost(values))
+        return function(*values)
+
+    return call
+
+
+def _logical(node: Call, decisive: bool) -> Evaluate:  # noqa: FBT001 - which of the two operators
+    """Evaluate ``||`` or ``&&``: the decisive value wins over an error on either side."""
+    terms = tuple(map(build, node.arguments))
+    function = node.function
+
+    def evaluate(activation: Activation) -> bool:
+        error: CelError | None = None
+        for term in terms:
+            try:
+                value = term(activation)
+                if value is decisive:
+                    return decisive is True
+                if not isinstance(value, bool):
+                    error = error or no_such_overload(function, value)
+            except CelError as raised:
+                error = error or raised
+        if error is not None:
+            raise error
+        return not decisive
+
+    return evaluate
+
+
+def _conditional(node: Call) -> Evaluate:
+    condition, truthy, falsy = map(build, node.arguments)
+
+    def evaluate(activation: Activation) -> Value:
+        value = condition(activation)
+        if not isinstance(value, bool):
+            raise no_such_overload("_?_:_", value)
+        return truthy(activation) if value else falsy(activation)
+
+    return evaluate
+
+
+def _not_strictly_false(node: Call) -> Evaluate:
+    (argument,) = map(build, node.arguments)
+
+    def evaluate(activation: Activation) -> bool:
+        activation.charge(1)
+        try:
+            return bool(argument(activation) is not False)
+        except CelError:
+            return True
+
+    return evaluate
+
+
+def _or_value(node: Call) -> Evaluate:
+    """Evaluate ``orValue`` or ``or``, whose argument counts only where the optional is empty."""
+    optional, default = map(build, node.arguments)
+    function = FUNCTIONS[node.function]
+
+    def evaluate(activation: Activation) -> Value:
+        value = optional(activation)
+        if isinstance(value, OptionalValue) and value.is_present:
+            return value.value if node.function == "orValue" else value
+        return function(value, default(activation))
+
+    return evaluate
+
+
+_SPECIAL: dict[str, Callable[[Call], Evaluate]] = {
+    "_||_": lambda node: _logical(node, decisive=True),
+    "_&&_": lambda node: _logical(node, decisive=False),
+    "_?_:_": _conditional,
+    "@not_strictly_false": _not_strictly_false,
+    "orValue": _or_value,
+    "or": _or_value,
+}
+
+
+def _list(node: ListNode) -> Evaluate:
+    elements = tuple((build(element), index in node.optional) for index, element in enumerate(node.elements))
+    cost = 0 if all(isinstance(element, Constant) for element in node.elements) and elements else _LIST_COST
+
+    def evaluate(activation: Activation) -> list[Value]:
+        activation.charge(cost)
+        return [
+            value for element, is_optional in elements for value in _present("list", element(activation), is_optional)
+        ]
+
+    return evaluate
+
+
+def _map(node: MapNode) -> Evaluate:
+    entries = tuple((build(entry.key), build(entry.value), entry) for entry in node.entries)
+
+    def evaluate(activation: Activation) -> dict[Value, Value]:
+        activation.charge(_MAP_COST)
+        result: dict[Value, Value] = {}
+        for key, value, entry in entries:
+            name = key(activation)
+            if not isinstance(name, bool | int | str):
+                raise no_such_overload("map key", name)
+            result.update((name, item) for item in _present("map", value(activation), entry.optional))
+        return result
+
+    return evaluate
+
+
+def _present(kind: str, value: Value, is_optional: bool) -> Iterable[Value]:  # noqa: FBT001 - a property of the value
+    """Return the value to put in: none for an optional element that is absent."""
+    if not is_optional:
+        return (value,)
+    if not isinstance(value, OptionalValue):
+        raise no_such_overload(f"optional {kind} element", value)
+    return (value.value,) if value.is_present else ()
+
+
+def _comprehension(node: Comprehension) -> Evaluate:
+    """Fold over a list or a map's keys; an error may stand in the accumulator, for ``all`` and ``exists`` to absorb."""
+    source, initial = build(node.range), build(node.initial)
+    condition, step, result = build(node.condition), build(node.step), build(node.result)
+    first, second, accumulator = node.variable, node.second_variable, node.accumulator
+
+    def evaluate(activation: Activation) -> Value:
+        variables = activation.variables
+        items = _items(source(activation), has_two=bool(second))
+        start = initial(activation)
+        activation.variables = scope = {**variables, accumulator: start}
+        try:
+            for key, value in items:
+                scope[first] = key
+                if second:
+                    scope[second] = value
+                if condition(activation) is not True:
+                    break
+                try:
+                    scope[accumulator] = step(activation)
+                except CelError as error:
+                    scope[accumulator] = error
+            return result(activation)
+        finally:
+            activation.variables = variables
+
+    return evaluate
+
+
+def _items(source: Value, *, has_two: bool) -> Iterator[tuple[Value, Value]]:
+    if isinstance(source, dict):
+        return iter(source.items())
+    if isinstance(source, list):
+        return enumerate(source) if has_two else ((item, None) for item in source)
+    raise no_such_overload("comprehension", source)
+
+
+def _share(length: int, factor: float) -> int:
+    return ceil(length * factor)
+
+
+def _traversal(values: list[Value]) -> int:
+    return _share(size(values[0]), _TRAVERSAL)
+
+
+def _both(values: list[Value]) -> int:
+    return _share(size(values[0]) + size(values[1]), _TRAVERSAL) if isinstance(values[0], str | bytes) else 1
+
+
+def _comparison(values: list[Value]) -> int:
+    return max(1, _share(min(size(values[0]), size(values[1])), _TRAVERSAL))
+
+
+def _regex(values: list[Value]) -> int:
+    return _share(1 + size(values[0]), _TRAVERSAL) * _share(size(values[1]), _REGEX)
+
+
+def _product(values: list[Value]) -> int:
+    return 1 + size(values[0]) * size(values[1])
+
+
+def _self_comparison(values: list[Value]) -> int:
+    return 1 + _LIST_COST + 2 * size(values[-1]) ** 2
+
+
+_COSTS: dict[str, Callable[[list[Value]], int]] = {
+    **dict.fromkeys(("startsWith", "endsWith", "bytes", "strings.quote", "format", "url", "lowerAscii"), _traversal),
+    **dict.fromkeys(("upperAscii", "substring", "trim", "quantity", "isQuantity", "semver", "isSemver"), _traversal),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip"), _traversal),
+    **dict.fromkeys(("replace", "split", "join", "ip.isCanonical"), lambda values: 2 * _traversal(values)),
+    **dict.fromkeys(("isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"), lambda values: size(values[0])),
+    **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _comparison),
+    **dict.fromkeys(("matches", "find", "findAll"), _regex),
+    **dict.fromkeys(("sets.contains", "sets.intersects", "sets.equivalent"), _product),
+    **dict.fromkeys(("distinct", "sort", "@sortByAssociatedKeys"), _self_comparison),
+    **dict.fromkeys(("slice", "flatten", "reverse"), lambda values: 1 + _LIST_COST + size(values[0])),
+    "contains": lambda values: _traversal(values) * _share(size(values[1]), _TRAVERSAL),
+    "@in": lambda values: size(values[1]) if isinstance(values[1], list) else 1,
+    "_+_": _both,
+    "lists.range": lambda values: 1 + _LIST_COST + max(values[0], 0) if isinstance(values[0], int) else 1,
+}
