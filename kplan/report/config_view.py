@@ -178,7 +178,8 @@ def _longest_common(default: list[str], effective: list[str]) -> frozenset[str]:
     for i, name in enumerate(shared):
         before = [ending_at[j] for j in range(i) if position[shared[j]] < position[name]]
         ending_at.append([*max([[], *before], key=len), name])
-    return frozenset(max([[], *ending_at], key=len))
+    longest = max([[], *ending_at], key=len)
+    return frozenset(longest)
 
 
 def _arguments(profile: Profile) -> str:
