@@ -1,1 +1,101 @@
-"""kplan: terraform plan for the Kubernetes scheduler."""
+"""kplan: `terraform plan` for the Kubernetes scheduler.
+
+>>> import kplan
+>>> planner = kplan.Planner(kplan.load_snapshot("demo"))
+>>> planner.plan(["shop/web-0"]).placements  # doctest: +SKIP
+
+Names are looked up when first used, so that ``import kplan`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kplan.config import load_scheduler_config
+    from kplan.errors import (
+        ApiError,
+        ConfigError,
+        ForbiddenError,
+        InputError,
+        KplanError,
+        KubeconfigError,
+        LiveClusterError,
+        ManifestError,
+        NotFoundError,
+        Problem,
+        SnapshotError,
+        UnauthorizedError,
+        UnreachableError,
+        UsageError,
+    )
+    from kplan.planner.placement import Placement
+    from kplan.planner.plan import Plan
+    from kplan.planner.planner import Planner
+    from kplan.snapshot import Snapshot, load_snapshot
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "load_scheduler_config": "kplan.config",
+    "load_snapshot": "kplan.snapshot",
+    "Snapshot": "kplan.snapshot",
+    "Planner": "kplan.planner.planner",
+    "Plan": "kplan.planner.plan",
+    "Placement": "kplan.planner.placement",
+    **dict.fromkeys(
+        (
+            "ApiError",
+            "ConfigError",
+            "ForbiddenError",
+            "InputError",
+            "KplanError",
+            "KubeconfigError",
+            "LiveClusterError",
+            "ManifestError",
+            "NotFoundError",
+            "Problem",
+            "SnapshotError",
+            "UnauthorizedError",
+            "UnreachableError",
+            "UsageError",
+        ),
+        "kplan.errors",
+    ),
+}
+
+__all__ = [
+    "ApiError",
+    "ConfigError",
+    "ForbiddenError",
+    "InputError",
+    "KplanError",
+    "KubeconfigError",
+    "LiveClusterError",
+    "ManifestError",
+    "NotFoundError",
+    "Placement",
+    "Plan",
+    "Planner",
+    "Problem",
+    "Snapshot",
+    "SnapshotError",
+    "UnauthorizedError",
+    "UnreachableError",
+    "UsageError",
+    "load_scheduler_config",
+    "load_snapshot",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kplan.api.core import Pod, PodAffinityTerm
+from kplan.api.affinity import PodAffinityTerm
+from kplan.api.core import Pod
 from kplan.api.labels import Selector, selector_from
 
 

@@ -41,7 +41,8 @@ def default_normalize_score(scores: Int64Array, *, reverse: bool) -> Int64Array:
 
     Notes
     -----
-    Upstream: plugins/helper/normalize_score.go DefaultNormalizeScore (v1.36). All zero scores stay 0, or become 100 in reverse.
+    Scores that are all zero stay 0, or become 100 in reverse.
+    Upstream: plugins/helper/normalize_score.go DefaultNormalizeScore (v1.36).
     """
     top = int(scores.max(initial=0))
     if top == 0:

@@ -7,8 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from kplan.api.core import Node, Taint
+from kplan.api.core import Node
 from kplan.api.quantity import milli_value, value
+from kplan.api.tolerations import Taint
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.resources import CPU, PODS, is_counted
 
@@ -40,7 +41,8 @@ class LabelColumn:
     @cached_property
     def present(self) -> BoolArray:
         """Which nodes have the label."""
-        return self.codes != ABSENT
+        present: BoolArray = self.codes != ABSENT
+        return present
 
 
 class NodeTable:

@@ -73,7 +73,7 @@ class PodInfo:
             (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
             for container in (*running, *spec.containers)
             for port in container.ports
-            if port.host_port is not None and port.host_port > 0
+            if port.host_port > 0
         )
 
     @cached_property

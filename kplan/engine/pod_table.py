@@ -153,7 +153,8 @@ class PodTable:
         wanted = [self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]
         codes = self._namespace_codes[: len(self.infos)]
         if len(wanted) == 1:
-            return codes == wanted[0]
+            found: BoolArray = codes == wanted[0]
+            return found
         chosen = np.zeros(len(self._namespace_code_of) + 1, np.bool_)
         chosen[wanted] = True
         return chosen[codes]

@@ -1,7 +1,8 @@
 """Names of resources, and what a pod asks of each, exactly.
 
 Upstream: component-helpers/resource/helpers.go PodRequests, pkg/scheduler/framework/types.go CalculateResource,
-pkg/apis/core/v1/helper/helpers.go (v1.36). Quantities are added as exact integers of 1e-9 and rounded up once, at the end.
+pkg/apis/core/v1/helper/helpers.go (v1.36). Quantities are added as exact integers of 1e-9 and rounded up once, at
+the end.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kplan.api.base import QuantityLike
 from kplan.api.core import Container, ContainerStatus, Pod
-from kplan.api.quantity import nano
+from kplan.api.quantity import parse
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -24,6 +26,7 @@ NATIVE_MARK = "kubernetes.io/"
 QUOTA_PREFIX = "requests."
 
 NANO = 10**9
+_INT64_HALF = 2**63
 DEFAULT_CPU_REQUEST_NANO = NANO // 10
 """100m: what a container without a CPU request counts for in scores (util/pod_resources.go)."""
 DEFAULT_MEMORY_REQUEST_NANO = 200 * 1024 * 1024 * NANO
@@ -34,6 +37,11 @@ _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]
 
 Requests = Mapping[str, int]
 """Resource name -> milliCPU for cpu, whole units (bytes, counts) for all else."""
+
+
+def nano(quantity: QuantityLike) -> int:
+    """Return an exact amount in 1e-9 units."""
+    return parse(quantity).nanos
 
 
 def is_native(name: str) -> bool:
@@ -78,9 +86,13 @@ def resource_order(names: Iterable[str]) -> list[str]:
 
 
 def rounded(name: str, amount_nano: int) -> int:
-    """Round an exact amount up to the unit in which the scheduler counts the resource (milli for cpu)."""
+    """Round an exact amount up to the unit in which the scheduler counts the resource (milli for cpu).
+
+    Beyond int64 it wraps, as Go does: absurd, but never an overflow in the columns.
+    """
     unit = NANO // 1000 if name == CPU else NANO
-    return -(-amount_nano // unit) if amount_nano >= 0 else amount_nano // unit
+    amount = -(-amount_nano // unit) if amount_nano >= 0 else amount_nano // unit
+    return (amount + _INT64_HALF) % (2 * _INT64_HALF) - _INT64_HALF
 
 
 def rounded_requests(exact: Mapping[str, int]) -> dict[str, int]:
@@ -100,9 +112,9 @@ def pod_requests(
     missing_container_requests
         Amounts (1e-9 units) for containers that name no request of that resource.
     """
-    total = _container_requests(pod, use_status, missing_container_requests or {})
+    total = _container_requests(pod, _statuses(pod) if use_status else {}, missing_container_requests or {})
     if has_pod_level_requests(pod):
-        total.update(_pod_level_requests(pod, use_status))
+        total.update(_pod_level_requests(pod, use_status=use_status))
     for name, quantity in pod.spec.overhead.items():
         total[name] = total.get(name, 0) + nano(quantity)
     return total
@@ -119,7 +131,7 @@ def is_pod_level_resource(name: str) -> bool:
     return name in (CPU, MEMORY) or name.startswith(HUGEPAGES_PREFIX)
 
 
-def _pod_level_requests(pod: Pod, use_status: bool) -> dict[str, int]:
+def _pod_level_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
     assert pod.spec.resources is not None  # noqa: S101 - the caller has looked
     spec = pod.spec.resources.requests
     effective = {name: nano(quantity) for name, quantity in spec.items()}
@@ -129,14 +141,13 @@ def _pod_level_requests(pod: Pod, use_status: bool) -> dict[str, int]:
     return {name: effective.get(name, 0) for name in spec if is_pod_level_resource(name)}
 
 
-def _container_requests(pod: Pod, use_status: bool, missing: Mapping[str, int]) -> dict[str, int]:
-    statuses: dict[str, ContainerStatus] = {}
-    if use_status:
-        for status in pod.status.container_statuses:
-            statuses[status.name] = status
-        for status in pod.status.init_container_statuses:
-            statuses[status.name] = status
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    return {each.name: each for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
 
+
+def _container_requests(
+    pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Mapping[str, int]
+) -> dict[str, int]:
     total: dict[str, int] = {}
     for container in pod.spec.containers:
         _add(total, _one_container(pod, container, statuses.get(container.name), missing))
@@ -156,19 +167,15 @@ def _container_requests(pod: Pod, use_status: bool, missing: Mapping[str, int]) 
         else:
             moment = _one_container(pod, container, None, missing)
             _add(moment, sidecars)
-        for name, amount in moment.items():
-            if name not in peak or amount > peak[name]:
-                peak[name] = amount
-    for name, amount in peak.items():
-        if name not in total or amount > total[name]:
-            total[name] = amount
+        _raise_to(peak, moment)
+    _raise_to(total, peak)
     return total
 
 
 def _one_container(
     pod: Pod, container: Container, status: ContainerStatus | None, missing: Mapping[str, int]
 ) -> dict[str, int]:
-    spec = container.resources.requests if container.resources is not None else {}
+    spec = container.resources.requests
     if status is not None and status.resources is not None:
         requests = _effective_requests(pod, spec, status.resources.requests, status.allocated_resources)
     else:
@@ -187,10 +194,7 @@ def _effective_requests(
     """Take the largest of what is asked, running and allocated; an infeasible resize does not count what is asked."""
     largest: dict[str, int] = {}
     for amounts in (actuated, allocated) if _is_resize_infeasible(pod) else (spec, actuated, allocated):
-        for name, quantity in amounts.items():
-            amount = nano(quantity)
-            if name not in largest or amount > largest[name]:
-                largest[name] = amount
+        _raise_to(largest, {name: nano(quantity) for name, quantity in amounts.items()})
     return largest
 
 
@@ -199,6 +203,12 @@ def _is_resize_infeasible(pod: Pod) -> bool:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"
     return False
+
+
+def _raise_to(largest: dict[str, int], others: Mapping[str, int]) -> None:
+    for name, amount in others.items():
+        if name not in largest or amount > largest[name]:
+            largest[name] = amount
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
@@ -233,8 +243,7 @@ def pod_resources(pod: Pod) -> PodResources:
         if not (pod_level and name in exact)
     }
     complete = not pod.spec.init_containers and all(
-        container.resources is not None and missing.keys() <= container.resources.requests.keys()
-        for container in pod.spec.containers
+        missing.keys() <= container.resources.requests.keys() for container in pod.spec.containers
     )
     nonzero = exact if complete else pod_requests(pod, use_status=True, missing_container_requests=missing)
     return PodResources(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kplan.engine.arrays import BitArray, BoolArray
 
@@ -97,7 +98,7 @@ class Verdicts:
             code = max(code, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         return code
 
-    def codes(self) -> np.ndarray:  # type: ignore[type-arg] # int8
+    def codes(self) -> NDArray[np.int8]:
         """Return the code of every position, int8 of shape (n_view,), 0 where it passes."""
         codes = np.zeros(len(self.bits), np.int8)
         for k, reason in enumerate(self.reasons):

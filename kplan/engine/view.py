@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.pod_table import PodMatch
+
+S = TypeVar("S", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class NodeView:
         """Return the node row at a position."""
         return position if self.rows is None else int(self.rows[position])
 
-    def take(self, column: np.ndarray) -> np.ndarray:  # type: ignore[type-arg] # any dtype: that of the column
+    def take(self, column: NDArray[S]) -> NDArray[S]:
         """Return a node column (first axis n_nodes) at the view's positions; not a copy when the view is all nodes."""
         return column if self.rows is None else column[self.rows]
 

@@ -132,7 +132,7 @@ def _find_nodes(
         if outcome is not None:
             return outcome
     outcome = _filter(session, framework, cycle, entry, pre_filter)
-    _raise_errors(session, outcome)
+    _raise_errors(outcome)
     _call_extender_filters(session, cycle, outcome)
     return outcome
 
@@ -146,7 +146,7 @@ def _nominated_row(session: Session, cycle: CycleState) -> int | None:
 def _try_nominated(
     session: Session, framework: Framework, cycle: CycleState, pre_filter: PreFilterOutcome, row: int
 ) -> FilterOutcome | None:
-    """Look at the nominated node alone; None when it does not pass, and the search goes on as if it had not been made."""
+    """Look at the nominated node alone; None when it does not pass, and the search goes on as if nothing was asked."""
     n_nodes = len(session.cluster)
     rows = np.asarray([row], np.intp)
     delta = framework.nominated_changes(cycle, rows)
@@ -231,10 +231,15 @@ def _stop_early(session: Session, framework: Framework, outcome: FilterOutcome) 
         del outcome.overrides[row]
 
 
-def _raise_errors(session: Session, outcome: FilterOutcome) -> None:
-    """End the cycle when a filter could not tell; upstream reports whichever node failed first, here the first by name."""
+def _raise_errors(outcome: FilterOutcome) -> None:
+    """End the cycle when a filter could not tell.
+
+    Upstream reports whichever node failed first; here it is the first by name.
+    """
     suspects = any(
-        reason.code is Code.ERROR and bool(verdict.bits.any()) for _, verdict in outcome.verdicts for reason in verdict.reasons
+        reason.code is Code.ERROR and bool(verdict.bits.any())
+        for _, verdict in outcome.verdicts
+        for reason in verdict.reasons
     ) or any(status.code is Code.ERROR for status in outcome.overrides.values())
     if not suspects:
         return

@@ -149,33 +149,33 @@ class FilterOutcome:
 
     def reason_counts(self) -> Counter[tuple[str, str]]:
         """Count nodes per (plugin, reason)."""
-        counts: Counter[tuple[str, str]] = Counter()
         if self.pre_filter_status is not None:
-            for text in self.pre_filter_status.reasons:
-                counts[self.pre_filter_status.plugin, text] += self.n_nodes
-            return counts
-        overridden = np.asarray([self.position(row) for row in self.overrides], np.object_)
+            status = self.pre_filter_status
+            return Counter({(status.plugin, text): self.n_nodes for text in status.reasons})
+        counts = self._filter_counts()
+        for override in self.overrides.values():
+            counts.update((override.plugin, text) for text in override.texts)
+        n_absent = 0 if self.rows is None else self.n_nodes - len(self.rows)
+        if n_absent and self.absent is not None:
+            counts.update({(self.absent.plugin, text): n_absent for text in self.absent.texts})
+        return counts
+
+    def _filter_counts(self) -> Counter[tuple[str, str]]:
+        """Count what `verdicts` say of the nodes that they speak for."""
         counted = np.ones(len(self.first), np.bool_)
-        counted[[int(position) for position in overridden if position is not None]] = False
+        overridden = (self.position(row) for row in self.overrides)
+        counted[[position for position in overridden if position is not None]] = False
         if self.not_evaluated is not None:
             counted &= ~(self.not_evaluated if self.rows is None else self.not_evaluated[self.rows])
+        counts: Counter[tuple[str, str]] = Counter()
         for index, (name, verdict) in enumerate(self.verdicts):
-            mine = (self.first == index) & counted
-            if not mine.any():
+            bits = verdict.bits[(self.first == index) & counted]
+            if not len(bits):
                 continue
-            bits = verdict.bits[mine]
             for k, reason in enumerate(verdict.reasons):
                 n = int(np.count_nonzero(bits >> k & 1))
                 if n:
                     counts[name, reason.text] += n
-        for status in self.overrides.values():
-            for text in status.texts:
-                counts[status.plugin, text] += 1
-        if self.rows is not None and self.absent is not None:
-            n_absent = self.n_nodes - len(self.rows)
-            if n_absent:
-                for text in self.absent.texts:
-                    counts[self.absent.plugin, text] += n_absent
         return counts
 
     @property

@@ -1,13 +1,14 @@
 """Extension points: what a plugin may implement, and what it is given.
 
 A plugin is a class with a `name`, a `scope` and the methods of the extension points that it has, and no others. It is
-made once per profile and session as ``Plugin(args, handle)`` with the typed arguments of `kplan.config.args` (None for
-a plugin without arguments) and a `Handle`. Upstream: kube-scheduler/framework/interface.go (v1.36).
+made once per profile and session as ``Plugin(args, handle)`` with the typed arguments of `kplan.config.args` (None
+for a plugin without arguments) and a `Handle`. Upstream: kube-scheduler/framework/interface.go (v1.36).
 
 Rules that the runtime relies on:
 
-- `Scope.NODE_OBJECT` and `Scope.NODE` plugins are asked once per pod *shape* (pods that say the same, `PodInfo.shape`); their
-  verdicts and raw scores are kept, and only rows whose pods changed since are asked again (never, for NODE_OBJECT).
+- `Scope.NODE_OBJECT` and `Scope.NODE` plugins are asked once per pod *shape* (pods that say the same,
+  `PodInfo.shape`); their verdicts and raw scores are kept, and only rows whose pods changed since are asked again
+  (never, for NODE_OBJECT).
   So for equal shapes their pre_filter, pre_score and the tuple of reasons must be equal, and row i's verdict and raw
   score must not depend on other rows. If such a plugin normalizes, equal raw scores must normalize to a value that
   does not depend on how many nodes there are.
@@ -22,8 +23,7 @@ Rules that the runtime relies on:
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from kplan.engine.arrays import Int64Array
@@ -92,17 +92,17 @@ class Status:
 
     @staticmethod
     def error(text: str) -> Status:
-        """An error, which ends the cycle."""
+        """Return an error, which ends the cycle."""
         return Status(StatusCode.ERROR, (text,))
 
     @staticmethod
     def unschedulable(*reasons: str) -> Status:
-        """A rejection that preemption may cure."""
+        """Return a rejection that preemption may cure."""
         return Status(StatusCode.UNSCHEDULABLE, reasons)
 
     @staticmethod
     def unresolvable(*reasons: str) -> Status:
-        """A rejection that preemption cannot cure."""
+        """Return a rejection that preemption cannot cure."""
         return Status(StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
@@ -217,7 +217,9 @@ class PreEnqueuePlugin(Protocol):
 
     name: ClassVar[str]
 
-    def pre_enqueue(self, pod: PodInfo) -> Status: ...
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Say whether the pod may enter the queue."""
+        ...
 
 
 @runtime_checkable
@@ -226,7 +228,9 @@ class QueueSortPlugin(Protocol):
 
     name: ClassVar[str]
 
-    def sort_key(self, pod: PodInfo) -> Any: ...
+    def sort_key(self, pod: PodInfo) -> Any:
+        """Return a key; smaller ones come first."""
+        ...
 
 
 @runtime_checkable
@@ -235,7 +239,9 @@ class PreFilterPlugin(Protocol):
 
     name: ClassVar[str]
 
-    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None: ...
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Look at the pod."""
+        ...
 
 
 @runtime_checkable
@@ -244,7 +250,9 @@ class FilterPlugin(Protocol):
 
     name: ClassVar[str]
 
-    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts: ...
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Answer for every position of the view."""
+        ...
 
 
 @runtime_checkable
@@ -253,16 +261,20 @@ class PostFilterPlugin(Protocol):
 
     name: ClassVar[str]
 
-    def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult: ...
+    def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
+        """Look for a way to make room."""
+        ...
 
 
 @runtime_checkable
 class PreScorePlugin(Protocol):
-    """Looks at the feasible nodes once; may skip, or raise FilterError-like problems as a Status."""
+    """Looks at the feasible nodes once; may skip, and reports an error as a Status."""
 
     name: ClassVar[str]
 
-    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None: ...
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
+        """Look at the feasible nodes."""
+        ...
 
 
 @runtime_checkable
@@ -271,7 +283,9 @@ class ScorePlugin(Protocol):
 
     name: ClassVar[str]
 
-    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array: ...
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Return a raw score for every position of the view."""
+        ...
 
 
 @runtime_checkable
@@ -280,7 +294,9 @@ class NormalizeScorePlugin(Protocol):
 
     name: ClassVar[str]
 
-    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array: ...
+    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+        """Return the scores brought into range; the argument stays as it is."""
+        ...
 
 
 @runtime_checkable
@@ -289,9 +305,13 @@ class ReservePlugin(Protocol):
 
     name: ClassVar[str]
 
-    def reserve(self, cycle: CycleState, row: int) -> Status: ...
+    def reserve(self, cycle: CycleState, row: int) -> Status:
+        """Take what the pod needs on its node."""
+        ...
 
-    def unreserve(self, cycle: CycleState, row: int) -> None: ...
+    def unreserve(self, cycle: CycleState, row: int) -> None:
+        """Give back what was taken, if anything."""
+        ...
 
 
 @runtime_checkable
@@ -300,7 +320,9 @@ class PermitPlugin(Protocol):
 
     name: ClassVar[str]
 
-    def permit(self, cycle: CycleState, row: int) -> Status: ...
+    def permit(self, cycle: CycleState, row: int) -> Status:
+        """Say whether the pod may be bound."""
+        ...
 
 
 @runtime_checkable
@@ -309,7 +331,9 @@ class ScoreDetailPlugin(Protocol):
 
     name: ClassVar[str]
 
-    def score_details(self, cycle: CycleState, row: int) -> list[str]: ...
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Tell where the raw score of a node comes from, a line each."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,14 +343,3 @@ class UnmodelledFeature:
     object: str
     feature: str
     message: str
-
-
-@dataclass
-class PluginSet:
-    """The plugins of one profile, by name, in the order in which they were made."""
-
-    plugins: dict[str, Plugin] = field(default_factory=dict)
-
-    def of(self, names: Iterable[str]) -> list[Any]:
-        """Return plugins in the order of names."""
-        return [self.plugins[name] for name in names]

@@ -45,8 +45,8 @@ class Sampling:
 
         Returns
         -------
-        bool array of shape (n_nodes,): nodes that the search took into account. The feasible node at which it stops is not
-        among them.
+        bool array of shape (n_nodes,): nodes that the search took into account. The feasible node at which it stops
+        is not among them.
         """
         turned = np.roll(order, -(self.start_index % len(order))) if len(order) else order
         seen = np.zeros(len(passes), np.bool_)

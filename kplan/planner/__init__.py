@@ -1,0 +1,1 @@
+"""Questions and their answers: place, plan, and what stands on them."""

@@ -1,0 +1,198 @@
+"""The planner: asks a snapshot's cluster where pods would go.
+
+It joins framework and plugins, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+from kplan.api.core import Pod
+from kplan.config.defaults import default_configuration
+from kplan.config.model import SchedulerConfiguration
+from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_info import PodInfo
+from kplan.errors import NotFoundError, UsageError
+from kplan.framework.cycle import CycleResult
+from kplan.framework.extenders import Extender
+from kplan.framework.listers import Listers
+from kplan.framework.session import Session, SessionOptions
+from kplan.planner.explanation import Explanation, explain
+from kplan.planner.placement import Origin, Placement, PodRef
+from kplan.planner.plan import Plan
+from kplan.planner.run import Replay, Run, run_in_order
+from kplan.plugins.registry import make_plugins
+from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Warning as InputWarning
+
+Sampling = Literal["all", "as-configured"]
+PodLike = str | Pod | Mapping[str, Any]
+
+_TERMINATED = ("Succeeded", "Failed")
+
+_EAGER_CELLS = 20_000
+"""Up to so many node explanations a plan are read out at once; beyond, a decision is brought back when asked for."""
+
+
+class Planner:
+    """Answers questions about a snapshot under a scheduler configuration.
+
+    Parameters
+    ----------
+    snapshot : the cluster
+    config : None for kube-scheduler's defaults
+    sampling : ``all`` looks at every node; ``as-configured`` stops early as percentageOfNodesToScore says
+    start_index : where the first sampled search starts
+    seed : draw among equal best nodes at random with this seed; None takes the first by name
+    extenders : extenders to call; none are called by default
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        config: SchedulerConfiguration | None = None,
+        *,
+        sampling: Sampling = "all",
+        start_index: int = 0,
+        seed: int | None = None,
+        extenders: Sequence[Extender] = (),
+    ) -> None:
+        if sampling not in ("all", "as-configured"):
+            raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
+        self.snapshot = snapshot
+        self.config = config or default_configuration()
+        self.options = SessionOptions(sampling == "as-configured", start_index, seed)
+        self.extenders = tuple(extenders)
+        self._origins: dict[int, Origin] = {}
+
+    @cached_property
+    def session(self) -> Session:
+        """The snapshot's cluster before anything is planned; not to be changed, only forked."""
+        nodes = NodeTable(self.snapshot.nodes)
+        infos = [PodInfo(pod) for pod in self.snapshot.pods if pod.status.phase not in _TERMINATED]
+        cluster = Cluster.build(nodes, infos)
+        session = Session(
+            cluster, Listers(self.snapshot), self.config, make_plugins, self.options, self.extenders
+        )
+        session.nominate_from_status()
+        return session
+
+    @cached_property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """What the snapshot and the configuration hold that is odd, missing or not modelled."""
+        return (*self.snapshot.warnings, *self.config.warnings)
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def place(self, pod: PodLike, *, origin: Origin | None = None) -> Placement:
+        """Say where one pod would go, changing nothing.
+
+        Parameters
+        ----------
+        pod : NAMESPACE/NAME of a pending pod of the snapshot, or a pod object
+
+        Raises
+        ------
+        NotFoundError
+            When the snapshot has no such pod.
+        UsageError
+            When the pod already runs.
+        """
+        return self.plan([pod], origins=[origin]).placements[0]
+
+    def plan(
+        self,
+        pods: Iterable[PodLike],
+        *,
+        settle_preemption: bool = False,
+        origins: Sequence[Origin | None] = (),
+    ) -> Plan:
+        """Place pods in the order given on a private copy of the cluster.
+
+        Parameters
+        ----------
+        settle_preemption : let preemption take place, and try its pod again right after
+        origins : where each pod comes from, for reports
+
+        Raises
+        ------
+        NotFoundError, UsageError
+            As for `place`.
+        """
+        wanted = list(pods)
+        came_from = [*origins, *[None] * (len(wanted) - len(origins))]
+        ids = [self._known(pod, origin) for pod, origin in zip(wanted, came_from, strict=False)]
+
+        def start() -> tuple[Session, Run]:
+            session = self.session.fork()
+            return session, run_in_order(session, ids, settle_preemption=settle_preemption)
+
+        return self.collect(start, expected=len(ids))
+
+    def collect(self, start: Any, *, expected: int) -> Plan:
+        """Run a plan and keep its decisions; `start` makes a fresh session and the run in it."""
+        replay = Replay(lambda: start()[1])
+        session, run = start()
+        names = session.cluster.nodes.names
+        is_small = len(names) * expected <= _EAGER_CELLS or bool(self.extenders)
+        placements = []
+        for index, result in enumerate(run):
+            known = explain(result, names) if is_small else None
+            placements.append(self._placement(session, result, index, known, replay))
+        return Plan(self, tuple(placements), session)
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def _known(self, pod: PodLike, origin: Origin | None) -> int:
+        if isinstance(pod, str):
+            return self._pending(pod)
+        info = PodInfo(self._as_pod(pod))
+        row = self.session.cluster.add_pod(info)
+        if origin is not None:
+            self._origins[row] = origin
+        return row
+
+    def _as_pod(self, pod: Pod | Mapping[str, Any]) -> Pod:
+        if isinstance(pod, Pod):
+            return pod
+        from kplan.snapshot.objects import decode_pod
+
+        return decode_pod(pod)
+
+    def _pending(self, key: str) -> int:
+        row = self.session.find(key)
+        infos = self.session.cluster.pods.infos
+        if row is None:
+            near = difflib.get_close_matches(key, [info.key for info in infos], n=3)
+            hint = f"did you mean {', '.join(near)}?" if near else "name it as NAMESPACE/NAME"
+            raise NotFoundError(f"the snapshot has no pod {key}", hint=hint)
+        if self.session.cluster.node_of[row] != NOWHERE or infos[row].pod.spec.node_name:
+            raise UsageError(
+                f"pod {key} already runs on node {infos[row].pod.spec.node_name}",
+                hint=f"kplan explain {key} tells why it is there",
+            )
+        return row
+
+    def _placement(
+        self, session: Session, result: CycleResult, index: int, known: Explanation | None, replay: Replay
+    ) -> Placement:
+        info = session.cluster.pods.infos[result.pod]
+        names = session.cluster.nodes.names
+
+        def tell(nodes: Iterable[str] | None) -> Explanation:
+            return known if known is not None and nodes is None else explain(replay.at(index), names, nodes)
+
+        found = result.post_filter
+        preemption = found.detail.to_dict() if found is not None and found.detail is not None else None
+        return Placement(
+            PodRef.of(info, self._origins.get(result.pod)),
+            result.outcome,
+            None if result.row is None else names[result.row],
+            result.message,
+            tell,
+            preemption,
+        )
