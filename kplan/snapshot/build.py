@@ -1,0 +1,174 @@
+"""Putting a snapshot together from objects: duplicates, completion, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api import core
+from kplan.api.kinds import KINDS, Kind, type_of
+from kplan.errors import Problem, SnapshotError
+from kplan.snapshot.checks import QuantityCheck, reference_warnings
+from kplan.snapshot.defaults import complete
+from kplan.snapshot.document import lean
+from kplan.snapshot.model import MissingKind, Snapshot, Warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.priorities import resolve_priority
+
+__all__ = ["Place", "SnapshotBuilder", "build_snapshot"]
+
+
+class Place(NamedTuple):
+    """Where an object came from."""
+
+    path: str = ""
+    document: int | None = None
+    json_path: str = "$"
+
+    def locate(self, problem: Problem, prefix: str = "") -> Problem:
+        """Return the object's problem with its place in the file."""
+        message = f"{prefix}: {problem.message}" if prefix else problem.message
+        json_path = self.json_path + problem.json_path.removeprefix("$")
+        return Problem(message, self.path, self.document, json_path, problem.hint)
+
+
+NOWHERE = Place()
+
+
+def build_snapshot(
+    objects: Iterable[msgspec.Struct],
+    *,
+    source: str = "objects",
+    taken_at: str | None = None,
+    server_version: str | None = None,
+    missing: Iterable[MissingKind] = (),
+    skipped: dict[str, int] | None = None,
+    warnings: Iterable[Warning] = (),
+) -> Snapshot:
+    """Put objects together that an API server served.
+
+    Raises
+    ------
+    SnapshotError
+        If two objects of one kind and name differ, or a quantity is none.
+    """
+    builder = SnapshotBuilder()
+    for obj in objects:
+        builder.add(obj, type_of(obj))
+    return builder.finish(
+        source=source,
+        taken_at=taken_at,
+        server_version=server_version,
+        missing=tuple(missing),
+        skipped=skipped or {},
+        warnings=tuple(warnings),
+    )
+
+
+class SnapshotBuilder:
+    """Collects objects with what is wrong with them; :meth:`finish` makes the snapshot.
+
+    Parameters
+    ----------
+    refuses_odd
+        Whether negative amounts and amounts beyond int64 are errors, as they are in files that people write.
+    """
+
+    def __init__(self, *, refuses_odd: bool = False) -> None:
+        self.problems: list[Problem] = []
+        self.warnings: list[Warning] = []
+        self._quantities = QuantityCheck(refuses_odd=refuses_odd)
+        self._objects: dict[str, dict[tuple[str, str], Any]] = {kind.attribute: {} for kind in KINDS}
+
+    def add(self, obj: Any, kind: Kind, place: Place = NOWHERE, *, completes: bool = True) -> None:
+        """Take an object in; with `completes`, what an API server would have filled in is filled in."""
+        obj = complete(obj, kind) if completes else obj
+        name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
+        wrong = self._quantities.problems(obj, kind)
+        if not obj.metadata.name:
+            wrong.append(Problem("has no name", json_path="$.metadata.name", hint="every object of a cluster has one"))
+        if wrong:
+            self.problems += [place.locate(problem, name) for problem in wrong]
+            return
+        same_kind = self._objects[kind.attribute]
+        key = (obj.metadata.namespace, obj.metadata.name)
+        earlier = same_kind.setdefault(key, obj)
+        if earlier is not obj:
+            self._note_duplicate(earlier, obj, name, place)
+
+    def finish(
+        self,
+        *,
+        source: str,
+        taken_at: str | None = None,
+        server_version: str | None = None,
+        missing: tuple[MissingKind, ...] = (),
+        skipped: dict[str, int] | None = None,
+        warnings: tuple[Warning, ...] = (),
+    ) -> Snapshot:
+        """Return the snapshot.
+
+        Raises
+        ------
+        SnapshotError
+            With all problems of all objects.
+        """
+        if self.problems:
+            raise SnapshotError(self.problems)
+        found: dict[str, Any] = {name: tuple(map(lean, objects.values())) for name, objects in self._objects.items()}
+        found["pods"] = tuple(self._with_priority(pod, found["priority_classes"]) for pod in found["pods"])
+        found["nodes"] = tuple(self._with_allocatable(node) for node in found["nodes"])
+        snapshot = Snapshot(
+            **found,
+            source=source,
+            taken_at=taken_at,
+            server_version=server_version,
+            missing=missing,
+            skipped=skipped or {},
+        )
+        found_warnings = (*warnings, *self.warnings, *reference_warnings(snapshot))
+        object.__setattr__(snapshot, "warnings", found_warnings)
+        return snapshot
+
+    def _note_duplicate(self, earlier: Any, obj: Any, name: str, place: Place) -> None:
+        if earlier == obj:
+            self.warnings.append(Warning("Duplicate", name, "stands in the input twice, the same; one was kept"))
+            return
+        problem = Problem(
+            "stands in the input twice, with different content",
+            json_path="$.metadata.name",
+            hint="leave one of them out, or give it another name",
+        )
+        self.problems.append(place.locate(problem, name))
+
+    def _with_priority(self, pod: core.Pod, classes: tuple[Any, ...]) -> core.Pod:
+        """Fill in the priority of a pod that no API server stored."""
+        if pod.metadata.uid or pod.spec.priority is not None:
+            return pod
+        resolved = resolve_priority(pod.spec.priority_class_name, classes)
+        if resolved is None:
+            self.warnings.append(
+                Warning(
+                    "UnknownPriorityClass",
+                    object_name("Pod", pod.metadata.namespace, pod.metadata.name),
+                    f"priority class {pod.spec.priority_class_name!r} is not in the snapshot; priority taken as 0",
+                )
+            )
+            return replace(pod, spec=replace(pod.spec, priority=0))
+        spec = replace(
+            pod.spec,
+            priority=resolved.priority,
+            priority_class_name=resolved.class_name,
+            preemption_policy=pod.spec.preemption_policy or resolved.preemption_policy,
+        )
+        return replace(pod, spec=spec)
+
+    def _with_allocatable(self, node: core.Node) -> core.Node:
+        """Let capacity stand in for allocatable, as the API server does when it reads a node."""
+        if node.status.allocatable or not node.status.capacity:
+            return node
+        name = object_name("Node", "", node.metadata.name)
+        self.warnings.append(Warning("NoAllocatable", name, "has no allocatable; its capacity was taken instead"))
+        return replace(node, status=replace(node.status, allocatable=node.status.capacity))

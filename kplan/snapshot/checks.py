@@ -1,0 +1,172 @@
+"""What is odd about objects: quantities that are none, pods on nodes that are not there, nodes without room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kplan.api import core, storage
+from kplan.api.base import QuantityLike, ResourceList
+from kplan.api.kinds import Kind
+from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
+from kplan.errors import Problem
+from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
+
+__all__ = ["Amount", "QuantityCheck", "amounts_of", "pod_amounts", "reference_warnings"]
+
+_NANOS = 10**9
+#: Amounts up to this many whole units fit into int64 in thousandths, too.
+_UNQUESTIONED_NANOS = MAX_INT64 // 1000 * _NANOS
+_QUANTITY_HINT = 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
+_NAMED_PODS = 3
+
+
+class Amount(NamedTuple):
+    """One quantity of an object and where it stands."""
+
+    json_path: str
+    name: str
+    quantity: QuantityLike
+
+
+class QuantityCheck:
+    """Checks the quantities of many objects, each distinct text once.
+
+    With `refuses_odd`, negative amounts and those beyond int64 are problems, too; otherwise they are taken as they are.
+    """
+
+    def __init__(self, *, refuses_odd: bool) -> None:
+        self._refuses_odd = refuses_odd
+        self._good: set[QuantityLike] = set()
+
+    def problems(self, obj: msgspec.Struct, kind: Kind) -> list[Problem]:
+        """Return what is wrong with the object's quantities."""
+        if isinstance(obj, core.Pod):
+            spec = obj.spec
+            good = self._good
+            if (
+                not spec.overhead
+                and spec.resources is None
+                and all(good.issuperset(c.resources.requests.values()) for c in spec.containers)
+                and all(good.issuperset(c.resources.limits.values()) for c in spec.containers if c.resources.limits)
+                and not spec.init_containers
+            ):
+                return []
+        return [problem for amount in amounts_of(obj, kind) if (problem := self._problem(amount)) is not None]
+
+    def _problem(self, amount: Amount) -> Problem | None:
+        if amount.quantity in self._good:
+            return None
+        shown = f"{amount.name}: {str(amount.quantity)[:60]!r}" if amount.name else repr(str(amount.quantity)[:60])
+        try:
+            nanos = parse(amount.quantity).nanos
+        except InvalidQuantity:
+            return Problem(f"{shown} is not a quantity", json_path=amount.json_path, hint=_QUANTITY_HINT)
+        if 0 <= nanos <= _UNQUESTIONED_NANOS:
+            self._good.add(amount.quantity)
+        elif self._refuses_odd and nanos < 0:
+            return Problem(f"{shown} is negative", json_path=amount.json_path, hint="amounts start at 0")
+        elif self._refuses_odd and nanos > (_UNQUESTIONED_NANOS if amount.name == "cpu" else MAX_INT64 * _NANOS):
+            return Problem(
+                f"{shown} is more than Kubernetes can count",
+                json_path=amount.json_path,
+                hint="check the suffix: m is a thousandth, M is a million, E is 10^18",
+            )
+        return None
+
+
+def amounts_of(obj: msgspec.Struct, kind: Kind) -> Iterator[Amount]:
+    """Yield the quantities of an object; nothing for kinds without any."""
+    amounts = _AMOUNTS.get(kind.name)
+    return amounts(obj) if amounts else iter(())
+
+
+def pod_amounts(spec: core.PodSpec, path: str = "$.spec") -> Iterator[Amount]:
+    """Yield the quantities of a pod or template."""
+    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            yield from _listed(f"{path}.{field}[{index}].resources.requests", container.resources.requests)
+            yield from _listed(f"{path}.{field}[{index}].resources.limits", container.resources.limits)
+    if spec.resources is not None:
+        yield from _listed(f"{path}.resources.requests", spec.resources.requests)
+        yield from _listed(f"{path}.resources.limits", spec.resources.limits)
+    yield from _listed(f"{path}.overhead", spec.overhead)
+
+
+def _node_amounts(node: core.Node) -> Iterator[Amount]:
+    yield from _listed("$.status.allocatable", node.status.allocatable)
+    yield from _listed("$.status.capacity", node.status.capacity)
+
+
+def _quota_amounts(quota: core.ResourceQuota) -> Iterator[Amount]:
+    yield from _listed("$.spec.hard", quota.spec.hard)
+    yield from _listed("$.status.hard", quota.status.hard)
+    yield from _listed("$.status.used", quota.status.used)
+
+
+def _limit_amounts(limit_range: core.LimitRange) -> Iterator[Amount]:
+    for index, item in enumerate(limit_range.spec.limits):
+        path = f"$.spec.limits[{index}]"
+        yield from _listed(f"{path}.max", item.max)
+        yield from _listed(f"{path}.min", item.min)
+        yield from _listed(f"{path}.default", item.default)
+        yield from _listed(f"{path}.defaultRequest", item.default_request)
+        yield from _listed(f"{path}.maxLimitRequestRatio", item.max_limit_request_ratio)
+
+
+def _capacity_amounts(capacity: storage.CSIStorageCapacity) -> Iterator[Amount]:
+    if capacity.capacity is not None:
+        yield Amount("$.capacity", "", capacity.capacity)
+    if capacity.maximum_volume_size is not None:
+        yield Amount("$.maximumVolumeSize", "", capacity.maximum_volume_size)
+
+
+_AMOUNTS: dict[str, Callable[[Any], Iterator[Amount]]] = {
+    "Pod": lambda pod: pod_amounts(pod.spec),
+    "Node": _node_amounts,
+    "PersistentVolume": lambda volume: _listed("$.spec.capacity", volume.spec.capacity),
+    "PersistentVolumeClaim": lambda claim: _listed("$.spec.resources.requests", claim.spec.resources.requests),
+    "ResourceQuota": _quota_amounts,
+    "LimitRange": _limit_amounts,
+    "CSIStorageCapacity": _capacity_amounts,
+    "RuntimeClass": lambda entry: _listed("$.overhead.podFixed", entry.overhead.pod_fixed if entry.overhead else {}),
+}
+
+
+def _listed(path: str, resources: ResourceList) -> Iterator[Amount]:
+    for name, quantity in resources.items():
+        yield Amount(f"{path}[{name!r}]" if not name.isalnum() else f"{path}.{name}", name, quantity)
+
+
+def reference_warnings(snapshot: Snapshot) -> list[Warning]:
+    """Return what does not fit together in a cluster, and what is made of it."""
+    return [*_unknown_nodes(snapshot), *_roomless_nodes(snapshot.nodes)]
+
+
+def _unknown_nodes(snapshot: Snapshot) -> Iterator[Warning]:
+    strays: dict[str, list[str]] = {}
+    for pod in snapshot.pods:
+        node_name = pod.spec.node_name
+        if node_name and node_name not in snapshot.node_by_name:
+            strays.setdefault(node_name, []).append(f"{pod.metadata.namespace}/{pod.metadata.name}")
+    for node_name, pods in sorted(strays.items()):
+        more = f" and {len(pods) - _NAMED_PODS} more" if len(pods) > _NAMED_PODS else ""
+        yield Warning(
+            "UnknownNode",
+            object_name("Node", "", node_name),
+            f"not in the snapshot, but {', '.join(pods[:_NAMED_PODS])}{more} run there;"
+            " they take no room on any other node",
+        )
+
+
+def _roomless_nodes(nodes: Iterable[core.Node]) -> Iterator[Warning]:
+    for node in nodes:
+        name = object_name("Node", "", node.metadata.name)
+        if not node.status.allocatable:
+            yield Warning(
+                "NoAllocatable", name, "has neither allocatable nor capacity; taken as having nothing to give"
+            )
+        elif "pods" not in node.status.allocatable:
+            yield Warning("NoPodCapacity", name, "allocatable names no number of pods; taken as 0, so no pod fits")

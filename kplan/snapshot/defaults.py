@@ -1,0 +1,319 @@
+"""What an API server fills in when it stores or serves an object, as pure functions.
+
+An object that carries a ``uid`` was stored by an API server and is taken as it is; only the two fields that no served
+object lacks are filled in, namespace and schedulerName. Objects without a uid (written by hand, rendered by a tool) are
+completed as on creation.
+
+Upstream: pkg/apis/core/v1/defaults.go, pkg/apis/storage/v1/defaults.go, and the merge of matchLabelKeys into selectors
+in pkg/registry/core/pod/strategy.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api import core, storage
+from kplan.api.affinity import PodAffinity, PodAffinityTerm, PodAntiAffinity, TopologySpreadConstraint
+from kplan.api.base import QuantityLike, ResourceList
+from kplan.api.kinds import Kind
+from kplan.api.meta import LabelSelector, LabelSelectorRequirement
+from kplan.api.quantity import Quantity, parse
+
+__all__ = [
+    "DEFAULT_NAMESPACE",
+    "DEFAULT_SCHEDULER_NAME",
+    "complete",
+    "complete_limit_range",
+    "complete_pod",
+    "complete_pod_spec",
+    "is_pod_level_resource",
+    "merge_label_keys",
+]
+
+T = TypeVar("T", bound=msgspec.Struct)
+A = TypeVar("A", PodAffinity, PodAntiAffinity)
+
+DEFAULT_NAMESPACE = "default"
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+_DEFAULT_GRACE_PERIOD_SECONDS = 30
+_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+_HUGE_PAGES = "hugepages-"
+_NANOS_PER_MILLI = 10**6
+
+
+def complete(obj: Any, kind: Kind, namespace: str = DEFAULT_NAMESPACE) -> Any:
+    """Return the object as an API server would serve it; the same object where nothing is missing."""
+    if kind.is_namespaced and not obj.metadata.namespace:
+        obj = replace(obj, metadata=replace(obj.metadata, namespace=namespace))
+    if obj.metadata.uid:
+        is_nameless = isinstance(obj, core.Pod) and not obj.spec.scheduler_name
+        return replace(obj, spec=replace(obj.spec, scheduler_name=DEFAULT_SCHEDULER_NAME)) if is_nameless else obj
+    completion = _COMPLETIONS.get(kind.name)
+    return completion(obj) if completion else obj
+
+
+def complete_pod(pod: core.Pod) -> core.Pod:
+    """Return the pod as created: defaults, requests from limits, host ports, label keys merged into selectors."""
+    spec = complete_pod_spec(pod.spec)
+    containers = tuple(_complete_container(container, spec) for container in spec.containers)
+    init_containers = tuple(_complete_container(container, spec) for container in spec.init_containers)
+    spec = replace(spec, containers=containers, init_containers=init_containers)
+    if spec.resources is not None:
+        spec = replace(spec, resources=_complete_pod_resources(spec, spec.resources))
+    spec = merge_label_keys(spec, pod.metadata.labels)
+    metadata = pod.metadata
+    if not metadata.namespace:
+        metadata = replace(metadata, namespace=DEFAULT_NAMESPACE)
+    status = pod.status
+    if not status.phase:
+        status = replace(status, phase="Running" if spec.node_name else "Pending")
+    return replace(pod, metadata=metadata, spec=spec, status=status)
+
+
+def complete_pod_spec(spec: core.PodSpec) -> core.PodSpec:
+    """Return the spec with the defaults that templates get, too."""
+    return replace(
+        spec,
+        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
+        restart_policy=spec.restart_policy or "Always",
+        termination_grace_period_seconds=_DEFAULT_GRACE_PERIOD_SECONDS
+        if spec.termination_grace_period_seconds is None
+        else spec.termination_grace_period_seconds,
+    )
+
+
+def _complete_container(container: core.Container, spec: core.PodSpec) -> core.Container:
+    resources = container.resources
+    limits = _round_up(resources.limits)
+    requests = {**limits, **_round_up(resources.requests)}
+    if requests != resources.requests or limits != resources.limits:
+        resources = replace(resources, requests=requests, limits=limits)
+    ports = tuple(_complete_port(port, host_network=spec.host_network) for port in container.ports)
+    return replace(container, resources=resources, ports=ports)
+
+
+def _complete_port(port: core.ContainerPort, *, host_network: bool) -> core.ContainerPort:
+    host_port = port.container_port if host_network and not port.host_port else port.host_port
+    return replace(port, protocol=port.protocol or "TCP", host_port=host_port)
+
+
+def _round_up(resources: ResourceList) -> ResourceList:
+    """Return the amounts with nothing finer than a thousandth (upstream SetDefaults_ResourceList)."""
+    return {name: _round_to_milli(amount) for name, amount in resources.items()}
+
+
+def _round_to_milli(amount: QuantityLike) -> QuantityLike:
+    if isinstance(amount, int) or (
+        isinstance(amount, str) and not amount.endswith(("n", "u")) and "." not in amount and "e" not in amount.lower()
+    ):
+        return amount
+    exact = parse(amount)
+    if exact.nanos % _NANOS_PER_MILLI == 0:
+        return amount
+    return str(Quantity(exact.milli_value() * _NANOS_PER_MILLI, exact.format))
+
+
+def is_pod_level_resource(name: str) -> bool:
+    """Tell whether the resource can be asked for by a pod as a whole (upstream IsSupportedPodLevelResource)."""
+    return name in {"cpu", "memory"} or name.startswith(_HUGE_PAGES)
+
+
+def _complete_pod_resources(spec: core.PodSpec, resources: core.ResourceRequirements) -> core.ResourceRequirements:
+    """Fill in pod-level limits of huge pages and pod-level requests.
+
+    Upstream: defaultHugePagePodLimits and defaultPodRequests.
+    """
+    limits = _round_up(resources.limits)
+    requests = _round_up(resources.requests)
+    if limits or requests:
+        totals = _aggregate(spec, lambda container: container.resources.limits)
+        limits = {
+            **{
+                name: str(total)
+                for name, total in totals.items()
+                if name.startswith(_HUGE_PAGES) and name not in requests
+            },
+            **limits,
+        }
+    if limits:
+        totals = _aggregate(spec, lambda container: container.resources.requests)
+        from_containers = {name: str(total) for name, total in totals.items() if name in {"cpu", "memory"}}
+        from_limits = {name: amount for name, amount in limits.items() if is_pod_level_resource(name)}
+        requests = {**from_limits, **from_containers, **requests}
+    return replace(resources, limits=limits, requests=requests)
+
+
+def _aggregate(spec: core.PodSpec, amounts_of: Callable[[core.Container], ResourceList]) -> dict[str, Quantity]:
+    """Return what the containers need together: the sum, or more where starting up needs more.
+
+    Sidecars (init containers that restart always) run on beside everything that starts after them.
+    Upstream: component-helpers resource AggregateContainerRequests and AggregateContainerLimits.
+    """
+    total: dict[str, Quantity] = {}
+    for container in spec.containers:
+        _add(total, amounts_of(container))
+    sidecars: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for container in spec.init_containers:
+        if container.restart_policy == "Always":
+            _add(total, amounts_of(container))
+            _add(sidecars, amounts_of(container))
+            starting = dict(sidecars)
+        else:
+            starting = dict(sidecars)
+            _add(starting, amounts_of(container))
+        for name, amount in starting.items():
+            peak[name] = max(peak.get(name, amount), amount)
+    for name, amount in peak.items():
+        total[name] = max(total.get(name, amount), amount)
+    return total
+
+
+def _add(total: dict[str, Quantity], amounts: ResourceList) -> None:
+    for name, amount in amounts.items():
+        exact = parse(amount)
+        total[name] = total[name].plus(exact) if name in total else exact
+
+
+def merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec:
+    """Merge matchLabelKeys and mismatchLabelKeys into the selectors they belong to, once.
+
+    Upstream: pod strategy mutatePodAffinity and mutateTopologySpreadConstraints.
+    """
+    affinity = spec.affinity
+    if affinity is not None:
+        affinity = replace(
+            affinity,
+            pod_affinity=_merge_affinity(affinity.pod_affinity, labels),
+            pod_anti_affinity=_merge_affinity(affinity.pod_anti_affinity, labels),
+        )
+    constraints = tuple(_merge_constraint(constraint, labels) for constraint in spec.topology_spread_constraints)
+    return replace(spec, affinity=affinity, topology_spread_constraints=constraints)
+
+
+def _merge_affinity(affinity: A | None, labels: dict[str, str]) -> A | None:
+    if affinity is None:
+        return None
+    return replace(
+        affinity,
+        required_during_scheduling_ignored_during_execution=tuple(
+            _merge_term(term, labels) for term in affinity.required_during_scheduling_ignored_during_execution
+        ),
+        preferred_during_scheduling_ignored_during_execution=tuple(
+            replace(weighted, pod_affinity_term=_merge_term(weighted.pod_affinity_term, labels))
+            for weighted in affinity.preferred_during_scheduling_ignored_during_execution
+        ),
+    )
+
+
+def _merge_term(term: PodAffinityTerm, labels: dict[str, str]) -> PodAffinityTerm:
+    selector = _merge(term.label_selector, term.match_label_keys, "In", labels)
+    return replace(term, label_selector=_merge(selector, term.mismatch_label_keys, "NotIn", labels))
+
+
+def _merge_constraint(constraint: TopologySpreadConstraint, labels: dict[str, str]) -> TopologySpreadConstraint:
+    selector = _merge(constraint.label_selector, constraint.match_label_keys, "In", labels)
+    return replace(constraint, label_selector=selector)
+
+
+def _merge(
+    selector: LabelSelector | None, keys: Iterable[str], operator: str, labels: dict[str, str]
+) -> LabelSelector | None:
+    """Add an expression for every key that the pod has; a selector that is absent matches nothing and stays so."""
+    if selector is None:
+        return None
+    expressions = list(selector.match_expressions)
+    for key in keys:
+        expression = LabelSelectorRequirement(key=key, operator=operator, values=(labels.get(key, ""),))
+        if key in labels and expression not in expressions:
+            expressions.append(expression)
+    return replace(selector, match_expressions=tuple(expressions))
+
+
+def _complete_node(node: core.Node) -> core.Node:
+    status = node.status
+    if status.capacity and not status.allocatable:
+        status = replace(status, allocatable=status.capacity)
+    return replace(node, status=replace(status, allocatable=_round_up(status.allocatable)))
+
+
+def _complete_namespace(namespace: core.Namespace) -> core.Namespace:
+    name = namespace.metadata.name
+    labels = {**namespace.metadata.labels, _NAMESPACE_LABEL: name}
+    status = replace(namespace.status, phase=namespace.status.phase or "Active")
+    return replace(namespace, metadata=replace(namespace.metadata, labels=labels), status=status)
+
+
+def _complete_replication_controller(controller: core.ReplicationController) -> core.ReplicationController:
+    template = controller.spec.template
+    if controller.spec.selector or template is None:
+        return controller
+    return replace(controller, spec=replace(controller.spec, selector=template.metadata.labels))
+
+
+def _complete_volume(volume: core.PersistentVolume) -> core.PersistentVolume:
+    spec = replace(
+        volume.spec,
+        persistent_volume_reclaim_policy=volume.spec.persistent_volume_reclaim_policy or "Retain",
+        volume_mode=volume.spec.volume_mode or "Filesystem",
+    )
+    phase = volume.status.phase or ("Bound" if spec.claim_ref else "Available")
+    return replace(volume, spec=spec, status=replace(volume.status, phase=phase))
+
+
+def _complete_claim(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeClaim:
+    spec = replace(claim.spec, volume_mode=claim.spec.volume_mode or "Filesystem")
+    phase = claim.status.phase or ("Bound" if spec.volume_name else "Pending")
+    return replace(claim, spec=spec, status=replace(claim.status, phase=phase))
+
+
+def _complete_storage_class(storage_class: storage.StorageClass) -> storage.StorageClass:
+    return replace(
+        storage_class,
+        reclaim_policy=storage_class.reclaim_policy or "Delete",
+        volume_binding_mode=storage_class.volume_binding_mode or "Immediate",
+    )
+
+
+def _complete_driver(driver: storage.CSIDriver) -> storage.CSIDriver:
+    spec = driver.spec
+    return replace(
+        driver,
+        spec=replace(
+            spec,
+            attach_required=True if spec.attach_required is None else spec.attach_required,
+            storage_capacity=bool(spec.storage_capacity),
+        ),
+    )
+
+
+def complete_limit_range(limit_range: core.LimitRange) -> core.LimitRange:
+    """Fill in limits from maxima, and requests from limits and minima (upstream SetDefaults_LimitRangeItem)."""
+    return replace(
+        limit_range,
+        spec=replace(limit_range.spec, limits=tuple(_complete_limits(item) for item in limit_range.spec.limits)),
+    )
+
+
+def _complete_limits(item: core.LimitRangeItem) -> core.LimitRangeItem:
+    if item.type != "Container":
+        return item
+    default = {**item.max, **item.default}
+    return replace(item, default=default, default_request={**item.min, **default, **item.default_request})
+
+
+_COMPLETIONS: dict[str, Callable[[Any], Any]] = {
+    "Pod": complete_pod,
+    "Node": _complete_node,
+    "Namespace": _complete_namespace,
+    "ReplicationController": _complete_replication_controller,
+    "PersistentVolume": _complete_volume,
+    "PersistentVolumeClaim": _complete_claim,
+    "StorageClass": _complete_storage_class,
+    "CSIDriver": _complete_driver,
+    "LimitRange": complete_limit_range,
+}

@@ -1,0 +1,141 @@
+"""kplan's own snapshot file: one JSON document with the objects by kind and what was known of the cluster.
+
+Only what differs from an absent field is written, hence only what scheduling reads: no environment, no arguments, no
+annotations but the few that decide, no status that nobody asks for. Objects in it are taken as they are when it is read
+again.
+
+::
+
+    {"apiVersion": "kplan/v1", "kind": "Snapshot", "formatVersion": "1.0",
+     "metadata": {"source": …, "serverVersion": …, "takenAt": …, "digest": "sha256:…", "missing": […], "skipped": {…}},
+     "objects": {"nodes": […], "pods": […], …}}
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+import msgspec.structs
+
+from kplan.api.base import KubeStruct
+from kplan.api.kinds import KINDS, Kind
+from kplan.api.meta import ObjectMeta
+from kplan.snapshot.model import MissingKind, Snapshot
+
+__all__ = [
+    "API_VERSION",
+    "FORMAT_VERSION",
+    "KIND",
+    "SnapshotDocument",
+    "SnapshotMetadata",
+    "field_name",
+    "lean",
+    "missing_of",
+    "to_bytes",
+    "to_document",
+]
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+API_VERSION = "kplan/v1"
+KIND = "Snapshot"
+FORMAT_VERSION = "1.0"
+
+#: Annotations that decide; all others stay out of the file.
+DECIDING_ANNOTATIONS = frozenset(
+    {
+        "kubernetes.io/azure-file-resource-group",
+        "pv.kubernetes.io/bind-completed",
+        "pv.kubernetes.io/bound-by-controller",
+        "pv.kubernetes.io/migrated-to",
+        "pv.kubernetes.io/provisioned-by",
+        "resource.kubernetes.io/extended-resource-claim",
+        "resource.kubernetes.io/pod-claim-name",
+        "storage.alpha.kubernetes.io/migrated-plugins",
+        "storageclass.beta.kubernetes.io/is-default-class",
+        "storageclass.kubernetes.io/is-default-class",
+        "volume.beta.kubernetes.io/storage-class",
+        "volume.beta.kubernetes.io/storage-provisioner",
+        "volume.kubernetes.io/selected-node",
+        "volume.kubernetes.io/storage-provisioner",
+    }
+)
+
+
+class MissingEntry(KubeStruct, frozen=True):
+    """A kind that could not be read when the snapshot was taken."""
+
+    resource: str = ""
+    reason: str = ""
+    blinds: tuple[str, ...] = ()
+
+
+class SnapshotMetadata(KubeStruct, frozen=True):
+    """Where and when the snapshot was taken."""
+
+    source: str = ""
+    server_version: str | None = None
+    taken_at: str | None = None
+    digest: str = ""
+    missing: tuple[MissingEntry, ...] = ()
+    skipped: dict[str, int] = {}
+
+
+class SnapshotDocument(KubeStruct, frozen=True):
+    """The file as it is read: objects are decoded kind by kind."""
+
+    api_version: str = ""
+    kind: str = ""
+    format_version: str = ""
+    metadata: SnapshotMetadata = SnapshotMetadata()
+    objects: dict[str, msgspec.Raw] = {}
+
+
+def to_document(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the file's content, with the objects still as structs, for a JSON encoder of msgspec."""
+    metadata = SnapshotMetadata(
+        source=snapshot.source,
+        server_version=snapshot.server_version,
+        taken_at=snapshot.taken_at,
+        digest=snapshot.digest,
+        missing=tuple(MissingEntry(resource=e.resource, reason=e.reason, blinds=e.blinds) for e in snapshot.missing),
+        skipped=snapshot.skipped,
+    )
+    objects = {
+        field_name(kind): tuple(lean(obj) for obj in found)
+        for kind in KINDS
+        if (found := snapshot.objects(kind.attribute))
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "formatVersion": FORMAT_VERSION,
+        "metadata": metadata,
+        "objects": objects,
+    }
+
+
+def to_bytes(snapshot: Snapshot) -> bytes:
+    """Return the file as JSON in UTF-8."""
+    return msgspec.json.encode(to_document(snapshot)) + b"\n"
+
+
+def field_name(kind: Kind) -> str:
+    """Return what the kind's list is called in the file: ``persistentVolumeClaims``."""
+    first, *rest = kind.attribute.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def missing_of(metadata: SnapshotMetadata) -> tuple[MissingKind, ...]:
+    """Return the kinds that could not be read when the snapshot was taken."""
+    return tuple(MissingKind(entry.resource, entry.reason, entry.blinds) for entry in metadata.missing)
+
+
+def lean(obj: S) -> S:
+    """Return the object without the annotations that decide nothing."""
+    metadata = getattr(obj, "metadata", None)
+    if isinstance(metadata, ObjectMeta) and metadata.annotations:
+        kept = {key: text for key, text in metadata.annotations.items() if key in DECIDING_ANNOTATIONS}
+        return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(metadata, annotations=kept))
+    return obj

@@ -1,0 +1,192 @@
+"""Loading a cluster: from files in any of the forms it is found in, from objects in memory, or the built-in demo.
+
+How far objects are completed depends on where they come from. Objects with a uid were served by an API server: they are
+taken as they are, which is also what the real scheduler would see. Objects without one are completed as an API server
+would on creation. kplan's own snapshot files hold objects that went through this before, and nothing is added again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from kplan.api.decode import DecodeError, convert, decode
+from kplan.api.kinds import KINDS, Kind, kind_of, split_api_version, type_of
+from kplan.errors import Problem
+from kplan.snapshot.build import Place, SnapshotBuilder
+from kplan.snapshot.document import API_VERSION, KIND, SnapshotDocument, SnapshotMetadata, field_name, missing_of
+from kplan.snapshot.documents import STANDARD_INPUT, Item, read_items
+from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+
+__all__ = ["DEMO", "load_snapshot"]
+
+#: The name of the cluster that ships inside the package.
+DEMO = "demo"
+_DEMO_FILE = Path(__file__).with_name("demo.yaml")
+_OWN_LISTS = {field_name(kind): kind for kind in KINDS}
+_NO_NODES_HINT = (
+    "take one with kplan snapshot save, or with kubectl get -A -o json"
+    " nodes,pods,namespaces,services,rs,sts,rc,pdb,pc,pv,pvc,sc,csinodes"
+)
+
+
+def load_snapshot(
+    source: str | Path | Iterable[Mapping[str, Any] | msgspec.Struct], *, stdin: BinaryIO | None = None
+) -> Snapshot:
+    """Load a cluster.
+
+    Parameters
+    ----------
+    source
+        A file, a directory (read recursively), ``-`` for standard input, ``demo`` for the built-in cluster, or objects
+        as dicts. Files may be JSON or YAML, one or many documents, lists, kplan's own snapshot, each also gzipped.
+    stdin
+        The stream behind ``-``; standard input if not given.
+
+    Raises
+    ------
+    SnapshotError
+        With everything that is wrong, each with file, document and JSON path.
+
+    Notes
+    -----
+    Objects with a ``uid`` are taken as they are, but for an absent namespace or schedulerName; others are completed as
+    an API server would (see :mod:`kplan.snapshot.defaults`). In files that people write, negative and absurd quantities
+    are errors; objects in memory and kplan's own files may hold them.
+    """
+    if not isinstance(source, str | Path):
+        return _load_objects(source)
+    name = str(source)
+    if name == DEMO:
+        return _load_files(_DEMO_FILE, DEMO, None)
+    return _load_files(source, "standard input" if name == STANDARD_INPUT else name, stdin)
+
+
+def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snapshot:
+    loader = _Loader(SnapshotBuilder())
+    for index, obj in enumerate(objects):
+        place = Place(json_path=f"$[{index}]")
+        if isinstance(obj, msgspec.Struct):
+            loader.builder.add(obj, type_of(obj), place)
+        elif isinstance(obj, Mapping):
+            loader.take_mapping(dict(obj), place)
+        else:
+            loader.builder.problems.append(place.locate(Problem("expected an object with apiVersion and kind")))
+    return loader.finish("objects")
+
+
+def _load_files(source: str | Path, name: str, stdin: BinaryIO | None) -> Snapshot:
+    loader = _Loader(SnapshotBuilder(refuses_odd=True))
+    problems = loader.builder.problems
+    for item in read_items(source, problems, stdin=stdin):
+        loader.take(item)
+    if not problems and not loader.has_nodes:
+        problems.append(Problem("no nodes in the snapshot", path=name, hint=_NO_NODES_HINT))
+    return loader.finish(name)
+
+
+class _Loader:
+    """Sorts objects by kind on their way into the builder."""
+
+    def __init__(self, builder: SnapshotBuilder) -> None:
+        self.builder = builder
+        self.has_nodes = False
+        self._skipped: Counter[str] = Counter()
+        self._unread: Counter[tuple[str, str]] = Counter()
+        self._metadata: SnapshotMetadata | None = None
+
+    def take(self, item: Item) -> None:
+        place = Place(item.path, item.document, item.json_path)
+        if item.api_version == API_VERSION and item.kind == KIND:
+            self._take_own(item, place)
+            return
+        kind = self._kind(item.api_version, item.kind)
+        if kind is None:
+            return
+        try:
+            obj = item.decode(kind.type)
+        except DecodeError as error:
+            self._note(error, place)
+        else:
+            self._add(obj, kind, place)
+
+    def take_mapping(self, obj: dict[str, Any], place: Place) -> None:
+        api_version, kind_name = obj.get("apiVersion", ""), obj.get("kind")
+        if not isinstance(api_version, str) or not isinstance(kind_name, str):
+            hint = "a Kubernetes object has apiVersion, kind and metadata"
+            self.builder.problems.append(place.locate(Problem("has no kind", json_path="$.kind", hint=hint)))
+            return
+        kind = self._kind(api_version, kind_name)
+        if kind is None:
+            return
+        try:
+            converted = convert(obj, kind.type)
+        except DecodeError as error:
+            self._note(error, place)
+        else:
+            self._add(converted, kind, place)
+
+    def finish(self, source: str) -> Snapshot:
+        metadata = self._metadata or SnapshotMetadata()
+        return self.builder.finish(
+            source=source,
+            taken_at=metadata.taken_at,
+            server_version=metadata.server_version,
+            missing=missing_of(metadata),
+            skipped=dict(sorted((Counter(metadata.skipped) + self._skipped).items())),
+            warnings=tuple(
+                Warning("UnreadVersion", kind, f"{count} of {api_version} left out; kplan does not read that version")
+                for (api_version, kind), count in sorted(self._unread.items())
+            ),
+        )
+
+    def _add(self, obj: msgspec.Struct, kind: Kind, place: Place, *, completes: bool = True) -> None:
+        self.has_nodes = self.has_nodes or kind.name == "Node"
+        self.builder.add(obj, kind, place, completes=completes)
+
+    def _kind(self, api_version: str, name: str) -> Kind | None:
+        kind = kind_of(api_version, name)
+        if kind is None:
+            self._skipped[name] += 1
+            return None
+        if not kind.reads(split_api_version(api_version)[1] or "v1"):
+            self._unread[api_version, name] += 1
+            return None
+        return kind
+
+    def _note(self, error: DecodeError, place: Place) -> None:
+        self.builder.problems += [place.locate(problem) for problem in error.problems]
+
+    def _take_own(self, item: Item, place: Place) -> None:
+        """Take in kplan's own file: lists by kind, each decoded in one go."""
+        try:
+            document = item.decode(SnapshotDocument)
+        except DecodeError as error:
+            self._note(error, place)
+            return
+        self._metadata = document.metadata
+        for field, raw in document.objects.items():
+            kind = _OWN_LISTS.get(field)
+            if kind is None:
+                self._skipped[field] += 1
+                continue
+            for index, obj in enumerate(self._decode_list(raw, kind, place._replace(json_path=f"$.objects.{field}"))):
+                where = place._replace(json_path=f"$.objects.{field}[{index}]")
+                self._add(obj, kind, where, completes=False)
+
+    def _decode_list(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
+        try:
+            found: list[msgspec.Struct] = msgspec.json.decode(raw, type=list[kind.type])  # type: ignore[name-defined]
+        except msgspec.ValidationError:
+            objects = []
+            for index, element in enumerate(msgspec.json.decode(raw, type=list[msgspec.Raw])):
+                try:
+                    objects.append(decode(element, kind.type))
+                except DecodeError as error:
+                    self._note(error, place._replace(json_path=f"{place.json_path}[{index}]"))
+            return objects
+        return found

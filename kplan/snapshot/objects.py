@@ -1,0 +1,38 @@
+"""Single objects from memory: a pod given as a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kplan.api.core import Pod
+from kplan.api.decode import DecodeError, convert
+from kplan.api.kinds import kind_of
+from kplan.errors import ManifestError, Problem
+from kplan.snapshot.checks import QuantityCheck
+from kplan.snapshot.defaults import complete
+
+__all__ = ["decode_pod"]
+
+
+def decode_pod(obj: Mapping[str, Any]) -> Pod:
+    """Turn a dict into a pod, completed as an API server would where it carries no uid.
+
+    Raises
+    ------
+    ManifestError
+        With every problem and its JSON path.
+    """
+    kind = kind_of(str(obj.get("apiVersion", "v1")), str(obj.get("kind", "Pod")))
+    if kind is None or kind.type is not Pod:
+        problem = Problem(f"expected a Pod, got {obj.get('kind')!r} of {obj.get('apiVersion')!r}", json_path="$.kind")
+        raise ManifestError([problem])
+    try:
+        pod = convert(dict(obj), Pod)
+    except DecodeError as error:
+        raise ManifestError(error.problems) from None
+    problems = QuantityCheck(refuses_odd=False).problems(pod, kind)
+    if problems:
+        raise ManifestError(problems)
+    completed: Pod = complete(pod, kind)
+    return completed

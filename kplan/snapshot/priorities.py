@@ -1,0 +1,48 @@
+"""Priority classes: what a class name, or none, means for a pod.
+
+Upstream: plugin/pkg/admission/priority and pkg/apis/scheduling helpers (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kplan.api.scheduling import PriorityClass
+
+__all__ = ["SYSTEM_PRIORITIES", "ResolvedPriority", "default_priority_class", "resolve_priority"]
+
+#: Classes that every cluster has.
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+
+
+class ResolvedPriority(NamedTuple):
+    """What admission writes into a pod."""
+
+    class_name: str
+    priority: int
+    preemption_policy: str
+
+
+def resolve_priority(class_name: str, classes: Iterable[PriorityClass]) -> ResolvedPriority | None:
+    """Return what the class means; without a name the default class, or priority 0. None for an unknown class."""
+    classes = tuple(classes)
+    if not class_name:
+        default = default_priority_class(classes)
+        return _of(default) if default else ResolvedPriority("", 0, _PREEMPT_LOWER_PRIORITY)
+    found = next((entry for entry in classes if entry.metadata.name == class_name), None)
+    if found is not None:
+        return _of(found)
+    if class_name in SYSTEM_PRIORITIES:
+        return ResolvedPriority(class_name, SYSTEM_PRIORITIES[class_name], _PREEMPT_LOWER_PRIORITY)
+    return None
+
+
+def default_priority_class(classes: Iterable[PriorityClass]) -> PriorityClass | None:
+    """Return the global default, the lowest where there are several."""
+    return min((entry for entry in classes if entry.global_default), key=lambda entry: entry.value, default=None)
+
+
+def _of(entry: PriorityClass) -> ResolvedPriority:
+    return ResolvedPriority(entry.metadata.name, entry.value, entry.preemption_policy or _PREEMPT_LOWER_PRIORITY)

@@ -1,0 +1,204 @@
+"""Snapshots that can be shown to others: decisions stay, names go.
+
+Replaced, each text by one pseudonym wherever it stands: names of all objects, namespaces, containers, volumes,
+devices and requests; values of labels, taints and selectors; images; UIDs; volume handles and addresses. Left out:
+messages, paths, names of secrets and config maps, provider and node IDs, where the snapshot came from.
+
+Kept, since decisions or their explanation hang on them: all quantities, numbers and times; keys of labels, taints and
+annotations; names of resources, drivers, provisioners, schedulers, scheduling gates and API groups; the operating
+system, architecture and instance type labels; values that some selector compares as numbers (Gt, Lt); values ``true``
+and ``false``; ``system-`` priority classes; attributes and counters of devices and the CEL expressions over them.
+
+Pseudonyms sort as the originals do, so that whatever is decided by name comes out the same. This tells the order of the
+names, and nothing else about them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+from msgspec.structs import replace
+
+from kplan.api.kinds import KINDS, type_of
+from kplan.api.meta import PlainMeta
+from kplan.snapshot.model import MissingKind, Snapshot
+from kplan.snapshot.model import Warning as SnapshotWarning
+from kplan.snapshot.pseudonyms import Pseudonyms
+from kplan.snapshot.redact_rules import (
+    KEPT_FIELDS,
+    METADATA_FIELDS,
+    RULES,
+    STRUCT_RULES,
+    Rule,
+    Words,
+    metadata_rule,
+)
+
+__all__ = ["redact_snapshot"]
+
+#: Warnings that speak of the cluster as a whole; all others name objects, and most come again when the file is loaded.
+_KEPT_WARNINGS = frozenset({"InconsistentList", "ServerVersion"})
+
+#: What the source of a redacted snapshot is called.
+_SOURCE = "redacted"
+
+
+def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) -> Snapshot:
+    """Return the snapshot with pseudonyms for names, in the same order and consistent throughout.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    pseudonyms : Pseudonyms, optional
+        Fresh ones with a random key if not given. Afterwards they hold the table of names, which leads back to the
+        originals: keep it to yourself.
+    """
+    pseudonyms = pseudonyms or Pseudonyms()
+    words = Words(pseudonyms)
+    for obj in snapshot:
+        _redact(obj, words)
+    pseudonyms.seal()
+    _derive_claims_of_ephemeral_volumes(snapshot, pseudonyms)
+    objects: dict[str, Any] = {
+        kind.attribute: tuple(_redact(obj, words) for obj in snapshot.objects(kind.attribute)) for kind in KINDS
+    }
+    return Snapshot(
+        **objects,
+        source=_SOURCE,
+        taken_at=snapshot.taken_at,
+        server_version=snapshot.server_version,
+        warnings=tuple(_warnings(snapshot)),
+        missing=tuple(MissingKind(kind.resource, _reason(kind.reason), kind.blinds) for kind in snapshot.missing),
+    )
+
+
+def _redact(obj: msgspec.Struct, words: Words) -> msgspec.Struct:
+    """Redact one object of the snapshot; its metadata is that of its own kind."""
+    metadata = obj.metadata  # type: ignore[attr-defined]  # every kind has metadata
+    changes = metadata_rule(type_of(obj).name)(words, metadata)
+    redacted: msgspec.Struct = _walk(obj, words)
+    return replace(redacted, metadata=replace(_walk(metadata, words), **changes))
+
+
+def _walk(value: Any, words: Words) -> Any:
+    """Redact a struct and all below it; fields that hold their default are not looked at."""
+    changes: dict[str, Any] = {}
+    for name, step in _steps(type(value)):  # type: ignore[arg-type]  # a class is hashable
+        content = getattr(value, name)
+        if content:
+            changed = step(words, content)
+            if changed is not content:
+                changes[name] = changed
+    if rule := STRUCT_RULES.get(type(value)):
+        changes.update(rule.change(words, value))
+    return replace(value, **changes) if changes else value
+
+
+def _derive_claims_of_ephemeral_volumes(snapshot: Snapshot, pseudonyms: Pseudonyms) -> None:
+    """Name the claim of an ephemeral volume after its pod and volume again, as the scheduler looks for it."""
+    for pod in snapshot.pods:
+        for volume in pod.spec.volumes:
+            claim = f"{pod.metadata.name}-{volume.name}"
+            if volume.ephemeral is not None and pseudonyms.known("PersistentVolumeClaim", claim):
+                derived = f"{pseudonyms.of('Pod', pod.metadata.name)}-{pseudonyms.of('podvolume', volume.name)}"
+                pseudonyms.derive("PersistentVolumeClaim", claim, derived)
+
+
+def _warnings(snapshot: Snapshot) -> list[SnapshotWarning]:
+    return [
+        SnapshotWarning(warning.code, _SOURCE if warning.code == "ServerVersion" else warning.object, warning.message)
+        for warning in snapshot.warnings
+        if warning.code in _KEPT_WARNINGS
+    ]
+
+
+def _reason(reason: str) -> str:
+    """Return why a kind is missing without the namespaces in it."""
+    if reason == "forbidden":
+        return reason
+    return "forbidden in some namespaces" if reason.startswith("forbidden") else "read in some namespaces only"
+
+
+#: What happens to one field of a struct.
+_Step = Callable[[Words, Any], Any]
+
+
+@functools.cache
+def _steps(struct: Any) -> tuple[tuple[str, _Step], ...]:
+    """Return, for each field of a struct that needs one, what to do with it.
+
+    A field with text and without a rule is refused (TypeError): nothing leaves unlooked at.
+    """
+    steps: list[tuple[str, _Step]] = []
+    covered = STRUCT_RULES[struct].fields if struct in STRUCT_RULES else frozenset()
+    if issubclass(struct, PlainMeta):
+        covered = METADATA_FIELDS
+    for field in inspect.type_info(struct).fields:  # type: ignore[attr-defined]  # a StructType, since it is of a struct
+        if field.name in covered:
+            continue
+        rule = RULES.get((struct, field.name))
+        if rule is not None:
+            steps.append((field.name, _as_step(rule, field.type)))
+        elif field.name != "metadata" and (step := _step_below(struct, field)):
+            steps.append((field.name, step))
+    return tuple(steps)
+
+
+def _as_step(rule: Rule, type_info: inspect.Type) -> _Step:
+    """Let rules of metadata change the fields that they name; other rules return the new content."""
+    if not any(isinstance(kind, inspect.StructType) for kind in _alternatives(type_info)):
+        return rule
+
+    def change(words: Words, metadata: Any) -> Any:
+        below = _walk(metadata, words)
+        return replace(below, **rule(words, metadata))
+
+    return change
+
+
+def _step_below(struct: type, field: inspect.Field) -> _Step | None:
+    """Return how to go on below a field without a rule, by its type; None where nothing below is text."""
+    for kind in _alternatives(field.type):
+        if isinstance(kind, inspect.StructType):
+            return lambda words, value: _walk(value, words)
+        if isinstance(kind, inspect.VarTupleType):
+            return _tuple_step(struct, field, kind)
+        if isinstance(kind, inspect.DictType):
+            return _dict_step(struct, field, kind)
+    _check_kept(struct, field, field.type)
+    return None
+
+
+def _tuple_step(struct: type, field: inspect.Field, kind: inspect.VarTupleType) -> _Step | None:
+    if isinstance(kind.item_type, inspect.StructType):
+        return lambda words, values: tuple(_walk(value, words) for value in values)
+    _check_kept(struct, field, kind.item_type)
+    return None
+
+
+def _dict_step(struct: type, field: inspect.Field, kind: inspect.DictType) -> _Step | None:
+    """Go on below a map; the keys of maps to quantities and structs are names of resources and the like."""
+    if isinstance(kind.value_type, inspect.StructType):
+        return lambda words, items: {key: _walk(value, words) for key, value in items.items()}
+    _check_kept(struct, field, kind.value_type)
+    return lambda words, amounts: {words.resource_name(key): amount for key, amount in amounts.items()}
+
+
+def _alternatives(type_info: inspect.Type) -> tuple[inspect.Type, ...]:
+    return type_info.types if isinstance(type_info, inspect.UnionType) else (type_info,)
+
+
+def _is_text(type_info: inspect.Type) -> bool:
+    """Tell whether a type holds text; one that may also be a number holds a quantity."""
+    kinds = _alternatives(type_info)
+    is_quantity = any(isinstance(kind, inspect.IntType | inspect.FloatType) for kind in kinds)
+    return not is_quantity and any(isinstance(kind, inspect.StrType) for kind in kinds)
+
+
+def _check_kept(struct: type, field: inspect.Field, type_info: inspect.Type) -> None:
+    if _is_text(type_info) and field.name not in KEPT_FIELDS:
+        raise TypeError(f"no rule says what redacting does with {struct.__name__}.{field.name}")

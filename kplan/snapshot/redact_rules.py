@@ -1,0 +1,497 @@
+"""What each text of each kind becomes when a snapshot is redacted.
+
+Every field that holds text has a rule, or its name is listed as harmless; a field without either is an error, so that
+nothing new leaves the house unlooked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kplan.api import core, meta, policy, resource, storage, volumes
+from kplan.api import node as node_api
+from kplan.api.affinity import (
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinityTerm,
+    TopologySelectorLabelRequirement,
+)
+from kplan.api.apps import StatefulSetSpec, VolumeClaimTemplate
+from kplan.api.batch import CronJobSpec, JobTemplateSpec
+from kplan.api.tolerations import Taint, Toleration
+from kplan.snapshot.pseudonyms import IMAGE, IP_ADDRESS, LABEL_VALUE, UID, Pseudonyms
+
+__all__ = [
+    "KEPT_ANNOTATIONS",
+    "KEPT_FIELDS",
+    "KEPT_LABELS",
+    "METADATA_FIELDS",
+    "RULES",
+    "STRUCT_RULES",
+    "Rule",
+    "Words",
+    "metadata_rule",
+]
+
+#: Fields whose texts are words of the API, times, versions, quantities, or keys of labels, taints and resources.
+KEPT_FIELDS = frozenset(
+    {
+        "access_modes",
+        "action",
+        "allocation_mode",
+        "allocation_timestamp",
+        "api_group",
+        "api_version",
+        "architecture",
+        "attacher",
+        "azure_kind",
+        "binding_conditions",
+        "binding_failure_conditions",
+        "capacity_key",
+        "completion_mode",
+        "completion_time",
+        "concurrency_policy",
+        "counter_set",
+        "creation_timestamp",
+        "declared_features",
+        "deletion_timestamp",
+        "distinct_attribute",
+        "driver",
+        "effect",
+        "extended_resource_name",
+        "fs_type",
+        "key",
+        "kind",
+        "kubelet_version",
+        "last_transition_time",
+        "match_attribute",
+        "match_label_keys",
+        "max_surge",
+        "max_unavailable",
+        "medium",
+        "min_available",
+        "mismatch_label_keys",
+        "node_affinity_policy",
+        "node_taints_policy",
+        "operating_system",
+        "operator",
+        "persistent_volume_reclaim_policy",
+        "phase",
+        "pod_management_policy",
+        "preemption_policy",
+        "protocol",
+        "provisioner",
+        "qos_class",
+        "reason",
+        "reclaim_policy",
+        "resize",
+        "resource",
+        "resource_name",
+        "resource_version",
+        "restart_policy",
+        "schedule",
+        "scheduler_name",
+        "scope_name",
+        "scopes",
+        "share_id",
+        "start_time",
+        "status",
+        "time_added",
+        "topology_key",
+        "topology_keys",
+        "type",
+        "unhealthy_pod_eviction_policy",
+        "volume_binding_mode",
+        "volume_mode",
+        "when_unsatisfiable",
+    }
+)
+
+#: Labels whose values describe machines in common words, and say nothing of who owns them.
+KEPT_LABELS = frozenset(
+    {
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        "beta.kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+        "node.kubernetes.io/instance-type",
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/windows-build",
+    }
+)
+
+#: Values that are as good as no value.
+_PLAIN_VALUES = frozenset({"true", "false"})
+
+#: Priority classes that every cluster has.
+_SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+
+#: Host addresses that mean every address.
+_WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never bound to
+
+#: Zones of a volume that spans several are joined with this (component-helpers LabelMultiZoneDelimiter).
+_ZONE_DELIMITER = "__"
+
+_CLASS_RESOURCE = resource.RESOURCE_DEVICE_CLASS_PREFIX
+_QUOTA_SUFFIXES = {
+    ".storageclass.storage.k8s.io/": "StorageClass",
+    ".deviceclass.resource.k8s.io/": "DeviceClass",
+}
+
+
+class Words:
+    """Turns single words; what it does not know it has not seen, so all words must be shown to it once before."""
+
+    def __init__(self, pseudonyms: Pseudonyms) -> None:
+        self._pseudonyms = pseudonyms
+        self._numeric_keys: set[str] = set()
+
+    def name(self, kind: str, name: str) -> str:
+        """Return what the name of an object of this kind becomes."""
+        if kind == "CSIDriver" or (kind == "PriorityClass" and name in _SYSTEM_CLASSES):
+            return name
+        return self._pseudonyms.of("Node" if kind == "CSINode" else kind, name)
+
+    def note_comparison(self, key: str) -> None:
+        """Note that somebody compares values of this label as numbers."""
+        self._numeric_keys.add(key)
+
+    def value(self, key: str, value: str) -> str:
+        """Return what the value of a label or taint becomes: one text, one pseudonym, whatever the key.
+
+        Names of nodes and namespaces become what those become, since labels repeat them (``kubernetes.io/hostname``,
+        ``kubernetes.io/metadata.name``). Numbers stay where some selector compares them.
+        """
+        if key in KEPT_LABELS or value in _PLAIN_VALUES or (key in self._numeric_keys and _is_integer(value)):
+            return value
+        if _ZONE_DELIMITER in value and key.rpartition("/")[2] in {"zone", "region"}:
+            return _ZONE_DELIMITER.join(self.value(key, part) for part in value.split(_ZONE_DELIMITER))
+        for kind in ("Node", "Namespace"):
+            if self._pseudonyms.is_sealed and self._pseudonyms.known(kind, value):
+                return self._pseudonyms.of(kind, value)
+        return self._pseudonyms.of(LABEL_VALUE, value)
+
+    def labels(self, labels: dict[str, str]) -> dict[str, str]:
+        """Return a label map, or a selector of equal labels, with its keys kept."""
+        return {key: self.value(key, value) for key, value in labels.items()}
+
+    def image(self, image: str) -> str:
+        """Return what an image becomes; a name without a tag means ``:latest``, here as for the scheduler."""
+        if not image:
+            return image
+        has_tag = image.rfind(":") > image.rfind("/")
+        return self._pseudonyms.of(IMAGE, image if has_tag else f"{image}:latest")
+
+    def pool(self, pool: str) -> str:
+        """Return what a pool becomes; drivers call a node's own pool like the node."""
+        if self._pseudonyms.is_sealed and self._pseudonyms.known("Node", pool):
+            return self._pseudonyms.of("Node", pool)
+        return self._pseudonyms.of("pool", pool)
+
+    def host_ip(self, address: str) -> str:
+        """Return what the address of a host port becomes; the wildcards stay."""
+        return address if address in _WILDCARDS else self._pseudonyms.of(IP_ADDRESS, address)
+
+    def request(self, request: str) -> str:
+        """Return what the name of a device request becomes, ``REQUEST`` or ``REQUEST/ALTERNATIVE``."""
+        return "/".join(self._pseudonyms.of("request", part) for part in request.split("/"))
+
+    def ebs_volume(self, volume: str) -> str:
+        """Return what an EBS volume becomes: ``vol-…``, alone or at the end of ``aws://ZONE/``, as its driver wants."""
+        zone, slash, name = volume.removeprefix("aws://").rpartition("/")
+        if not volume.startswith("aws://") and slash:
+            return self._pseudonyms.of("volume", volume)
+        renamed = self._pseudonyms.of("volume", name)
+        renamed = f"vol-{renamed}" if name.startswith("vol-") and self._pseudonyms.is_sealed else renamed
+        return f"aws://{self.value('zone', zone)}/{renamed}" if slash else renamed
+
+    def resource_name(self, name: str) -> str:
+        """Return what the name of a resource becomes: only device and storage classes in it are replaced."""
+        if name.startswith(_CLASS_RESOURCE):
+            return _CLASS_RESOURCE + self.name("DeviceClass", name.removeprefix(_CLASS_RESOURCE))
+        for suffix, kind in _QUOTA_SUFFIXES.items():
+            owner, found, rest = name.partition(suffix)
+            if found:
+                return f"{self.name(kind, owner)}{suffix}{rest}"
+        return name
+
+    def uid(self, uid: str) -> str:
+        """Return what a UID becomes."""
+        return self._pseudonyms.of(UID, uid)
+
+
+def _is_integer(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+#: Turns the text, texts or map of one field.
+Rule = Callable[[Words, Any], Any]
+
+
+def _named(kind: str) -> Rule:
+    return lambda words, value: words.name(kind, value)
+
+
+def _all_named(kind: str) -> Rule:
+    return lambda words, values: tuple(words.name(kind, value) for value in values)
+
+
+def _keep(_words: Words, value: Any) -> Any:
+    return value
+
+
+def _drop(_words: Words, value: Any) -> Any:
+    """Leave nothing: text that people wrote, or that leads to somebody's machines, and that no rule reads."""
+    return "" if isinstance(value, str) else type(value)()
+
+
+def _labels(words: Words, labels: dict[str, str]) -> dict[str, str]:
+    return words.labels(labels)
+
+
+def _requests(words: Words, requests: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(words.request(request) for request in requests)
+
+
+#: Annotations that scheduling reads, and what becomes of their values; all others are left out.
+KEPT_ANNOTATIONS: dict[str, Rule] = {
+    "pv.kubernetes.io/bind-completed": _keep,
+    "pv.kubernetes.io/bound-by-controller": _keep,
+    "pv.kubernetes.io/migrated-to": _keep,
+    "pv.kubernetes.io/provisioned-by": _keep,
+    "resource.kubernetes.io/extended-resource-claim": _keep,
+    "resource.kubernetes.io/pod-claim-name": _named("podclaim"),
+    "storage.alpha.kubernetes.io/migrated-plugins": _keep,
+    "storageclass.beta.kubernetes.io/is-default-class": _keep,
+    "storageclass.kubernetes.io/is-default-class": _keep,
+    "volume.beta.kubernetes.io/storage-class": _named("StorageClass"),
+    "volume.beta.kubernetes.io/storage-provisioner": _keep,
+    "volume.kubernetes.io/selected-node": _named("Node"),
+    "volume.kubernetes.io/storage-provisioner": _keep,
+}
+
+
+def _annotations(words: Words, annotations: dict[str, str]) -> dict[str, str]:
+    return {key: KEPT_ANNOTATIONS[key](words, value) for key, value in annotations.items() if key in KEPT_ANNOTATIONS}
+
+
+def metadata_rule(kind: str) -> Rule:
+    """Return what becomes of the metadata of an object of this kind: a rule that returns the fields that change."""
+
+    def rule(words: Words, metadata: meta.PlainMeta) -> dict[str, Any]:
+        changes: dict[str, Any] = {
+            "name": words.name(kind, metadata.name),
+            "generate_name": "",
+            "namespace": words.name("Namespace", metadata.namespace),
+            "uid": words.uid(metadata.uid),
+            "labels": words.labels(metadata.labels),
+        }
+        if isinstance(metadata, meta.ObjectMeta):
+            changes["annotations"] = _annotations(words, metadata.annotations)
+        return changes
+
+    return rule
+
+
+def _owner(words: Words, owner: meta.OwnerReference) -> dict[str, Any]:
+    return {"name": words.name(owner.kind, owner.name), "uid": words.uid(owner.uid)}
+
+
+def _reference(words: Words, reference: meta.TypedObjectReference) -> dict[str, Any]:
+    # A volume's claimRef may leave its kind out.
+    kind = reference.kind or "PersistentVolumeClaim"
+    return {
+        "name": words.name(kind, reference.name),
+        "namespace": words.name("Namespace", reference.namespace),
+        "uid": words.uid(reference.uid),
+    }
+
+
+def _consumer(words: Words, consumer: resource.ResourceClaimConsumerReference) -> dict[str, Any]:
+    kind = "Pod" if consumer.resource == "pods" else consumer.resource
+    return {"name": words.name(kind, consumer.name), "uid": words.uid(consumer.uid)}
+
+
+def _keyed_values(words: Words, requirement: Any) -> dict[str, Any]:
+    if requirement.operator in {"Gt", "Lt"}:
+        words.note_comparison(requirement.key)
+    return {"values": tuple(words.value(requirement.key, value) for value in requirement.values)}
+
+
+def _topology_values(words: Words, requirement: TopologySelectorLabelRequirement) -> dict[str, Any]:
+    return {"values": tuple(words.value(requirement.key, value) for value in requirement.values)}
+
+
+def _keyed_value(words: Words, holder: Any) -> dict[str, Any]:
+    if getattr(holder, "operator", "") in {"Gt", "Lt"}:
+        words.note_comparison(holder.key)
+    return {"value": words.value(holder.key, holder.value)}
+
+
+def _node_term(words: Words, term: NodeSelectorTerm) -> dict[str, Any]:
+    """Fields are names of nodes; expressions are labels and have a rule of their own."""
+    return {
+        "match_fields": tuple(
+            NodeSelectorRequirement(
+                key=field.key,
+                operator=field.operator,
+                values=tuple(words.name("Node", value) for value in field.values),
+            )
+            for field in term.match_fields
+        )
+    }
+
+
+def _scoped_values(words: Words, requirement: core.ScopedResourceSelectorRequirement) -> dict[str, Any]:
+    if requirement.scope_name != "PriorityClass":
+        return {}
+    return {"values": tuple(words.name("PriorityClass", value) for value in requirement.values)}
+
+
+class StructRule(NamedTuple):
+    """What becomes of fields that go together: `change` returns the new contents of some of `fields`."""
+
+    fields: frozenset[str]
+    change: Callable[[Words, Any], dict[str, Any]]
+
+
+_VALUE = frozenset({"value"})
+_VALUES = frozenset({"values"})
+_IDENTITY = frozenset({"name", "namespace", "uid"})
+
+STRUCT_RULES: dict[type, StructRule] = {
+    meta.OwnerReference: StructRule(_IDENTITY, _owner),
+    meta.TypedObjectReference: StructRule(_IDENTITY, _reference),
+    meta.LabelSelectorRequirement: StructRule(_VALUES, _keyed_values),
+    resource.ResourceClaimConsumerReference: StructRule(_IDENTITY, _consumer),
+    NodeSelectorRequirement: StructRule(_VALUES, _keyed_values),
+    NodeSelectorTerm: StructRule(frozenset({"match_fields"}), _node_term),
+    TopologySelectorLabelRequirement: StructRule(_VALUES, _topology_values),
+    Taint: StructRule(_VALUE, _keyed_value),
+    Toleration: StructRule(_VALUE, _keyed_value),
+    resource.DeviceTaint: StructRule(_VALUE, _keyed_value),
+    resource.DeviceToleration: StructRule(_VALUE, _keyed_value),
+    core.ScopedResourceSelectorRequirement: StructRule(_VALUES, _scoped_values),
+}
+
+#: Fields of metadata that :func:`metadata_rule` takes care of.
+METADATA_FIELDS = frozenset({"name", "generate_name", "namespace", "uid", "labels", "annotations"})
+
+#: Struct and field to what becomes of the field. Metadata rules return changes of the metadata.
+RULES: dict[tuple[type, str], Rule] = {
+    (meta.LabelSelector, "match_labels"): _labels,
+    (PodAffinityTerm, "namespaces"): _all_named("Namespace"),
+    # Pods
+    (core.PodSpec, "node_name"): _named("Node"),
+    (core.PodSpec, "priority_class_name"): _named("PriorityClass"),
+    (core.PodSpec, "runtime_class_name"): _named("RuntimeClass"),
+    (core.PodSpec, "node_selector"): _labels,
+    (core.PodTemplate, "metadata"): metadata_rule("PodTemplate"),
+    (core.PodTemplateSpec, "metadata"): metadata_rule("Pod"),
+    (core.PodSchedulingGate, "name"): _keep,
+    (core.PodOS, "name"): _keep,
+    (core.PodSchedulingGroup, "pod_group_name"): _named("PodGroup"),
+    (core.Container, "name"): _named("container"),
+    (core.Container, "image"): lambda words, image: words.image(image),
+    (core.ContainerPort, "name"): _drop,
+    (core.ContainerPort, "host_ip"): lambda words, address: words.host_ip(address),
+    (core.ContainerStatus, "name"): _named("container"),
+    (core.ClaimReference, "name"): _named("podclaim"),
+    (core.ClaimReference, "request"): lambda words, request: words.request(request),
+    (core.PodResourceClaim, "name"): _named("podclaim"),
+    (core.PodResourceClaim, "resource_claim_name"): _named("ResourceClaim"),
+    (core.PodResourceClaim, "resource_claim_template_name"): _named("ResourceClaimTemplate"),
+    (core.PodStatus, "nominated_node_name"): _named("Node"),
+    (core.PodCondition, "message"): _drop,
+    (core.PodResourceClaimStatus, "name"): _named("podclaim"),
+    (core.PodResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
+    (core.PodExtendedResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
+    (core.ContainerExtendedResourceRequest, "container_name"): _named("container"),
+    (core.ContainerExtendedResourceRequest, "resource_name"): lambda words, name: words.resource_name(name),
+    (core.ContainerExtendedResourceRequest, "request_name"): lambda words, request: words.request(request),
+    (core.NodeAllocatableResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
+    (core.NodeAllocatableResourceClaimStatus, "containers"): _all_named("container"),
+    # Nodes
+    (core.NodeSpec, "provider_id"): _drop,
+    (core.ContainerImage, "names"): lambda words, names: tuple(words.image(name) for name in names),
+    # Workloads and services
+    (core.ServiceSpec, "selector"): _labels,
+    (core.ReplicationControllerSpec, "selector"): _labels,
+    (StatefulSetSpec, "service_name"): _named("Service"),
+    (VolumeClaimTemplate, "metadata"): metadata_rule("podvolume"),
+    (CronJobSpec, "time_zone"): _drop,
+    (JobTemplateSpec, "metadata"): metadata_rule("Job"),
+    (policy.PodDisruptionBudgetStatus, "disrupted_pods"): lambda words, pods: {
+        words.name("Pod", name): moment for name, moment in pods.items()
+    },
+    # Volumes
+    (volumes.Volume, "name"): _named("podvolume"),
+    (volumes.GCEPersistentDiskVolumeSource, "pd_name"): _named("volume"),
+    (volumes.AWSElasticBlockStoreVolumeSource, "volume_id"): lambda words, volume: words.ebs_volume(volume),
+    (volumes.HostPathVolumeSource, "path"): _drop,
+    (volumes.LocalVolumeSource, "path"): _drop,
+    (volumes.NFSVolumeSource, "server"): _drop,
+    (volumes.NFSVolumeSource, "path"): _drop,
+    (volumes.ISCSIVolumeSource, "target_portal"): _named("volume"),
+    (volumes.ISCSIVolumeSource, "iqn"): _named("volume"),
+    (volumes.ISCSIVolumeSource, "portals"): _all_named("volume"),
+    (volumes.RBDVolumeSource, "monitors"): _all_named("volume"),
+    (volumes.RBDVolumeSource, "image"): _named("volume"),
+    (volumes.RBDVolumeSource, "pool"): _named("volume"),
+    (volumes.CinderVolumeSource, "volume_id"): _named("volume"),
+    (volumes.AzureDiskVolumeSource, "disk_name"): _named("volume"),
+    (volumes.AzureDiskVolumeSource, "disk_uri"): _named("volume"),
+    (volumes.AzureFileVolumeSource, "secret_name"): _named("volume"),
+    (volumes.AzureFileVolumeSource, "secret_namespace"): _named("Namespace"),
+    (volumes.AzureFileVolumeSource, "share_name"): _named("volume"),
+    (volumes.VsphereVirtualDiskVolumeSource, "volume_path"): _named("volume"),
+    (volumes.VsphereVirtualDiskVolumeSource, "storage_policy_name"): _drop,
+    (volumes.VsphereVirtualDiskVolumeSource, "storage_policy_id"): _drop,
+    (volumes.PortworxVolumeSource, "volume_id"): _named("volume"),
+    (volumes.CSIPersistentVolumeSource, "volume_handle"): _named("volume"),
+    (volumes.ConfigMapVolumeSource, "name"): _drop,
+    (volumes.SecretVolumeSource, "secret_name"): _drop,
+    (volumes.ImageVolumeSource, "reference"): lambda words, image: words.image(image),
+    (volumes.PersistentVolumeClaimVolumeSource, "claim_name"): _named("PersistentVolumeClaim"),
+    (volumes.PersistentVolumeClaimTemplate, "metadata"): metadata_rule("PersistentVolumeClaim"),
+    (volumes.PersistentVolumeClaimSpec, "volume_name"): _named("PersistentVolume"),
+    (volumes.PersistentVolumeClaimSpec, "storage_class_name"): _named("StorageClass"),
+    (volumes.PersistentVolumeClaimSpec, "volume_attributes_class_name"): _named("VolumeAttributesClass"),
+    (core.PersistentVolumeSpec, "storage_class_name"): _named("StorageClass"),
+    (core.PersistentVolumeSpec, "volume_attributes_class_name"): _named("VolumeAttributesClass"),
+    (storage.CSINodeDriver, "name"): _keep,
+    (storage.CSINodeDriver, "node_id"): _drop,
+    (storage.CSIStorageCapacity, "storage_class_name"): _named("StorageClass"),
+    (storage.VolumeAttachmentSpec, "node_name"): _named("Node"),
+    (storage.VolumeAttachmentSource, "persistent_volume_name"): _named("PersistentVolume"),
+    # Runtime classes
+    (node_api.RuntimeClass, "handler"): _named("RuntimeClass"),
+    (node_api.Scheduling, "node_selector"): _labels,
+    # Devices. Attributes and CEL expressions describe hardware and may be compared with one another in ways that no
+    # replacement would survive: they are kept.
+    (resource.DeviceRequest, "name"): lambda words, request: words.request(request),
+    (resource.DeviceRequest, "device_class_name"): _named("DeviceClass"),
+    (resource.ExactDeviceRequest, "device_class_name"): _named("DeviceClass"),
+    (resource.DeviceSubRequest, "name"): lambda words, request: words.request(request),
+    (resource.DeviceSubRequest, "device_class_name"): _named("DeviceClass"),
+    (resource.CELDeviceSelector, "expression"): _keep,
+    (resource.DeviceConstraint, "requests"): _requests,
+    (resource.DeviceRequestAllocationResult, "request"): lambda words, request: words.request(request),
+    (resource.DeviceRequestAllocationResult, "pool"): lambda words, pool: words.pool(pool),
+    (resource.DeviceRequestAllocationResult, "device"): _named("device"),
+    (resource.AllocatedDeviceStatus, "pool"): lambda words, pool: words.pool(pool),
+    (resource.AllocatedDeviceStatus, "device"): _named("device"),
+    (resource.DeviceStatusCondition, "message"): _drop,
+    (resource.ResourceClaimTemplateSpec, "metadata"): metadata_rule("ResourceClaim"),
+    (resource.ResourceSliceSpec, "node_name"): _named("Node"),
+    (resource.ResourcePool, "name"): lambda words, pool: words.pool(pool),
+    (resource.Device, "name"): _named("device"),
+    (resource.Device, "node_name"): _named("Node"),
+    (resource.BasicDevice, "node_name"): _named("Node"),
+    (resource.DeviceAttribute, "string_value"): _keep,
+    (resource.DeviceAttribute, "version_value"): _keep,
+    (resource.DeviceAttribute, "string_values"): _keep,
+    (resource.DeviceAttribute, "version_values"): _keep,
+    (resource.CounterSet, "name"): _keep,
+}
