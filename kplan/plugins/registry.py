@@ -7,8 +7,24 @@ from typing import Any
 
 from kplan.config.model import Profile
 from kplan.framework.interface import Handle, Plugin
+from kplan.plugins.node_affinity import NodeAffinity
+from kplan.plugins.node_name import NodeName
+from kplan.plugins.node_unschedulable import NodeUnschedulable
+from kplan.plugins.priority_sort import PrioritySort
+from kplan.plugins.scheduling_gates import SchedulingGates
+from kplan.plugins.taint_toleration import TaintToleration
 
-PLUGINS: Mapping[str, Callable[[Any, Handle], Plugin]] = {}
+PLUGINS: Mapping[str, Callable[[Any, Handle], Plugin]] = {
+    plugin.name: plugin
+    for plugin in (
+        SchedulingGates,
+        PrioritySort,
+        NodeUnschedulable,
+        NodeName,
+        TaintToleration,
+        NodeAffinity,
+    )
+}
 
 
 def make_plugins(profile: Profile, handle: Handle) -> dict[str, Plugin]:
