@@ -18,8 +18,8 @@ from kplan.live.pages import decode_object, page_decoder
 from kplan.live.reader import Reader
 from kplan.live.resources import RESOURCES, Resource
 from kplan.live.transport import Getter, Transport
-from kplan.live.versions import version_note
 from kplan.snapshot import model
+from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import MissingKind, Snapshot
 
 __all__ = ["Progress", "collect_snapshot"]
@@ -98,13 +98,13 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
             lists.shutdown(wait=False, cancel_futures=True)
             raise
     in_order = [found[resource.attribute] for resource in RESOURCES if resource.attribute in found]
-    missing = tuple(_missing(in_order, options))
-    return Snapshot(
-        **{collected.resource.attribute: collected.objects for collected in in_order},
+    missing = _missing(in_order, options)
+    return build_snapshot(
+        (obj for collected in in_order for obj in collected.objects),
         source=source,
         taken_at=taken_at,
         server_version=git_version or None,
-        warnings=tuple(_warnings(in_order, missing, git_version, source)),
+        warnings=_warnings(in_order),
         missing=missing,
     )
 
@@ -206,18 +206,9 @@ def _missing(collected: list[_Collected], options: LiveOptions) -> list[MissingK
     return missing
 
 
-def _warnings(
-    collected: list[_Collected], missing: tuple[MissingKind, ...], git_version: str, source: str
-) -> list[model.Warning]:
-    warnings: list[model.Warning] = []
-    if note := version_note(git_version):
-        warnings.append(model.Warning(code="ServerVersion", object=source, message=note))
-    for kind in missing:
-        blind = f"; without all of them decide: {', '.join(kind.blinds)}" if kind.blinds else ""
-        warnings.append(model.Warning(code="MissingKind", object=kind.resource, message=f"{kind.reason}{blind}"))
-    warnings += [
+def _warnings(collected: list[_Collected]) -> list[model.Warning]:
+    return [
         model.Warning(code="InconsistentList", object=entry.resource.plural, message=note)
         for entry in collected
         for note in entry.notes
     ]
-    return warnings

@@ -14,6 +14,7 @@ from kplan.errors import Problem, SnapshotError
 from kplan.snapshot.checks import QuantityCheck, reference_warnings
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.document import lean
+from kplan.snapshot.knowledge import knowledge_warnings
 from kplan.snapshot.model import MissingKind, Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 from kplan.snapshot.priorities import resolve_priority
 
@@ -46,8 +47,9 @@ def build_snapshot(
     missing: Iterable[MissingKind] = (),
     skipped: dict[str, int] | None = None,
     warnings: Iterable[Warning] = (),
+    completes: bool = True,
 ) -> Snapshot:
-    """Put objects together that an API server served.
+    """Put objects together that an API server served; without `completes`, they were completed before.
 
     Raises
     ------
@@ -56,7 +58,7 @@ def build_snapshot(
     """
     builder = SnapshotBuilder()
     for obj in objects:
-        builder.add(obj, type_of(obj))
+        builder.add(obj, type_of(obj), completes=completes)
     return builder.finish(
         source=source,
         taken_at=taken_at,
@@ -128,7 +130,7 @@ class SnapshotBuilder:
             missing=missing,
             skipped=skipped or {},
         )
-        found_warnings = (*warnings, *self.warnings, *reference_warnings(snapshot))
+        found_warnings = (*warnings, *self.warnings, *knowledge_warnings(snapshot), *reference_warnings(snapshot))
         object.__setattr__(snapshot, "warnings", found_warnings)
         return snapshot
 

@@ -23,10 +23,10 @@ import msgspec
 from msgspec import inspect
 from msgspec.structs import replace
 
-from kplan.api.kinds import KINDS, type_of
+from kplan.api.kinds import type_of
 from kplan.api.meta import PlainMeta
+from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import MissingKind, Snapshot
-from kplan.snapshot.model import Warning as SnapshotWarning
 from kplan.snapshot.pseudonyms import Pseudonyms
 from kplan.snapshot.redact_rules import (
     KEPT_FIELDS,
@@ -40,8 +40,8 @@ from kplan.snapshot.redact_rules import (
 
 __all__ = ["redact_snapshot"]
 
-#: Warnings that speak of the cluster as a whole; all others name objects, and most come again when the file is loaded.
-_KEPT_WARNINGS = frozenset({"InconsistentList", "ServerVersion"})
+#: The warning that only the reading of the cluster could give; all others come again from the redacted objects.
+_KEPT_WARNING = "InconsistentList"
 
 #: What the source of a redacted snapshot is called.
 _SOURCE = "redacted"
@@ -63,16 +63,14 @@ def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) ->
         _redact(obj, words)
     pseudonyms.seal()
     _derive_claims_of_ephemeral_volumes(snapshot, pseudonyms)
-    objects: dict[str, Any] = {
-        kind.attribute: tuple(_redact(obj, words) for obj in snapshot.objects(kind.attribute)) for kind in KINDS
-    }
-    return Snapshot(
-        **objects,
+    return build_snapshot(
+        (_redact(obj, words) for obj in snapshot),
         source=_SOURCE,
         taken_at=snapshot.taken_at,
         server_version=snapshot.server_version,
-        warnings=tuple(_warnings(snapshot)),
-        missing=tuple(MissingKind(kind.resource, _reason(kind.reason), kind.blinds) for kind in snapshot.missing),
+        warnings=[warning for warning in snapshot.warnings if warning.code == _KEPT_WARNING],
+        missing=[MissingKind(kind.resource, _reason(kind.reason), kind.blinds) for kind in snapshot.missing],
+        completes=False,
     )
 
 
@@ -106,14 +104,6 @@ def _derive_claims_of_ephemeral_volumes(snapshot: Snapshot, pseudonyms: Pseudony
             if volume.ephemeral is not None and pseudonyms.known("PersistentVolumeClaim", claim):
                 derived = f"{pseudonyms.of('Pod', pod.metadata.name)}-{pseudonyms.of('podvolume', volume.name)}"
                 pseudonyms.derive("PersistentVolumeClaim", claim, derived)
-
-
-def _warnings(snapshot: Snapshot) -> list[SnapshotWarning]:
-    return [
-        SnapshotWarning(warning.code, _SOURCE if warning.code == "ServerVersion" else warning.object, warning.message)
-        for warning in snapshot.warnings
-        if warning.code in _KEPT_WARNINGS
-    ]
 
 
 def _reason(reason: str) -> str:

@@ -1,10 +1,13 @@
-"""What it means when the server's version is not the one whose scheduler kplan models."""
+"""What a snapshot cannot know: kinds that were not to be had, and rules of a version that kplan does not model."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-__all__ = ["MODELLED_MINOR", "parse_minor", "version_note"]
+from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+
+__all__ = ["MODELLED_MINOR", "knowledge_warnings", "parse_minor", "version_note"]
 
 #: The minor version of Kubernetes 1 whose scheduler kplan models.
 MODELLED_MINOR = 36
@@ -41,6 +44,15 @@ _ON_SINCE: dict[int, tuple[str, ...]] = {
         "NodeDeclaredFeatures",
     ),
 }
+
+
+def knowledge_warnings(snapshot: Snapshot) -> Iterator[Warning]:
+    """Yield a warning for each kind that is missing, and for a server of another version."""
+    if snapshot.server_version and (note := version_note(snapshot.server_version)):
+        yield Warning("ServerVersion", snapshot.server_version, note)
+    for kind in snapshot.missing:
+        blind = f"; without all of them decide: {', '.join(kind.blinds)}" if kind.blinds else ""
+        yield Warning("MissingKind", kind.resource, f"{kind.reason}{blind}")
 
 
 def parse_minor(git_version: str) -> int | None:
