@@ -59,16 +59,20 @@ class NodeView:
     Attributes
     ----------
     rows : intp array of node rows, or None for all nodes in order
-    delta : PodDelta or None
     """
 
     def __init__(self, cluster: Cluster, rows: RowArray | None = None, delta: PodDelta | None = None) -> None:
         self.cluster = cluster
         self.rows = rows
-        self.delta = delta if delta is not None and len(delta.pods) else None
+        self._delta = delta if delta is not None and len(delta.pods) else None
 
     def __len__(self) -> int:
         return len(self.cluster) if self.rows is None else len(self.rows)
+
+    @property
+    def delta(self) -> PodDelta | None:
+        """What is different from the cluster; None when nothing is."""
+        return self._delta
 
     def row(self, position: int) -> int:
         """Return the node row at a position."""
@@ -124,7 +128,12 @@ class NodeView:
         """Return by how many pods of those meant each position's own node differs from the cluster's."""
         if self.delta is None:
             return np.zeros(len(self), np.int64)
-        return self.sum_delta(self.cluster.pods.matching_rows(match, self.delta.pods).astype(np.int64))
+        meant = np.flatnonzero(self.cluster.pods.mask(match).column[self.delta.pods])
+        if not len(meant):
+            return np.zeros(len(self), np.int64)
+        # Counts of pods: far below 2**53, so that the float sums of bincount are exact.
+        signs = self.delta.signs[meant]
+        return np.bincount(self.delta.positions[meant], weights=signs, minlength=len(self)).astype(np.int64)
 
     def pods_at(self, position: int) -> list[int]:
         """List the pods of one node as this position sees it (for explanations and rare rules, not for hot paths)."""

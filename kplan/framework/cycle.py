@@ -89,6 +89,7 @@ def schedule_pod(session: Session, pod: int) -> CycleResult:
 def _run_cycle(session: Session, framework: Framework, cycle: CycleState, result: CycleResult) -> None:
     entry = framework.shape(cycle.pod)
     pre_filter = framework.run_pre_filter(cycle, entry)
+    cycle.skipped_filters = pre_filter.skipped
     outcome = _find_nodes(session, framework, cycle, entry, pre_filter)
     result.filter = outcome
     feasible = np.flatnonzero(outcome.feasible)

@@ -29,10 +29,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_chec
 from kplan.engine.arrays import Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.pod_info import PodInfo
+from kplan.engine.resource_scoring import DeviceTotals
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 
 if TYPE_CHECKING:
+    from random import Random
+
+    from kplan.framework.extenders import Extender
     from kplan.framework.listers import Listers
     from kplan.framework.nominator import Nominator
     from kplan.framework.runtime import FilterOutcome, Framework
@@ -147,12 +151,14 @@ class CycleState:
     ``cycle.read(_PreFilterState)``. For plugins whose answers are kept per shape, so are these objects.
     """
 
-    __slots__ = ("cluster", "pod", "pod_id", "states")
+    __slots__ = ("cluster", "pod", "pod_id", "skipped_filters", "states")
 
     def __init__(self, pod: PodInfo, pod_id: int, cluster: Cluster) -> None:
         self.pod = pod
         self.pod_id = pod_id
         self.cluster = cluster
+        self.skipped_filters: frozenset[str] = frozenset()
+        """Plugins whose PreFilter left their filter out of this cycle."""
         self.states: dict[type, Any] = {}
 
     def write(self, state: object) -> None:
@@ -179,12 +185,18 @@ class Handle:
     listers : all other objects of the snapshot, indexed
     nominator : pods that are nominated to nodes
     framework : the profile's runtime; set once all plugins are made (PostFilter plugins run filters again through it)
+    extenders : called by whoever has a verb for them, in this order
+    is_sampling : stop early where kube-scheduler would, instead of looking at everything
+    random : draws among equals; None takes the first by name
     """
 
     cluster: Cluster
     listers: Listers
     nominator: Nominator
     framework: Framework | None = None
+    extenders: Sequence[Extender] = ()
+    is_sampling: bool = False
+    random: Random | None = None
 
 
 @dataclass

@@ -58,7 +58,14 @@ class Session:
         self.random = random.Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret
         self.frameworks: dict[str, Framework] = {}
         for profile in self.config.profiles:
-            handle = Handle(self.cluster, self.listers, self.nominator)
+            handle = Handle(
+                self.cluster,
+                self.listers,
+                self.nominator,
+                extenders=self.extenders,
+                is_sampling=self.options.sample,
+                random=None if self.options.seed is None else self.random,
+            )
             handle.framework = Framework(profile, self.make_plugins(profile, handle), handle)
             self.frameworks[profile.scheduler_name] = handle.framework
         self._pod_ids: dict[str, int] = {info.key: pod for pod, info in enumerate(self.cluster.pods.infos)}
