@@ -163,6 +163,9 @@ class _Loader:
 
     def _take_own(self, item: Item, place: Place) -> None:
         """Take in kplan's own file: lists by kind, each decoded in one go."""
+        if not isinstance(item.content, msgspec.Raw):
+            # From YAML: the lists are decoded from JSON text, kind by kind.
+            item = item._replace(content=msgspec.Raw(msgspec.json.encode(item.content)))
         try:
             document = item.decode(SnapshotDocument)
         except DecodeError as error:
