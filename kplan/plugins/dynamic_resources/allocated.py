@@ -1,0 +1,73 @@
+"""Which devices are taken, by claims that are allocated and by those that a plan has allocated so far.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go, dra_manager.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from kplan.api.resource import AllocationResult
+from kplan.plugins.dynamic_resources.amounts import Amounts, nano
+from kplan.plugins.dynamic_resources.inventory import DeviceId
+
+__all__ = ["AllocatedState"]
+
+_NOTHING: Amounts = {}
+
+
+class AllocatedState:
+    """Devices that cannot be given to anybody else, and how much of shared ones is gone.
+
+    Attributes
+    ----------
+    devices : devices that one claim has for itself
+    capacity : device -> capacity -> amount in nanos that is taken of it
+    """
+
+    def __init__(self) -> None:
+        self.devices: set[DeviceId] = set()
+        self.capacity: dict[DeviceId, dict[str, int]] = {}
+        self._n_holders: Counter[DeviceId] = Counter()
+        self._n_shares: Counter[DeviceId] = Counter()
+
+    def taken(self, device: DeviceId) -> Amounts:
+        """Return how much of a shared device's capacity is gone."""
+        return self.capacity.get(device, _NOTHING)
+
+    def is_allocated(self, device: DeviceId) -> bool:
+        """Tell whether anybody has the device, or a share of it."""
+        return device in self.devices or self._n_shares[device] > 0 or device in self.capacity
+
+    def add(self, allocation: AllocationResult) -> set[DeviceId]:
+        """Take note of an allocation, and return the devices whose state it changes."""
+        return self._change(allocation, 1)
+
+    def remove(self, allocation: AllocationResult) -> set[DeviceId]:
+        """Forget an allocation, and return the devices whose state it changes."""
+        return self._change(allocation, -1)
+
+    def _change(self, allocation: AllocationResult, sign: int) -> set[DeviceId]:
+        touched = set()
+        for result in allocation.devices.results:
+            if result.admin_access:
+                continue  # looking after a device does not take it
+            device = DeviceId(result.driver, result.pool, result.device)
+            touched.add(device)
+            if result.share_id is None:
+                self._n_holders[device] += sign
+                (self.devices.add if self._n_holders[device] > 0 else self.devices.discard)(device)
+                continue
+            self._n_shares[device] += sign
+            if result.consumed_capacity:
+                amounts = {name: nano(amount) for name, amount in result.consumed_capacity.items()}
+                self._consume(device, amounts, sign)
+        return touched
+
+    def _consume(self, device: DeviceId, amounts: Amounts, sign: int) -> None:
+        total: defaultdict[str, int] = defaultdict(int, self.capacity.get(device, {}))
+        for name, amount in amounts.items():
+            total[name] += sign * amount
+        self.capacity[device] = dict(total)
+        if sign < 0 and not any(total.values()):
+            del self.capacity[device]

@@ -1,0 +1,114 @@
+"""What the devices of a claim must, or must not, have in common.
+
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating matchAttributeConstraint and
+distinctAttributeConstraint (v1.36).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kplan.api.resource import DeviceAttribute, DeviceConstraint
+from kplan.plugins.dynamic_resources.inventory import DeviceInfo
+from kplan.plugins.dynamic_resources.requests import RequestSpec
+
+__all__ = ["Constraint", "new_constraint"]
+
+_Value = tuple[str, int | bool | str]
+
+
+class Constraint(Protocol):
+    """A condition over the devices that a search has picked so far."""
+
+    def add(self, request: RequestSpec, device: DeviceInfo) -> bool:
+        """Take a device in, or say that it does not fit."""
+
+    def remove(self, request: RequestSpec) -> None:
+        """Undo the last addition for this request."""
+
+
+def new_constraint(constraint: DeviceConstraint) -> Constraint | None:
+    """Return a constraint without any devices yet; None for a kind that is not known."""
+    requests = frozenset(constraint.requests)
+    if constraint.match_attribute is not None:
+        return _MatchAttribute(requests, constraint.match_attribute)
+    if constraint.distinct_attribute is not None:
+        return _DistinctAttribute(requests, constraint.distinct_attribute)
+    return None
+
+
+def _applies(requests: frozenset[str], request: RequestSpec) -> bool:
+    return not requests or request.base_name in requests or request.full_name in requests
+
+
+def _value(attribute: DeviceAttribute) -> _Value | None:
+    """Return the value with its kind; None where there is none that can be compared."""
+    if attribute.string_value is not None:
+        return "string", attribute.string_value
+    if attribute.int_value is not None:
+        return "int", attribute.int_value
+    if attribute.bool_value is not None:
+        return "bool", attribute.bool_value
+    if attribute.version_value is not None:
+        return "version", attribute.version_value
+    return None
+
+
+class _MatchAttribute:
+    """All devices have the attribute, with one value."""
+
+    def __init__(self, requests: frozenset[str], attribute: str) -> None:
+        self._requests = requests
+        self._attribute = attribute
+        self._n_devices = 0
+        self._value: _Value | None = None
+
+    def add(self, request: RequestSpec, device: DeviceInfo) -> bool:
+        if not _applies(self._requests, request):
+            return True
+        attribute = device.attribute(self._attribute)
+        if attribute is None:
+            return False
+        value = _value(attribute)
+        if self._n_devices and (value is None or value != self._value):
+            return False
+        if not self._n_devices:
+            self._value = value
+        self._n_devices += 1
+        return True
+
+    def remove(self, request: RequestSpec) -> None:
+        if _applies(self._requests, request):
+            self._n_devices -= 1
+
+
+class _DistinctAttribute:
+    """All devices have the attribute, each with a value of its own.
+
+    Values are kept by the name of the request, as upstream does: of several devices for one request only the last
+    one's value is remembered.
+    """
+
+    def __init__(self, requests: frozenset[str], attribute: str) -> None:
+        self._requests = requests
+        self._attribute = attribute
+        self._n_devices = 0
+        self._values: dict[str, _Value | None] = {}
+
+    def add(self, request: RequestSpec, device: DeviceInfo) -> bool:
+        if not _applies(self._requests, request):
+            return True
+        attribute = device.attribute(self._attribute)
+        if attribute is None:
+            return False
+        value = _value(attribute)
+        if self._n_devices and self._values and (value is None or value in self._values.values()):
+            return False
+        self._values[request.base_name] = value
+        self._n_devices += 1
+        return True
+
+    def remove(self, request: RequestSpec) -> None:
+        if _applies(self._requests, request):
+            self._values.pop(request.base_name, None)
+            self._n_devices -= 1

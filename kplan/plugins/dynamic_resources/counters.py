@@ -1,0 +1,70 @@
+"""Shared counters: devices cut from one piece of hardware may not use more of it than there is.
+
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating checkAvailableCounters (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from kplan.plugins.dynamic_resources.amounts import Amounts
+from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
+from kplan.plugins.dynamic_resources.pools import Pool
+
+__all__ = ["CounterLedger"]
+
+_Counters = dict[str, dict[str, int]]
+
+
+class CounterLedger:
+    """What is left of the counters of a node's pools, and what the search in progress draws from them.
+
+    Upstream keeps both by the name of the pool alone, so two drivers whose pools share a name share the entry that the
+    first of them made; so does this.
+    """
+
+    def __init__(self, is_allocated: Callable[[DeviceId], bool]) -> None:
+        self._is_allocated = is_allocated
+        self._available: dict[str, _Counters] = {}
+        self._drawn: dict[str, defaultdict[str, defaultdict[str, int]]] = {}
+
+    def draw(self, pool: Pool, device: DeviceInfo) -> bool:
+        """Draw what a device consumes; False, and nothing drawn, when some counter would not suffice."""
+        name = pool.id.pool
+        available = self._available.get(name)
+        if available is None:
+            available = self._available[name] = self._left(pool)
+        drawn = self._drawn.setdefault(name, defaultdict(lambda: defaultdict(int)))
+        _change(drawn, device, 1)
+        # Every counter of the pool is looked at: a device that was dropped for its taints leaves its share drawn.
+        for counter_set, counters in available.items():
+            mine = drawn[counter_set]
+            if any(amount < mine[counter] for counter, amount in counters.items()):
+                _change(drawn, device, -1)
+                return False
+        return True
+
+    def give_back(self, pool: Pool, device: DeviceInfo) -> None:
+        """Undo a draw."""
+        _change(self._drawn[pool.id.pool], device, -1)
+
+    def _left(self, pool: Pool) -> _Counters:
+        left: _Counters = {name: dict(counters) for name, counters in (pool.counter_sets or {}).items()}
+        for device in (*pool.devices, *pool.elsewhere):
+            if device.consumes and self._is_allocated(device.id):
+                for counter_set, amounts in device.consumes:
+                    _subtract(left.get(counter_set, {}), amounts)
+        return left
+
+
+def _subtract(counters: dict[str, int], amounts: Amounts) -> None:
+    for name, amount in amounts.items():
+        if name in counters:
+            counters[name] -= amount
+
+
+def _change(drawn: defaultdict[str, defaultdict[str, int]], device: DeviceInfo, sign: int) -> None:
+    for counter_set, amounts in device.consumes:
+        for name, amount in amounts.items():
+            drawn[counter_set][name] += sign * amount

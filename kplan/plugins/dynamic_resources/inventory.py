@@ -1,0 +1,233 @@
+"""All published devices, indexed once: by node, by pool, and by what they look like to a selector.
+
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating NewAllocator, api/types.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from kplan.api.quantity import parse
+from kplan.api.resource import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
+from kplan.plugins.dynamic_resources.amounts import Amounts, nano
+from kplan.plugins.dynamic_resources.cel import CelError, DeviceVariables, DomainMap, Semver
+
+__all__ = ["DeviceId", "DeviceInfo", "Inventory", "PoolId", "SliceInfo", "qualified"]
+
+
+class PoolId(NamedTuple):
+    """A pool: names are unique within a driver."""
+
+    driver: str
+    pool: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}"
+
+
+class DeviceId(NamedTuple):
+    """A device: names are unique within a pool."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+
+class DeviceInfo:
+    """One device of a slice, with what the search reads of it.
+
+    Attributes
+    ----------
+    id : DeviceId
+    index : int
+        Position among all devices of the inventory, the key of everything that is kept per device.
+    consumes : counter set -> what the device draws from it, in nanos
+    capacity : name -> capacity as published
+    capacity_values : name -> amount in nanos
+    has_policies : whether requests for some capacity are rounded or limited
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_variables",
+        "allows_multiple",
+        "capacity",
+        "capacity_values",
+        "consumes",
+        "device",
+        "has_policies",
+        "id",
+        "index",
+        "slice",
+    )
+
+    def __init__(self, device: Device, of: SliceInfo, index: int) -> None:
+        self.device = device
+        self.slice = of
+        self.index = index
+        self.id = DeviceId(of.driver, of.pool_id.pool, device.name)
+        self.allows_multiple = bool(device.allow_multiple_allocations)
+        self.consumes: tuple[tuple[str, Amounts], ...] = tuple(
+            (drawn.counter_set, {name: nano(counter.value) for name, counter in drawn.counters.items()})
+            for drawn in device.consumes_counters
+        )
+        self.capacity: Mapping[str, DeviceCapacity] = device.capacity
+        self.capacity_values: Amounts = {name: nano(each.value) for name, each in device.capacity.items()}
+        self.has_policies = any(each.request_policy is not None for each in device.capacity.values())
+        self._attributes: Mapping[tuple[str, str], DeviceAttribute] | None = None
+        self._variables: DeviceVariables | None = None
+
+    @property
+    def attributes(self) -> Mapping[tuple[str, str], DeviceAttribute]:
+        """Attributes by (domain, name); the driver is the domain of those without one."""
+        if self._attributes is None:
+            self._attributes = {
+                qualified(name, self.slice.driver): attribute for name, attribute in self.device.attributes.items()
+            }
+        return self._attributes
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether some attribute makes every selector fail, even those that do not read it."""
+        return any(map(_is_unreadable, self.device.attributes.values()))
+
+    @property
+    def variables(self) -> DeviceVariables:
+        """The device as CEL sees it.
+
+        Raises
+        ------
+        CelError
+            If an attribute has no value that CEL knows, or a version that is none.
+        """
+        if self._variables is None:
+            attributes: DomainMap = DomainMap()
+            for name, attribute in self.device.attributes.items():
+                domain, key = qualified(name, self.slice.driver)
+                try:
+                    attributes.setdefault(domain, {})[key] = _cel_value(attribute)
+                except CelError as error:
+                    msg = f"attribute {name}: {error}"
+                    raise CelError(msg) from None
+            capacity: DomainMap = DomainMap()
+            for name, each in self.device.capacity.items():
+                domain, key = qualified(name, self.slice.driver)
+                capacity.setdefault(domain, {})[key] = parse(each.value)
+            self._variables = DeviceVariables(self.slice.driver, self.allows_multiple, attributes, capacity)
+        return self._variables
+
+    def attribute(self, name: str) -> DeviceAttribute | None:
+        """Return an attribute by its fully qualified name; the driver's own go without their domain too."""
+        found = self.device.attributes.get(name)
+        if found is None and "/" in name:
+            domain, key = name.split("/", 1)
+            if domain == self.slice.driver:
+                found = self.device.attributes.get(key)
+        return found
+
+
+class SliceInfo:
+    """One slice: its devices, or the counters that devices of its pool share."""
+
+    __slots__ = ("devices", "driver", "is_per_device", "name", "node_name", "pool_id", "slice")
+
+    def __init__(self, published: ResourceSlice, first_index: int) -> None:
+        spec = published.spec
+        self.slice = published
+        self.name = published.metadata.name
+        self.driver = spec.driver
+        self.pool_id = PoolId(spec.driver, spec.pool.name)
+        self.node_name = spec.node_name or ""
+        self.is_per_device = bool(spec.per_device_node_selection)
+        self.devices = tuple(DeviceInfo(device, self, first_index + i) for i, device in enumerate(spec.devices))
+
+    @property
+    def generation(self) -> int:
+        """The pool's generation that the slice belongs to."""
+        return self.slice.spec.pool.generation
+
+    @property
+    def has_counters(self) -> bool:
+        """Whether the slice holds counters; then its devices do not count."""
+        return bool(self.slice.spec.shared_counters)
+
+
+class Inventory:
+    """The slices of a cluster.
+
+    Attributes
+    ----------
+    slices : all slices, by name
+    devices : all devices, by their index
+    """
+
+    def __init__(self, slices: Iterable[ResourceSlice]) -> None:
+        self.slices: list[SliceInfo] = []
+        self.devices: list[DeviceInfo] = []
+        for published in sorted(slices, key=lambda each: each.metadata.name):
+            info = SliceInfo(published, len(self.devices))
+            self.slices.append(info)
+            self.devices.extend(info.devices)
+
+    @cached_property
+    def _by_node(self) -> dict[str, list[SliceInfo]]:
+        by_node = defaultdict(list)
+        for each in self.slices:
+            if each.node_name and not each.has_counters:
+                by_node[each.node_name].append(each)
+        return dict(by_node)
+
+    @cached_property
+    def shared(self) -> list[SliceInfo]:
+        """Slices that may matter to more than one node: without a node name, or with counters."""
+        return [each for each in self.slices if not each.node_name or each.has_counters]
+
+    @cached_property
+    def _by_pool(self) -> dict[PoolId, list[SliceInfo]]:
+        by_pool = defaultdict(list)
+        for each in self.slices:
+            by_pool[each.pool_id].append(each)
+        return dict(by_pool)
+
+    def for_node(self, name: str) -> list[SliceInfo]:
+        """Return the slices that may hold something for a node."""
+        return self._by_node.get(name, []) + self.shared
+
+    def of_pool(self, pool: PoolId) -> list[SliceInfo]:
+        """Return all slices of a pool, of every generation."""
+        return self._by_pool.get(pool, [])
+
+
+def qualified(name: str, driver: str) -> tuple[str, str]:
+    """Split a qualified name into domain and identifier."""
+    domain, slash, key = name.partition("/")
+    return (domain, key) if slash else (driver, name)
+
+
+def _is_unreadable(attribute: DeviceAttribute) -> bool:
+    if attribute.int_value is not None or attribute.bool_value is not None or attribute.string_value is not None:
+        return False
+    try:
+        _cel_value(attribute)
+    except CelError:
+        return True
+    return False
+
+
+def _cel_value(attribute: DeviceAttribute) -> object:
+    if attribute.int_value is not None:
+        return attribute.int_value
+    if attribute.bool_value is not None:
+        return attribute.bool_value
+    if attribute.string_value is not None:
+        return attribute.string_value
+    if attribute.version_value is not None:
+        return Semver.parse(attribute.version_value)
+    msg = "unsupported attribute value"
+    raise CelError(msg)

@@ -1,0 +1,170 @@
+"""Which pools, and which devices of them, a node can reach.
+
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kplan.api.core import Node
+from kplan.api.nodeselector import NodeSelector, compile_node_selector
+from kplan.plugins.dynamic_resources.amounts import Amounts, nano
+from kplan.plugins.dynamic_resources.inventory import (
+    DeviceInfo,
+    Inventory,
+    PoolId,
+    SliceInfo,
+)
+
+__all__ = ["AllocationError", "Pool", "gather_pools", "node_matches"]
+
+
+class AllocationError(Exception):
+    """Input that cannot be used; ends the pod's whole cycle, not only the look at one node."""
+
+
+class _InvalidPoolError(Exception):
+    """A pool whose slices contradict each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a node sees of a pool.
+
+    Attributes
+    ----------
+    devices : devices that the node can reach, in the order in which the search tries them
+    elsewhere : devices of other nodes, which may use up the pool's counters
+    counter_sets : counter set -> counter -> amount in nanos
+    """
+
+    id: PoolId
+    is_incomplete: bool = False
+    is_invalid: bool = False
+    devices: tuple[DeviceInfo, ...] = ()
+    elsewhere: tuple[DeviceInfo, ...] = ()
+    counter_sets: Mapping[str, Amounts] | None = None
+
+
+def node_matches(node: Node, node_name: str, *, all_nodes: bool, selector: NodeSelector | None) -> bool:
+    """Tell whether a slice or device that names its nodes in one of three ways means a node.
+
+    Raises
+    ------
+    AllocationError
+        If the selector cannot be used.
+    """
+    if node_name:
+        return node.metadata.name == node_name
+    if all_nodes:
+        return True
+    if selector is None:
+        return False
+    compiled = compile_node_selector(selector)
+    if compiled.errors:
+        msg = f"failed to parse node selector: {', '.join(compiled.errors)}"
+        raise AllocationError(msg)
+    return compiled.matches(node.metadata.labels, node.metadata.name)
+
+
+def device_matches(device: DeviceInfo, node: Node) -> bool:
+    """Tell whether a device of a slice with per-device node selection means a node.
+
+    Raises
+    ------
+    AllocationError
+        If the device's selector cannot be used.
+    """
+    own = device.device
+    return node_matches(node, own.node_name or "", all_nodes=bool(own.all_nodes), selector=own.node_selector)
+
+
+def gather_pools(inventory: Inventory, node: Node) -> list[Pool]:
+    """List the pools with something for a node, by driver and name, those with binding conditions last.
+
+    Raises
+    ------
+    AllocationError
+        If a node selector of a slice cannot be used.
+    """
+    newest: dict[PoolId, list[SliceInfo]] = {}
+    for each in inventory.for_node(node.metadata.name):
+        if _is_relevant(each, node):
+            _add(newest, each)
+    found = (_pool(inventory, pool_id, newest[pool_id]) for pool_id in sorted(newest))
+    pools = [pool for pool in found if pool is not None]
+    return sorted(pools, key=lambda pool: any(device.device.binding_conditions for device in pool.devices))
+
+
+def _is_relevant(each: SliceInfo, node: Node) -> bool:
+    spec = each.slice.spec
+    try:
+        if each.has_counters:
+            return True
+        if each.node_name or spec.all_nodes or spec.node_selector is not None:
+            return node_matches(node, each.node_name, all_nodes=bool(spec.all_nodes), selector=spec.node_selector)
+        return each.is_per_device and any(device_matches(device, node) for device in each.devices)
+    except AllocationError as error:
+        msg = f"gather pool information: failed to perform node selection for slice {each.name}: {error}"
+        raise AllocationError(msg) from None
+
+
+def _add(pools: dict[PoolId, list[SliceInfo]], each: SliceInfo) -> None:
+    """Put a slice into its pool; only the newest generation seen stays."""
+    known = pools.get(each.pool_id)
+    if known is None or each.generation > known[0].generation:
+        pools[each.pool_id] = [each]
+    elif each.generation == known[0].generation:
+        known.append(each)
+
+
+def _pool(inventory: Inventory, pool_id: PoolId, slices: list[SliceInfo]) -> Pool | None:
+    """Build a pool from the slices that matter to a node; None when a newer generation matters to other nodes only."""
+    wanted = slices[0].slice.spec.pool.resource_slice_count
+    others: list[SliceInfo] = []
+    if len(slices) != wanted:
+        everything = inventory.of_pool(pool_id)
+        generation = slices[0].generation
+        if any(each.generation > generation for each in everything):
+            return None
+        current = [each for each in everything if each.generation == generation]
+        if len(current) != wanted:
+            return Pool(pool_id, is_incomplete=True)
+        mine = {each.name for each in slices}
+        others = [each for each in current if each.name not in mine]
+    try:
+        return _build(pool_id, sorted(slices, key=lambda each: each.name), others)
+    except _InvalidPoolError:
+        return Pool(pool_id, is_invalid=True)
+
+
+def _build(pool_id: PoolId, slices: Sequence[SliceInfo], others: Sequence[SliceInfo]) -> Pool:
+    devices = tuple(device for each in slices if not each.has_counters for device in each.devices)
+    if len({device.id.device for device in devices}) != len(devices):
+        raise _InvalidPoolError
+    counter_sets = _counter_sets(slices)
+    _check_consumption(counter_sets, slices)
+    _check_consumption(counter_sets, others)
+    elsewhere = tuple(device for each in others for device in each.devices)
+    return Pool(pool_id, devices=devices, elsewhere=elsewhere, counter_sets=counter_sets)
+
+
+def _counter_sets(slices: Iterable[SliceInfo]) -> dict[str, Amounts]:
+    counter_sets: dict[str, Amounts] = {}
+    for each in slices:
+        for shared in each.slice.spec.shared_counters:
+            if shared.name in counter_sets:
+                raise _InvalidPoolError
+            counter_sets[shared.name] = {name: nano(counter.value) for name, counter in shared.counters.items()}
+    return counter_sets
+
+
+def _check_consumption(counter_sets: Mapping[str, Amounts], slices: Iterable[SliceInfo]) -> None:
+    """Refuse devices that draw from counters which the pool does not have."""
+    for each in slices:
+        for device in each.devices:
+            for name, drawn in device.consumes:
+                if name not in counter_sets or not drawn.keys() <= counter_sets[name].keys():
+                    raise _InvalidPoolError

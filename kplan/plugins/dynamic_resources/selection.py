@@ -1,0 +1,96 @@
+"""Which devices the selectors of a class or a request accept, asked once for devices that look alike.
+
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating selectorsMatch (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from kplan.plugins.dynamic_resources.cel import (
+    CelCompileError,
+    CelError,
+    CostLimitError,
+    DeviceExpression,
+    compile_expression,
+)
+from kplan.plugins.dynamic_resources.inventory import DeviceInfo, qualified
+
+__all__ = ["ExpressionResults", "Selection"]
+
+_Answer = bool | CelError | CostLimitError
+
+
+class ExpressionResults:
+    """The answers of one expression, for all devices it was asked about.
+
+    Devices that are equal in all that the expression reads share an answer; so a device's serial number, or its name,
+    costs nothing.
+    """
+
+    def __init__(self, expression: DeviceExpression) -> None:
+        self._expression = expression
+        self._by_device: dict[int, _Answer] = {}
+        self._by_look: dict[Hashable, _Answer] = {}
+
+    def matches(self, device: DeviceInfo) -> bool:
+        """Tell whether the expression accepts a device.
+
+        Raises
+        ------
+        CelError, CostLimitError
+            If the expression fails on it.
+        """
+        answer = self._by_device.get(device.index)
+        if answer is None:
+            look = self._look(device)
+            answer = self._by_look.get(look)
+            if answer is None:
+                answer = self._by_look[look] = self._ask(device)
+            self._by_device[device.index] = answer
+        if isinstance(answer, bool):
+            return answer
+        raise answer
+
+    def _ask(self, device: DeviceInfo) -> _Answer:
+        try:
+            return self._expression.matches(device.variables)
+        except (CelError, CostLimitError) as error:
+            return error
+
+    def _look(self, device: DeviceInfo) -> Hashable:
+        """Return all of a device that can make a difference to the expression."""
+        reads = self._expression.reads
+        own = (device.id.driver, device.allows_multiple)
+        if reads is None:
+            attributes = tuple(sorted(device.attributes.items(), key=lambda item: item[0]))
+            return own, attributes, tuple(sorted(device.capacity_values.items()))
+        if device.is_unreadable:
+            return own, device.index
+        amounts = {qualified(name, own[0]): amount for name, amount in device.capacity_values.items()}
+        capacity = tuple(map(amounts.get, reads.capacity))
+        return own, tuple(map(device.attributes.get, reads.attributes)), capacity
+
+
+class Selection:
+    """The answers of all expressions that were ever asked."""
+
+    def __init__(self) -> None:
+        self._results: dict[str, ExpressionResults | CelCompileError] = {}
+
+    def results(self, expression: str) -> ExpressionResults:
+        """Return the answers of an expression.
+
+        Raises
+        ------
+        CelCompileError
+            If it is not valid.
+        """
+        known = self._results.get(expression)
+        if known is None:
+            compiled = compile_expression(expression)
+            known = compiled if isinstance(compiled, CelCompileError) else ExpressionResults(compiled)
+            self._results[expression] = known
+        if isinstance(known, CelCompileError):
+            raise known
+        return known

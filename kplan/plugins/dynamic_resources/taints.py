@@ -1,0 +1,30 @@
+"""Taints of devices and the requests that tolerate them.
+
+Upstream: k8s.io/dynamic-resource-allocation resourceclaim/devicetoleration.go ToleratesTaint (v1.36).
+"""
+
+from __future__ import annotations
+
+from kplan.api.resource import DeviceTaint, DeviceToleration
+from kplan.plugins.dynamic_resources.inventory import DeviceInfo
+
+__all__ = ["prevents_allocation", "tolerates"]
+
+_EFFECTS = {"NoSchedule", "NoExecute"}
+
+
+def prevents_allocation(device: DeviceInfo, tolerations: tuple[DeviceToleration, ...]) -> bool:
+    """Tell whether a device has a taint that keeps a request away; unknown effects, and None, do not."""
+    return any(
+        taint.effect in _EFFECTS and not any(tolerates(toleration, taint) for toleration in tolerations)
+        for taint in device.device.taints
+    )
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    """Tell whether a toleration accepts a taint; an empty effect or key stands for all."""
+    if toleration.effect not in {"", taint.effect} or toleration.key not in {"", taint.key}:
+        return False
+    if toleration.operator in {"", "Equal"}:
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
