@@ -37,8 +37,8 @@ class MissingKind:
 class Snapshot:
     """A cluster at one instant: every object that scheduling reads, by kind, in the order they were read.
 
-    ``source`` says where it came from, ``skipped`` counts objects of other kinds, ``missing`` names kinds that could not
-    be read. Equal objects give an equal ``digest``, whatever their order and source.
+    ``source`` says where it came from, ``skipped`` counts objects of other kinds, ``missing`` names kinds that could
+    not be read. Equal objects give an equal ``digest``, whatever their order and source.
     """
 
     nodes: tuple[core.Node, ...] = ()
