@@ -1,0 +1,296 @@
+"""Looking into a snapshot: what is in it, and what in it does not fit together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from kplan.api import core, resource
+from kplan.api.kinds import KINDS
+from kplan.api.labels import InvalidSelector, selector_from
+from kplan.api.quantity import parse
+from kplan.snapshot.model import Snapshot, object_name
+
+__all__ = ["Finding", "NodeOverview", "PodOverview", "check_snapshot", "overview_of_nodes", "overview_of_pods"]
+
+_NAMED_REFERRERS = 3
+_HOSTNAME = "kubernetes.io/hostname"
+_ZONE = "topology.kubernetes.io/zone"
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+#: Priority classes that every API server makes for itself.
+_SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOverview:
+    """How many nodes there are of what sort."""
+
+    total: int
+    ready: int
+    unschedulable: int
+    tainted: int
+    control_plane: int
+    zones: dict[str, int]
+    kubelet_versions: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PodOverview:
+    """How many pods there are in which state; a pod counts once, in the first that holds."""
+
+    total: int
+    terminated: int
+    terminating: int
+    running: int
+    gated: int
+    nominated: int
+    pending: int
+    schedulers: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something odd about a snapshot. `is_note` where it is only worth knowing, and nothing need be wrong."""
+
+    code: str
+    object: str
+    message: str
+    is_note: bool = False
+
+
+def overview_of_nodes(snapshot: Snapshot) -> NodeOverview:
+    """Count the nodes."""
+    nodes = snapshot.nodes
+    zones = Counter(node.metadata.labels.get(_ZONE, "") for node in nodes)
+    versions = Counter(node.status.node_info.kubelet_version for node in nodes)
+    return NodeOverview(
+        total=len(nodes),
+        ready=sum(_is_ready(node) for node in nodes),
+        unschedulable=sum(node.spec.unschedulable for node in nodes),
+        tainted=sum(any(taint.effect != "PreferNoSchedule" for taint in node.spec.taints) for node in nodes),
+        control_plane=sum(_CONTROL_PLANE in node.metadata.labels for node in nodes),
+        zones=dict(sorted(zones.items())),
+        kubelet_versions=dict(sorted(versions.items())),
+    )
+
+
+def overview_of_pods(snapshot: Snapshot) -> PodOverview:
+    """Count the pods."""
+    states = Counter(map(_state, snapshot.pods))
+    schedulers = Counter(pod.spec.scheduler_name for pod in snapshot.pods)
+    return PodOverview(total=len(snapshot.pods), schedulers=dict(sorted(schedulers.items())), **_all_states(states))
+
+
+def _all_states(states: Counter[str]) -> dict[str, int]:
+    return {state: states[state] for state in ("terminated", "terminating", "running", "gated", "nominated", "pending")}
+
+
+def _state(pod: core.Pod) -> str:
+    if pod.status.phase in {"Succeeded", "Failed"}:
+        return "terminated"
+    if pod.metadata.deletion_timestamp:
+        return "terminating"
+    if pod.spec.node_name:
+        return "running"
+    if pod.spec.scheduling_gates:
+        return "gated"
+    return "nominated" if pod.status.nominated_node_name else "pending"
+
+
+def _is_ready(node: core.Node) -> bool:
+    """Tell whether a node is ready; one that reports no condition at all is taken as such."""
+    return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
+
+
+def check_snapshot(snapshot: Snapshot) -> tuple[Finding, ...]:
+    """Return all that is odd: what loading warned of, dangling references, odd values, kinds that nobody reads."""
+    findings = [Finding(warning.code, warning.object, warning.message) for warning in snapshot.warnings]
+    for check in (_dangling, _odd_nodes, _odd_labels, _odd_pods, _odd_budgets, _unread_kinds):
+        findings.extend(check(snapshot))
+    return tuple(findings)
+
+
+class _Reference(NamedTuple):
+    """One object naming another."""
+
+    referrer: str
+    kind: str
+    namespace: str
+    name: str
+
+
+#: Kind to what follows when one is named that is not there.
+_CONSEQUENCES = {
+    "Namespace": "namespace selectors do not see it",
+    "Node": "as if it were unknown",
+    "PersistentVolume": "the claim counts as lost",
+    "PersistentVolumeClaim": "pods that use it cannot be placed",
+    "PriorityClass": "the priority that stands in the pod counts",
+    "RuntimeClass": "the overhead that stands in the pod counts",
+    "StorageClass": "claims that are not bound yet cannot be",
+    "ResourceClaim": "pods that use it cannot be placed",
+    "ResourceClaimTemplate": "no claim can be made for the pods that use it",
+    "DeviceClass": "claims of it cannot be allocated",
+}
+
+
+def _dangling(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield each object that is named but not there, with those that name it."""
+    missing = {kind.resource for kind in snapshot.missing}
+    known = {
+        kind.name: {(obj.metadata.namespace, obj.metadata.name) for obj in _objects(snapshot, kind.attribute)}
+        for kind in KINDS
+        if kind.resource not in missing
+    }
+    known.get("PriorityClass", set()).update(("", name) for name in _SYSTEM_CLASSES)
+    referrers: dict[tuple[str, str, str], list[str]] = {}
+    for reference in _references(snapshot):
+        target = (reference.namespace, reference.name)
+        if reference.name and reference.kind in known and target not in known[reference.kind]:
+            referrers.setdefault((reference.kind, *target), []).append(reference.referrer)
+    for (kind, namespace, name), by in sorted(referrers.items()):
+        if kind == "Namespace" and not snapshot.namespaces:
+            continue
+        who = _listed(by)
+        message = f"not in the snapshot, but {who} {'names' if len(by) == 1 else 'name'} it; {_CONSEQUENCES[kind]}"
+        yield Finding(f"Unknown{kind}", object_name(kind, namespace, name), message)
+    if not snapshot.namespaces and "namespaces" not in missing:
+        yield Finding(
+            "NoNamespaces", "Namespace", "none in the snapshot; namespace selectors match nothing", is_note=True
+        )
+
+
+def _references(snapshot: Snapshot) -> Iterator[_Reference]:
+    for pod in snapshot.pods:
+        yield from _references_of_pod(pod)
+    yield from _references_of_volumes(snapshot)
+    yield from _references_of_devices(snapshot)
+
+
+def _references_of_volumes(snapshot: Snapshot) -> Iterator[_Reference]:
+    for claim in snapshot.persistent_volume_claims:
+        by = object_name("PersistentVolumeClaim", claim.metadata.namespace, claim.metadata.name)
+        yield _Reference(by, "PersistentVolume", "", claim.spec.volume_name)
+        if not claim.spec.volume_name:
+            yield _Reference(by, "StorageClass", "", claim.spec.storage_class_name or "")
+    for volume in snapshot.persistent_volumes:
+        if volume.spec.claim_ref is not None and volume.status.phase == "Bound":
+            by = object_name("PersistentVolume", "", volume.metadata.name)
+            yield _Reference(by, "PersistentVolumeClaim", volume.spec.claim_ref.namespace, volume.spec.claim_ref.name)
+    for csi_node in snapshot.csi_nodes:
+        yield _Reference(f"CSINode/{csi_node.metadata.name}", "Node", "", csi_node.metadata.name)
+    for attachment in snapshot.volume_attachments:
+        by = f"VolumeAttachment/{attachment.metadata.name}"
+        yield _Reference(by, "Node", "", attachment.spec.node_name)
+        yield _Reference(by, "PersistentVolume", "", attachment.spec.source.persistent_volume_name or "")
+
+
+def _references_of_devices(snapshot: Snapshot) -> Iterator[_Reference]:
+    for part in snapshot.resource_slices:
+        yield _Reference(f"ResourceSlice/{part.metadata.name}", "Node", "", part.spec.node_name or "")
+    for device_claim in snapshot.resource_claims:
+        by = object_name("ResourceClaim", device_claim.metadata.namespace, device_claim.metadata.name)
+        for name in _device_classes(device_claim.spec):
+            yield _Reference(by, "DeviceClass", "", name)
+
+
+def _references_of_pod(pod: core.Pod) -> Iterator[_Reference]:
+    namespace = pod.metadata.namespace
+    by = object_name("Pod", namespace, pod.metadata.name)
+    spec = pod.spec
+    yield _Reference(by, "Namespace", "", namespace)
+    yield _Reference(by, "Node", "", pod.status.nominated_node_name)
+    yield _Reference(by, "PriorityClass", "", spec.priority_class_name)
+    yield _Reference(by, "RuntimeClass", "", spec.runtime_class_name or "")
+    for volume in spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield _Reference(by, "PersistentVolumeClaim", namespace, volume.persistent_volume_claim.claim_name)
+    for claim in spec.resource_claims:
+        yield _Reference(by, "ResourceClaim", namespace, claim.resource_claim_name or "")
+        if not any(status.name == claim.name for status in pod.status.resource_claim_statuses):
+            yield _Reference(by, "ResourceClaimTemplate", namespace, claim.resource_claim_template_name or "")
+    for made in pod.status.resource_claim_statuses:
+        yield _Reference(by, "ResourceClaim", namespace, made.resource_claim_name or "")
+
+
+def _device_classes(spec: resource.ResourceClaimSpec) -> Iterator[str]:
+    for request in spec.devices.requests:
+        if request.exactly is not None:
+            yield request.exactly.device_class_name
+        yield from (alternative.device_class_name for alternative in request.first_available)
+
+
+def _odd_nodes(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield nodes that offer more than they have, and nodes with more pods than they take."""
+    pods_on = Counter(pod.spec.node_name for pod in snapshot.pods if _state(pod) != "terminated")
+    for node in snapshot.nodes:
+        name = object_name("Node", "", node.metadata.name)
+        capacity = node.status.capacity
+        for resource_name, amount in node.status.allocatable.items():
+            if resource_name in capacity and parse(amount).nanos > parse(capacity[resource_name]).nanos:
+                message = f"offers {amount} of {resource_name} and has {capacity[resource_name]}; the offer counts"
+                yield Finding("AllocatableOverCapacity", name, message)
+        room = node.status.allocatable.get("pods")
+        if room is not None and pods_on[node.metadata.name] * 10**9 > parse(room).nanos:
+            message = f"runs {pods_on[node.metadata.name]} pods and takes {room}; no further pod fits"
+            yield Finding("TooManyPods", name, message)
+
+
+def _odd_labels(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield what would make topologies come out wrong: shared or absent host names, zones on some nodes only."""
+    by_host: dict[str, list[str]] = {}
+    for node in snapshot.nodes:
+        by_host.setdefault(node.metadata.labels.get(_HOSTNAME, ""), []).append(f"Node/{node.metadata.name}")
+    without = by_host.pop("", [])
+    if without:
+        message = f"not on {_listed(without)}; rules by host leave these nodes out"
+        yield Finding("NoHostname", _HOSTNAME, message)
+    for host, nodes in sorted(by_host.items()):
+        if len(nodes) > 1:
+            yield Finding("SharedHostname", f"{_HOSTNAME}={host}", f"on {_listed(nodes)}, which count as one host")
+    zoneless = [f"Node/{node.metadata.name}" for node in snapshot.nodes if not node.metadata.labels.get(_ZONE)]
+    if 0 < len(zoneless) < len(snapshot.nodes):
+        message = f"not on {_listed(zoneless)}; rules by zone leave these nodes out"
+        yield Finding("NoZone", _ZONE, message, is_note=True)
+
+
+def _odd_pods(snapshot: Snapshot) -> Iterator[Finding]:
+    for pod in snapshot.pods:
+        if pod.status.phase == "Running" and not pod.spec.node_name:
+            name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
+            yield Finding("RunningNowhere", name, "is said to run, but on no node; taken as pending")
+
+
+def _odd_budgets(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield disruption budgets that protect nothing."""
+    labels_in: dict[str, list[dict[str, str]]] = {}
+    for pod in snapshot.pods:
+        labels_in.setdefault(pod.metadata.namespace, []).append(pod.metadata.labels)
+    for budget in snapshot.pod_disruption_budgets:
+        namespace = budget.metadata.namespace
+        name = object_name("PodDisruptionBudget", namespace, budget.metadata.name)
+        try:
+            selector = selector_from(budget.spec.selector)
+        except InvalidSelector as error:
+            yield Finding("InvalidSelector", name, f"the selector is refused, so it protects nothing: {error}")
+            continue
+        if not any(map(selector.matches, labels_in.get(namespace, ()))):
+            yield Finding("IdleBudget", name, "selects no pod", is_note=True)
+
+
+def _unread_kinds(snapshot: Snapshot) -> Iterator[Finding]:
+    for kind, count in snapshot.skipped.items():
+        yield Finding("SkippedKind", kind, f"{count} left out; scheduling does not read this kind", is_note=True)
+
+
+def _objects(snapshot: Snapshot, attribute: str) -> tuple[Any, ...]:
+    return snapshot.objects(attribute)
+
+
+def _listed(names: list[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    shown = ", ".join(unique[:_NAMED_REFERRERS])
+    return f"{shown} and {len(unique) - _NAMED_REFERRERS} more" if len(unique) > _NAMED_REFERRERS else shown
