@@ -19,12 +19,9 @@ from kplan.config.durations import format_duration
 from kplan.config.foreign import API_VERSION, KIND
 from kplan.config.model import ExtenderTLSConfig, PluginRef, Profile, SchedulerConfiguration
 from kplan.config.problems import child, index
-from kplan.config.wire import Plugins
+from kplan.config.wire import POINT_NAMES
 
-__all__ = ["POINT_NAMES", "Difference", "args_document", "differences", "to_document"]
-
-#: Extension point -> its name in a file.
-POINT_NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(Plugins)}
+__all__ = ["Difference", "args_document", "differences", "to_document"]
 
 
 @dataclass(frozen=True, slots=True)

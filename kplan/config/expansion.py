@@ -22,6 +22,7 @@ from kplan.config.in_tree import (
 )
 from kplan.config.model import PluginRef
 from kplan.config.problems import Problems
+from kplan.config.wire import POINT_NAMES
 
 __all__ = ["DEFAULT_SETS", "MULTI_POINT", "Entry", "PointSet", "enabled_names", "expand", "merge"]
 
@@ -132,7 +133,7 @@ def _specific(
     names: list[str] = []
     for entry in own.enabled:
         if point not in implements[entry.name]:
-            has = ", ".join(sorted(implements[entry.name]))
+            has = ", ".join(POINT_NAMES[each] for each in POINT_NAMES if each in implements[entry.name])
             problems.add(
                 entry.path or path,
                 f'plugin "{entry.name}" does not extend {kind} plugin',

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,9 +16,7 @@ from kplan.config.problems import Problems, child, index
 from kplan.config.profiles import Warn, build_profiles
 from kplan.config.validation import settings_of, validate_configuration
 from kplan.config.wire import KubeSchedulerConfiguration
-
-if TYPE_CHECKING:
-    from kplan.snapshot.model import Warning as InputWarning
+from kplan.snapshot.model import Warning as InputWarning
 
 __all__ = ["load_scheduler_config"]
 
@@ -54,8 +51,6 @@ def _load(value: object, source: str, problems: Problems, others: int) -> Schedu
     warnings: list[InputWarning] = []
 
     def warn(code: str, subject: str, message: str) -> None:
-        from kplan.snapshot.model import Warning as InputWarning
-
         warnings.append(InputWarning(code=code, object=subject, message=message))
 
     if others:
@@ -65,7 +60,7 @@ def _load(value: object, source: str, problems: Problems, others: int) -> Schedu
     validate_configuration(wire, problems)
     profiles = build_profiles(wire.profiles, problems, warn)
     profiles = _ignore_extender_resources(profiles, wire.extenders, problems, warn)
-    problems.raise_if_any()
+    problems.raise_if_any(value)
     default = default_configuration()
     return SchedulerConfiguration(
         profiles=profiles,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kplan.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["Problems", "child", "go_value", "index"]
 
@@ -79,8 +79,8 @@ class Problems:
         words = ", ".join(go_value(word) for word in supported)
         self.add(path, f"Unsupported value: {go_value(value)}: supported values: {words}", hint)
 
-    def raise_if_any(self) -> None:
-        """Raise everything found so far.
+    def raise_if_any(self, document: object = None) -> None:
+        """Raise everything found so far, in the order of the document's places if it is given.
 
         Raises
         ------
@@ -88,4 +88,23 @@ class Problems:
             When anything was recorded.
         """
         if self.found:
-            raise ConfigError(self.found)
+            order = {path: position for position, path in enumerate(_paths(document, ""))}
+            raise ConfigError(sorted(self.found, key=lambda problem: _place(problem.json_path, order)))
+
+
+def _paths(value: object, path: str) -> Iterator[str]:
+    """Walk through the places of a document in reading order."""
+    yield path
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _paths(item, child(path, name))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _paths(item, index(path, position))
+
+
+def _place(path: str, order: Mapping[str, int]) -> int:
+    """Return where the path stands, or what stands nearest around it when it is missing from the document."""
+    while path and path not in order:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return order.get(path, 0)

@@ -12,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
-
-import msgspec
 
 from kplan.config.args import ARGS_TYPES, PluginArgs
 from kplan.config.args_decoding import decode_args
@@ -25,16 +22,12 @@ from kplan.config.model import PluginRef, Profile
 from kplan.config.problems import Problems, child, go_value, index
 from kplan.config.validation import validate_percentage
 from kplan.config.validation_args import validate_args
-from kplan.config.wire import KubeSchedulerProfile, Plugins
+from kplan.config.wire import POINT_NAMES, KubeSchedulerProfile, Plugins
 
 __all__ = ["Warn", "build_profiles"]
 
 #: Takes a warning's code, the object that it is about, and its text.
 Warn = Callable[[str, str, str], None]
-
-#: Field of a profile's plugins in a file -> extension point.
-_FIELDS: Final = {field.encode_name: field.name for field in msgspec.structs.fields(Plugins)}
-_FIELD_OF: Final = {point: name for name, point in _FIELDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +72,7 @@ def _draft(wire: KubeSchedulerProfile, path: str, count: int, problems: Problems
 
 def _custom_sets(plugins: Plugins, path: str) -> dict[str, PointSet]:
     sets = {}
-    for name, point in _FIELDS.items():
+    for point, name in POINT_NAMES.items():
         given = getattr(plugins, point)
         enabled_path = child(path, name, "enabled")
         enabled = tuple(
@@ -191,7 +184,8 @@ def _meant(name: str) -> str:
 
 def _check_queue_sort(draft: _Draft, expanded: Mapping[str, tuple[PluginRef, ...]], problems: Problems) -> None:
     count = len(expanded["queue_sort"]) + sum(not _has(entry.name) for entry in draft.sets["queue_sort"].enabled)
-    if count == 1 or (count == 0 and _has_strangers(draft)):
+    several_named = len(draft.sets["queue_sort"].enabled) > 1  # has a problem of its own already
+    if count == 1 or several_named or (count == 0 and _has_strangers(draft)):
         return
     place = child(draft.path, "plugins", "queueSort")
     message = (
@@ -230,7 +224,7 @@ def _warn_about_plugins(
         if any(_has(entry.name) for entry in draft.sets[point].enabled):
             gate = "TopologyAwareWorkloadScheduling"
             text = (
-                f"plugins.{_FIELD_OF[point]} is unused: it runs with the feature gate {gate}, which is off by default"
+                f"plugins.{POINT_NAMES[point]} is unused: it runs with the feature gate {gate}, which is off by default"
             )
             warn("FeatureGateOff", subject, text)
     for ref in expanded["score"]:
@@ -243,10 +237,10 @@ def _warn_about_plugins(
 def _missing_plugin(name: str, sets: Mapping[str, PointSet]) -> str:
     named_at = [point for point, point_set in sets.items() if any(entry.name == name for entry in point_set.enabled)]
     if name in GATED_PLUGINS:
-        points = [_FIELD_OF[point] for point in (*EXTENSION_POINTS, *PLACEMENT_POINTS) if point in IMPLEMENTS[name]]
+        points = [POINT_NAMES[point] for point in (*EXTENSION_POINTS, *PLACEMENT_POINTS) if point in IMPLEMENTS[name]]
         gate = GATED_PLUGINS[name]
         return f"{name} is missing from {', '.join(points)}: its feature gate {gate} is off by default"
-    points = [_FIELD_OF[point] for point in named_at if point != MULTI_POINT]
+    points = [POINT_NAMES[point] for point in named_at if point != MULTI_POINT]
     if MULTI_POINT in named_at:
         points.insert(0, "every extension point that it implements (multiPoint)")
     order = "; pods queue as PrioritySort orders them" if "queue_sort" in named_at else ""
@@ -257,7 +251,7 @@ def _missing_plugin(name: str, sets: Mapping[str, PointSet]) -> str:
 
 
 def _warn_about_disabled(plugins: Plugins, subject: str, warn: Warn) -> None:
-    for name, point in _FIELDS.items():
+    for point, name in POINT_NAMES.items():
         for plugin in getattr(plugins, point).disabled:
             if plugin.name != "*" and plugin.name not in IMPLEMENTS:
                 text = (

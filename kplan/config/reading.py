@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -110,16 +111,27 @@ def parse_text(text: str, file: str) -> Document:
 def _parse_yaml(text: str, problems: Problems) -> Document:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
+        _check_depth(yaml.parse(text, Loader=loader), problems.file)
         documents = list(yaml.compose_all(text, Loader=loader))
     except yaml.YAMLError as error:
         raise _yaml_refusal(text, problems.file, error) from error
-    except RecursionError as error:
-        raise _refusal(problems.file, "nested too deeply", "give a KubeSchedulerConfiguration") from error
     filled = [node for node in documents if not node.tag.endswith(":null")]
     if not filled:
         raise _refusal(problems.file, "holds comments only", "begin with: apiVersion: kubescheduler.config.k8s.io/v1")
     value = _from_yaml(filled[0], "", 0, _Budget(problems))
     return Document(value, problems, others=len(filled) - 1)
+
+
+def _check_depth(events: Iterable[yaml.Event], file: str) -> None:
+    """Refuse what is nested so deeply that composing it, which recurses in C, would end the process."""
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _MAX_DEPTH:
+            raise _refusal(file, "nested too deeply", "give a KubeSchedulerConfiguration")
 
 
 def _yaml_refusal(text: str, file: str, error: yaml.YAMLError) -> ConfigError:

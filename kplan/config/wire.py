@@ -7,12 +7,15 @@ Upstream: staging kube-scheduler/config/v1/types.go, component-base/config/v1alp
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import Final, NewType
+
+import msgspec
 
 from kplan.config.args import ConfigStruct, Nanoseconds
 from kplan.config.model import Extender
 
 __all__ = [
+    "POINT_NAMES",
     "ClientConnection",
     "Int32",
     "KubeSchedulerConfiguration",
@@ -60,6 +63,10 @@ class Plugins(ConfigStruct, frozen=True, kw_only=True):
     multi_point: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+
+
+#: Extension point -> its name in a file.
+POINT_NAMES: Final = {field.name: field.encode_name for field in msgspec.structs.fields(Plugins)}
 
 
 class PluginConfig(ConfigStruct, frozen=True, kw_only=True):

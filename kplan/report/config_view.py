@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kplan.config.defaults import default_configuration
-from kplan.config.document import POINT_NAMES, Difference, args_document, differences, to_document
+from kplan.config.document import Difference, args_document, differences, to_document
+from kplan.config.wire import POINT_NAMES
 
 if TYPE_CHECKING:
     from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
@@ -177,9 +178,14 @@ def _longest_common(default: list[str], effective: list[str]) -> frozenset[str]:
     ending_at: list[list[str]] = []
     for i, name in enumerate(shared):
         before = [ending_at[j] for j in range(i) if position[shared[j]] < position[name]]
-        ending_at.append([*max([[], *before], key=len), name])
-    longest = max([[], *ending_at], key=len)
+        ending_at.append([*_longest(before), name])
+    longest = _longest(ending_at)
     return frozenset(longest)
+
+
+def _longest(chains: list[list[str]]) -> list[str]:
+    """Return the longest chain, of equals the last: what was put in front then counts as moved, not what it passed."""
+    return max([*reversed(chains), []], key=len)
 
 
 def _arguments(profile: Profile) -> str:

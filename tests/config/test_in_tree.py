@@ -1,0 +1,66 @@
+"""The table of in-tree plugins agrees with itself and with the default profile that upstream prints."""
+
+from __future__ import annotations
+
+from kplan.config import default_configuration
+from kplan.config.args import ARGS_TYPES
+from kplan.config.in_tree import (
+    DEFAULT_PLUGINS,
+    EXTENSION_POINTS,
+    GATED_PLUGINS,
+    IMPLEMENTS,
+    PLACEMENT_POINTS,
+    REMOVED_PLUGINS,
+    UPSTREAM_POINT_NAMES,
+)
+
+
+def test_every_default_plugin_is_in_tree_and_stands_once() -> None:
+    names = [name for name, _ in DEFAULT_PLUGINS]
+
+    assert len(set(names)) == len(names) == 20
+    assert set(IMPLEMENTS) == {*names, *GATED_PLUGINS}
+    assert set(ARGS_TYPES) <= set(names)
+    assert not set(REMOVED_PLUGINS) & set(IMPLEMENTS)
+
+
+def test_plugins_implement_known_points_only() -> None:
+    points = {*EXTENSION_POINTS, *PLACEMENT_POINTS}
+
+    assert set(UPSTREAM_POINT_NAMES) == points
+    assert set().union(*IMPLEMENTS.values()) <= points
+
+
+def test_a_default_weight_stands_at_plugins_that_score() -> None:
+    assert [name for name, weight in DEFAULT_PLUGINS if weight and "score" not in IMPLEMENTS[name]] == []
+
+
+def test_dynamic_resources_gets_to_free_devices_before_pods_are_evicted() -> None:
+    (profile,) = default_configuration().profiles
+
+    assert [ref.name for ref in profile.plugins["post_filter"]] == ["DynamicResources", "DefaultPreemption"]
+
+
+def test_the_default_profile_scores_with_upstreams_weights() -> None:
+    (profile,) = default_configuration().profiles
+
+    assert {ref.name: ref.weight for ref in profile.plugins["score"]} == {
+        "TaintToleration": 3,
+        "NodeAffinity": 2,
+        "NodeResourcesFit": 1,
+        "VolumeBinding": 1,
+        "PodTopologySpread": 2,
+        "InterPodAffinity": 2,
+        "DynamicResources": 2,
+        "NodeResourcesBalancedAllocation": 1,
+        "ImageLocality": 1,
+    }
+
+
+def test_the_default_configuration_names_every_extension_point() -> None:
+    (profile,) = default_configuration().profiles
+
+    assert tuple(profile.plugins) == EXTENSION_POINTS
+    assert profile.plugins["permit"] == profile.plugins["post_bind"] == ()
+    assert set(profile.args) == set(ARGS_TYPES)
+    assert set(profile.plugin_names()) == {name for name, _ in DEFAULT_PLUGINS}

@@ -1,0 +1,580 @@
+"""Configurations that kube-scheduler accepts, and what they come to.
+
+Re-expresses scheme_test.go TestCodecsDecodePluginConfig and defaults_test.go (v1.36) besides rules of kplan's own.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kplan.api.affinity import (
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    TopologySpreadConstraint,
+)
+from kplan.config import SchedulerConfiguration, default_configuration, load_scheduler_config
+from kplan.config.args import (
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    Nanoseconds,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArgs,
+    PodTopologySpreadArgs,
+    RequestedToCapacityRatioParam,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
+)
+from kplan.config.in_tree import DEFAULT_PLUGINS, IMPLEMENTS
+from kplan.config.model import Extender, ExtenderTLSConfig, ManagedResource
+from kplan.errors import ConfigError, Problem
+
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
+
+def load(**fields: Any) -> SchedulerConfiguration:
+    return load_scheduler_config({**HEAD, **fields})
+
+
+def with_plugins(**plugins: Any) -> SchedulerConfiguration:
+    return load(profiles=[{"plugins": plugins}])
+
+
+def enabled(*names: str) -> list[dict[str, str]]:
+    return [{"name": name} for name in names]
+
+
+def plugin_names(config: SchedulerConfiguration, point: str, profile: int = 0) -> list[str]:
+    return [ref.name for ref in config.profiles[profile].plugins[point]]
+
+
+def warnings(config: SchedulerConfiguration) -> list[tuple[str, str, str]]:
+    return [(warning.code, warning.object, warning.message) for warning in config.warnings]
+
+
+def test_no_file_is_the_default_configuration() -> None:
+    assert load_scheduler_config(None) is load_scheduler_config() is default_configuration()
+
+
+def test_a_document_that_says_nothing_is_the_default_configuration() -> None:
+    config = load()
+
+    default = default_configuration()
+    assert config.profiles == default.profiles
+    assert config.settings == default.settings
+    assert (config.percentage_of_nodes_to_score, config.parallelism) == (0, 16)
+    assert (config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds) == (1, 10)
+    assert config.source == "object"
+    assert config.warnings == config.extenders == ()
+
+
+def test_null_is_as_good_as_absent() -> None:
+    config = load(
+        parallelism=None,
+        extenders=None,
+        profiles=[{"schedulerName": None, "plugins": None, "pluginConfig": [{"name": "NodeAffinity", "args": None}]}],
+    )
+
+    assert config.profiles == default_configuration().profiles
+
+
+def test_yaml_json_and_dictionary_say_the_same(tmp_path: Path) -> None:
+    document = {**HEAD, "parallelism": 4, "profiles": [{"schedulerName": "a"}, {"schedulerName": "b"}]}
+    as_json, as_yaml = tmp_path / "c.json", tmp_path / "c.yaml"
+    as_json.write_text(json.dumps(document, indent="\t"))
+    as_yaml.write_text(
+        textwrap.dedent("""\
+        apiVersion: kubescheduler.config.k8s.io/v1
+        kind: KubeSchedulerConfiguration
+        parallelism: 4
+        profiles:
+        - schedulerName: a
+        - schedulerName: b
+        """)
+    )
+
+    loaded = [load_scheduler_config(document), load_scheduler_config(str(as_json)), load_scheduler_config(as_yaml)]
+
+    assert {config.parallelism for config in loaded} == {4}
+    assert loaded[0].profiles == loaded[1].profiles == loaded[2].profiles
+    assert [profile.scheduler_name for profile in loaded[0].profiles] == ["a", "b"]
+    assert loaded[2].source == str(as_yaml)
+    assert loaded[0].profile("b") is loaded[0].profiles[1]
+    assert loaded[0].profile("default-scheduler") is None
+
+
+def test_settings_that_no_decision_depends_on_are_accepted_and_kept() -> None:
+    config = load(
+        leaderElection={"leaderElect": False, "leaseDuration": "3s", "resourceName": "second"},
+        clientConnection={"kubeconfig": "/etc/kubeconfig", "qps": 100, "burst": 200},
+        enableProfiling=False,
+        delayCacheUntilActive=True,
+    )
+
+    assert config.settings == {
+        "leaderElection": {
+            "leaderElect": False,
+            "leaseDuration": "3s",
+            "renewDeadline": "10s",
+            "retryPeriod": "2s",
+            "resourceLock": "leases",
+            "resourceName": "second",
+            "resourceNamespace": "kube-system",
+        },
+        "clientConnection": {
+            "kubeconfig": "/etc/kubeconfig",
+            "acceptContentTypes": "",
+            "contentType": "application/vnd.kubernetes.protobuf",
+            "qps": 100.0,
+            "burst": 200,
+        },
+        "enableProfiling": False,
+        "enableContentionProfiling": False,
+        "delayCacheUntilActive": True,
+    }
+    assert config.profiles == default_configuration().profiles
+
+
+def test_percentages_stand_globally_and_per_profile() -> None:
+    config = load(
+        percentageOfNodesToScore=30,
+        profiles=[{"schedulerName": "a", "percentageOfNodesToScore": 0}, {"schedulerName": "b"}],
+    )
+
+    assert config.percentage_of_nodes_to_score == 30
+    assert [profile.percentage_of_nodes_to_score for profile in config.profiles] == [0, None]
+
+
+def test_a_score_override_with_a_disabled_neighbour() -> None:
+    config = with_plugins(
+        score={
+            "disabled": enabled("InterPodAffinity", "TaintToleration"),
+            "enabled": [{"name": "InterPodAffinity", "weight": 12}],
+        }
+    )
+
+    refs = config.profiles[0].plugins["score"]
+    assert [(ref.name, ref.weight) for ref in refs] == [
+        ("NodeAffinity", 2),
+        ("NodeResourcesFit", 1),
+        ("VolumeBinding", 1),
+        ("PodTopologySpread", 2),
+        ("DynamicResources", 2),
+        ("NodeResourcesBalancedAllocation", 1),
+        ("ImageLocality", 1),
+        ("InterPodAffinity", 12),
+    ]
+    assert "InterPodAffinity" in plugin_names(config, "filter")
+    assert "TaintToleration" in plugin_names(config, "pre_score")
+
+
+def test_only_one_plugin_scores_after_a_star() -> None:
+    config = with_plugins(score={"disabled": enabled("*"), "enabled": [{"name": "NodeResourcesFit", "weight": 5}]})
+
+    assert [(ref.name, ref.weight) for ref in config.profiles[0].plugins["score"]] == [("NodeResourcesFit", 5)]
+    assert plugin_names(config, "pre_score") == [
+        ref.name for ref in default_configuration().profiles[0].plugins["pre_score"]
+    ]
+
+
+def test_a_multi_point_override_changes_the_weight_in_place() -> None:
+    config = with_plugins(multiPoint={"enabled": [{"name": "TaintToleration", "weight": 9}, {"name": "NodeAffinity"}]})
+
+    refs = config.profiles[0].plugins["score"]
+    assert [(ref.name, ref.weight) for ref in refs][:3] == [
+        ("TaintToleration", 9),
+        ("NodeAffinity", 1),
+        ("NodeResourcesFit", 1),
+    ]
+
+
+def test_disabling_a_plugin_in_multi_point_takes_it_out_everywhere_but_keeps_its_default_arguments_away() -> None:
+    config = with_plugins(multiPoint={"disabled": enabled("PodTopologySpread")})
+
+    (profile,) = config.profiles
+    assert "PodTopologySpread" not in profile.plugin_names()
+    assert "PodTopologySpread" not in profile.args
+
+
+ARGS: dict[str, tuple[str, Any, PluginArgs]] = {
+    "no arguments": ("DefaultPreemption", {}, DefaultPreemptionArgs()),
+    "arguments with version and kind": (
+        "DefaultPreemption",
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "DefaultPreemptionArgs",
+            "minCandidateNodesPercentage": 50,
+            "minCandidateNodesAbsolute": 0,
+        },
+        DefaultPreemptionArgs(min_candidate_nodes_percentage=50, min_candidate_nodes_absolute=0),
+    ),
+    "an explicit 0 is not the default": (
+        "InterPodAffinity",
+        {"hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": True},
+        InterPodAffinityArgs(hard_pod_affinity_weight=0, ignore_preferred_terms_of_existing_pods=True),
+    ),
+    "an added affinity": (
+        "NodeAffinity",
+        {
+            "addedAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "Gt", "values": ["5"]}]}]
+                }
+            }
+        },
+        NodeAffinityArgs(
+            added_affinity=NodeAffinity(
+                required_during_scheduling_ignored_during_execution=NodeSelector(
+                    node_selector_terms=(
+                        NodeSelectorTerm(
+                            match_expressions=(NodeSelectorRequirement(key="pool", operator="Gt", values=("5",)),)
+                        ),
+                    )
+                )
+            )
+        ),
+    ),
+    "a scoring strategy without resources scores CPU and memory": (
+        "NodeResourcesFit",
+        {"ignoredResources": ["example.com/foo"], "scoringStrategy": {"type": "MostAllocated", "resources": []}},
+        NodeResourcesFitArgs(
+            ignored_resources=("example.com/foo",),
+            scoring_strategy=ScoringStrategy(
+                type="MostAllocated", resources=(ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
+            ),
+        ),
+    ),
+    "a weight of 0 or none counts 1": (
+        "NodeResourcesFit",
+        {"scoringStrategy": {"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 0}, {"name": "x"}]}},
+        NodeResourcesFitArgs(
+            scoring_strategy=ScoringStrategy(
+                type="LeastAllocated",
+                resources=(ResourceSpec(name="cpu", weight=1), ResourceSpec(name="x", weight=1)),
+            )
+        ),
+    ),
+    "a capacity ratio with its shape": (
+        "NodeResourcesFit",
+        {
+            "ignoredResourceGroups": ["example.com"],
+            "scoringStrategy": {
+                "type": "RequestedToCapacityRatio",
+                "resources": [{"name": "cpu", "weight": 3}],
+                "requestedToCapacityRatio": {
+                    "shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+                },
+            },
+        },
+        NodeResourcesFitArgs(
+            ignored_resource_groups=("example.com",),
+            scoring_strategy=ScoringStrategy(
+                type="RequestedToCapacityRatio",
+                resources=(ResourceSpec(name="cpu", weight=3),),
+                requested_to_capacity_ratio=RequestedToCapacityRatioParam(
+                    shape=(
+                        UtilizationShapePoint(utilization=0, score=0),
+                        UtilizationShapePoint(utilization=100, score=10),
+                    )
+                ),
+            ),
+        ),
+    ),
+    "balanced resources": (
+        "NodeResourcesBalancedAllocation",
+        {"resources": [{"name": "cpu"}, {"name": "nvidia.com/gpu", "weight": 1}]},
+        NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec(name="cpu"), ResourceSpec(name="nvidia.com/gpu"))),
+    ),
+    "a list of default constraints": (
+        "PodTopologySpread",
+        {
+            "defaultingType": "List",
+            "defaultConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
+                {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3},
+            ],
+        },
+        PodTopologySpreadArgs(
+            defaulting_type="List",
+            default_constraints=(
+                TopologySpreadConstraint(max_skew=1, topology_key="zone", when_unsatisfiable="ScheduleAnyway"),
+                TopologySpreadConstraint(
+                    max_skew=2, topology_key="zone", when_unsatisfiable="DoNotSchedule", min_domains=3
+                ),
+            ),
+        ),
+    ),
+    "an empty list of default constraints": (
+        "PodTopologySpread",
+        {"defaultingType": "List"},
+        PodTopologySpreadArgs(defaulting_type="List"),
+    ),
+    "an empty defaulting type is the system's": ("PodTopologySpread", {"defaultingType": ""}, PodTopologySpreadArgs()),
+    "no waiting for volumes": ("VolumeBinding", {"bindTimeoutSeconds": 0}, VolumeBindingArgs(bind_timeout_seconds=0)),
+    "timeouts of device allocation": (
+        "DynamicResources",
+        {"filterTimeout": "0s", "bindingTimeout": "1m30s"},
+        DynamicResourcesArgs(filter_timeout=Nanoseconds(0), binding_timeout=Nanoseconds(90_000_000_000)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "args", "wanted"), ARGS.values(), ids=ARGS)
+def test_plugin_arguments_are_typed_and_defaulted(name: str, args: Any, wanted: PluginArgs) -> None:
+    config = load(profiles=[{"pluginConfig": [{"name": name, "args": args}]}])
+
+    assert config.profiles[0].args == {**default_configuration().profiles[0].args, name: wanted}
+    assert config.warnings == ()
+
+
+def test_arguments_of_a_fit_that_is_disabled_are_not_looked_at() -> None:
+    config = load(
+        profiles=[
+            {
+                "plugins": {"multiPoint": {"disabled": enabled("NodeResourcesFit")}},
+                "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "Unheard"}}}],
+            }
+        ]
+    )
+
+    assert "NodeResourcesFit" not in config.profiles[0].plugin_names()
+
+
+def test_an_extender_with_everything() -> None:
+    config = load(
+        extenders=[
+            {
+                "urlPrefix": "https://extender.example/scheduler",
+                "filterVerb": "filter",
+                "prioritizeVerb": "prioritize",
+                "preemptVerb": "preempt",
+                "bindVerb": "bind",
+                "weight": 5,
+                "enableHTTPS": True,
+                "tlsConfig": {"serverName": "extender", "caData": "cGVt", "keyData": "a2V5"},
+                "httpTimeout": "30s",
+                "nodeCacheCapable": True,
+                "managedResources": [{"name": "example.com/foo", "ignoredByScheduler": True}],
+                "ignorable": True,
+            },
+            {"urlPrefix": "http://plain.example", "httpTimeout": "0s"},
+        ]
+    )
+
+    assert config.extenders == (
+        Extender(
+            url_prefix="https://extender.example/scheduler",
+            filter_verb="filter",
+            prioritize_verb="prioritize",
+            preempt_verb="preempt",
+            bind_verb="bind",
+            weight=5,
+            enable_https=True,
+            tls_config=ExtenderTLSConfig(server_name="extender", ca_data=b"pem", key_data=b"key"),
+            http_timeout=Nanoseconds(30_000_000_000),
+            node_cache_capable=True,
+            managed_resources=(ManagedResource(name="example.com/foo", ignored_by_scheduler=True),),
+            ignorable=True,
+        ),
+        Extender(url_prefix="http://plain.example", http_timeout=Nanoseconds(5_000_000_000)),
+    )
+    assert "key" not in repr(config.extenders[0].tls_config)
+
+
+def test_resources_that_extenders_ignore_replace_the_list_of_every_profile() -> None:
+    ignoring = {"urlPrefix": "a", "managedResources": [{"name": "example.com/a", "ignoredByScheduler": True}]}
+    config = load(
+        profiles=[
+            {
+                "schedulerName": "a",
+                "pluginConfig": [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/b"]}}],
+            },
+            {"schedulerName": "b"},
+        ],
+        extenders=[ignoring],
+    )
+
+    fits = [profile.args["NodeResourcesFit"] for profile in config.profiles]
+    assert fits == [NodeResourcesFitArgs(ignored_resources=("example.com/a",))] * 2
+    assert warnings(config) == [
+        (
+            "IgnoredConfiguration",
+            "profile a",
+            "the ignoredResources of NodeResourcesFit give way to those of the extenders: example.com/a",
+        )
+    ]
+
+
+def test_a_plugin_that_is_not_in_tree_is_left_out_and_names_where_it_is_missing() -> None:
+    config = with_plugins(
+        preFilter={"enabled": enabled("Capacity")},
+        score={"enabled": enabled("Capacity", "NodeResourceFit")},
+        multiPoint={"enabled": enabled("Everywhere")},
+    )
+
+    assert config.profiles == default_configuration().profiles
+    assert [(code, subject) for code, subject, _ in warnings(config)] == [
+        ("UnknownPlugin", "profile default-scheduler")
+    ] * 3
+    messages = {message.split()[0]: message for _, _, message in warnings(config)}
+    assert "it is missing from preFilter, score; a kube-scheduler without it" in messages["Capacity"]
+    assert "it is missing from every extension point that it implements (multiPoint)" in messages["Everywhere"]
+    assert "did you mean NodeResourcesFit?" in messages["NodeResourceFit"]
+
+
+def test_a_foreign_queue_sort_leaves_the_order_of_priority_sort() -> None:
+    config = with_plugins(queueSort={"enabled": enabled("Coscheduling"), "disabled": enabled("*")})
+
+    assert plugin_names(config, "queue_sort") == ["PrioritySort"]
+    ((_, _, message),) = warnings(config)
+    assert "missing from queueSort; pods queue as PrioritySort orders them" in message
+
+
+def test_a_foreign_binder_is_as_good_as_any() -> None:
+    config = with_plugins(bind={"enabled": enabled("MyBinder"), "disabled": enabled("DefaultBinder")})
+
+    assert plugin_names(config, "bind") == []
+    assert [code for code, _, _ in warnings(config)] == ["UnknownPlugin"]
+
+
+def test_a_foreign_plugin_in_multi_point_may_sort_and_bind() -> None:
+    config = with_plugins(multiPoint={"enabled": enabled("AllInOne"), "disabled": enabled("*")})
+
+    assert {name for point in config.profiles[0].plugins for name in plugin_names(config, point)} == {"PrioritySort"}
+
+
+def test_a_plugin_whose_gate_is_off_is_left_out() -> None:
+    config = with_plugins(multiPoint={"enabled": enabled("GangScheduling")})
+
+    assert config.profiles == default_configuration().profiles
+    assert warnings(config) == [
+        (
+            "FeatureGateOff",
+            "profile default-scheduler",
+            "GangScheduling is missing from preEnqueue, permit: its feature gate GangScheduling is off by default",
+        )
+    ]
+
+
+def test_scores_of_placements_need_their_gate() -> None:
+    config = with_plugins(placementScore={"enabled": enabled("NodeResourcesFit")})
+
+    ((code, _, message),) = warnings(config)
+    assert code == "FeatureGateOff"
+    assert message.startswith("plugins.placementScore is unused: it runs with the feature gate")
+
+
+def test_a_negative_weight_is_what_upstream_lets_through() -> None:
+    config = with_plugins(score={"enabled": [{"name": "ImageLocality", "weight": -3}]})
+
+    assert config.profiles[0].plugins["score"][0].weight == -3
+    assert [code for code, _, _ in warnings(config)] == ["NegativeWeight"]
+
+
+UNUSED_ARGUMENTS = (
+    'profiles[0].pluginConfig[0]: no plugin "NodeResourceFit" is enabled; its arguments are unused'
+    " (did you mean NodeResourcesFit?)"
+)
+
+
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        (
+            {"plugins": {"score": {"disabled": [{"name": "ImageLocalty"}]}}},
+            'plugins.score disables "ImageLocalty", which is no in-tree plugin (did you mean ImageLocality?)',
+        ),
+        (
+            {"pluginConfig": [{"name": "NodeResourceFit", "args": {"a": 1}}]},
+            UNUSED_ARGUMENTS,
+        ),
+        (
+            {"pluginConfig": [{"name": "ImageLocality", "args": {"a": 1}}]},
+            "profiles[0].pluginConfig[0]: ImageLocality takes no arguments; what stands here is unused",
+        ),
+    ],
+)
+def test_what_has_no_effect_is_said(profile: dict[str, Any], message: str) -> None:
+    config = load(profiles=[profile])
+
+    assert config.profiles == default_configuration().profiles
+    assert warnings(config) == [("IgnoredConfiguration", "profile default-scheduler", message)]
+
+
+def test_arguments_of_a_foreign_plugin_that_is_enabled_are_no_second_warning() -> None:
+    config = load(
+        profiles=[
+            {
+                "plugins": {"filter": {"enabled": enabled("Foreign")}},
+                "pluginConfig": [{"name": "Foreign", "args": {"kind": "Whatever", "deep": [1, {"x": None}]}}],
+            }
+        ]
+    )
+
+    assert [code for code, _, _ in warnings(config)] == ["UnknownPlugin"]
+
+
+FIELDS = ["name", "args", "enabled", "disabled", "score", "multiPoint", "plugins", "pluginConfig", "weight", "x"]
+json_values = st.recursive(
+    st.sampled_from(
+        [None, True, 0, -1, 7, 2**40, 0.5, float("inf"), "", "5s", "*", "NodeAffinity", "NodeResourcesFit"]
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(["profiles", "extenders", "parallelism", "leaderElection", "clientConnection", "junk"]),
+        json_values,
+    )
+)
+def test_whatever_the_document_holds_it_is_loaded_or_refused_with_hints(fields: dict[str, Any]) -> None:
+    refused: tuple[Problem, ...] = ()
+    try:
+        load(**fields)
+    except ConfigError as error:
+        refused = error.problems
+
+    assert all(problem.message and problem.hint for problem in refused)
+
+
+scoring = st.sampled_from(sorted(name for name, points in IMPLEMENTS.items() if "score" in points))
+
+
+@settings(deadline=None)
+@given(st.dictionaries(scoring, st.integers(min_value=0, max_value=100)))
+def test_weights_given_at_score_or_in_multi_point_come_to_the_same(weights: dict[str, int]) -> None:
+    listed = [{"name": name, "weight": weight} for name, weight in weights.items()]
+
+    at_score = with_plugins(score={"enabled": listed}).profiles[0].plugins
+    in_multi_point = with_plugins(multiPoint={"enabled": listed}).profiles[0].plugins
+
+    assert {ref.name: ref.weight for ref in at_score["score"]} == {
+        ref.name: ref.weight for ref in in_multi_point["score"]
+    }
+    assert at_score["filter"] == in_multi_point["filter"]
+
+
+def test_every_default_plugin_can_be_disabled_by_name() -> None:
+    for name, _ in DEFAULT_PLUGINS:
+        if name in {"PrioritySort", "DefaultBinder"}:
+            continue
+        config = with_plugins(multiPoint={"disabled": enabled(name)})
+        assert name not in config.profiles[0].plugin_names()
+        assert config.warnings == ()
