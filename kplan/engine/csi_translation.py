@@ -1,0 +1,241 @@
+"""Volumes of in-tree types as the CSI drivers that took over see them: driver, handle, topology.
+
+Upstream: csi-translation-lib translate.go and plugins/ (v1.36). Only what scheduling looks at is translated, and only
+for the five types whose migration the scheduler takes as done (`MIGRATED`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from msgspec.structs import replace
+
+from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, VolumeNodeAffinity
+from kplan.api.core import PersistentVolume
+from kplan.api.volumes import AzureDiskVolumeSource, Volume, VolumeSources
+from kplan.engine.volumes import quoted
+
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+ZONE_DELIMITER = "__"
+"""Separates the zones in the label of a volume that lives in several."""
+
+_UNSPECIFIED = "UNSPECIFIED"
+_GCE_ZONE_PARTS = 3
+_EBS_ID = re.compile(r"vol-[^/]*")
+
+
+class TranslationError(ValueError):
+    """A volume of an in-tree type that has no CSI counterpart; the message is upstream's."""
+
+
+class InTreePlugin(NamedTuple):
+    """An in-tree volume type and the CSI driver that took over.
+
+    Attributes
+    ----------
+    source : attribute of VolumeSources that holds a volume of this type
+    topology_key : the driver's zone label; empty where upstream translates no topology
+    """
+
+    name: str
+    driver: str
+    source: str
+    topology_key: str = ""
+
+
+PLUGINS = (
+    InTreePlugin("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "gce_persistent_disk", "topology.gke.io/zone"),
+    InTreePlugin(
+        "kubernetes.io/aws-ebs", "ebs.csi.aws.com", "aws_elastic_block_store", "topology.ebs.csi.aws.com/zone"
+    ),
+    InTreePlugin(
+        "kubernetes.io/cinder", "cinder.csi.openstack.org", "cinder", "topology.cinder.csi.openstack.org/zone"
+    ),
+    InTreePlugin("kubernetes.io/azure-disk", "disk.csi.azure.com", "azure_disk"),
+    InTreePlugin("kubernetes.io/azure-file", "file.csi.azure.com", "azure_file"),
+    InTreePlugin("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com", "vsphere_volume"),
+    InTreePlugin("kubernetes.io/portworx-volume", "pxd.portworx.com", "portworx_volume"),
+)
+PLUGIN_BY_NAME = {plugin.name: plugin for plugin in PLUGINS}
+
+MIGRATED = frozenset(
+    {
+        "kubernetes.io/aws-ebs",
+        "kubernetes.io/azure-disk",
+        "kubernetes.io/cinder",
+        "kubernetes.io/gce-pd",
+        "kubernetes.io/portworx-volume",
+    }
+)
+"""In-tree types whose migration is on for good. Upstream: nodevolumelimits isCSIMigrationOn."""
+
+
+def in_tree_plugin(sources: VolumeSources) -> InTreePlugin | None:
+    """Return the in-tree type of a volume that some CSI driver can serve, or None."""
+    return next((plugin for plugin in PLUGINS if getattr(sources, plugin.source) is not None), None)
+
+
+def inline_handle(volume: Volume) -> str:
+    """Return the CSI handle of a pod's inline volume of a migrated type.
+
+    Raises
+    ------
+    TranslationError
+        When the volume cannot be translated.
+    """
+    if volume.gce_persistent_disk is not None:
+        return _gce_zonal(_UNSPECIFIED, volume.gce_persistent_disk.pd_name)
+    return _plain_handle(volume)
+
+
+def volume_handle(volume: PersistentVolume) -> str:
+    """Return the CSI handle of a persistent volume of a migrated type.
+
+    Raises
+    ------
+    TranslationError
+        When the volume cannot be translated.
+    """
+    spec = volume.spec
+    if spec.gce_persistent_disk is None:
+        return _plain_handle(spec)
+    name = spec.gce_persistent_disk.pd_name
+    labels = volume.metadata.labels
+    zones = (labels.get(BETA_ZONE) or labels.get(ZONE, "")).split(ZONE_DELIMITER)
+    if len(zones) > 1:
+        return f"projects/{_UNSPECIFIED}/regions/{_gce_region(zones)}/disks/{name}"
+    return _gce_zonal(zones[0] or _UNSPECIFIED, name)
+
+
+def translated_affinity(volume: PersistentVolume) -> VolumeNodeAffinity | None:
+    """Return the node affinity that the CSI counterpart of a volume of a migrated type has.
+
+    Zones that the volume names by in-tree labels, in its affinity or else in its own labels, become the driver's.
+
+    Raises
+    ------
+    TranslationError
+        When the volume cannot be translated.
+    """
+    volume_handle(volume)
+    plugin = in_tree_plugin(volume.spec)
+    affinity = volume.spec.node_affinity
+    if plugin is None or not plugin.topology_key:
+        return affinity
+    labels = volume.metadata.labels
+    zone, region = _topology_labels(affinity, labels)
+    if _values(affinity, zone):
+        affinity = _replace_key(affinity, zone, plugin.topology_key)
+    elif zone in labels:
+        zones = sorted({part.strip() for part in labels[zone].split(ZONE_DELIMITER)} - {""})
+        if zones:
+            affinity = _add_zones(affinity, plugin.topology_key, tuple(zones))
+    if region == BETA_REGION and _values(affinity, region):
+        affinity = _replace_key(affinity, region, REGION)
+    return affinity
+
+
+def _plain_handle(sources: VolumeSources) -> str:
+    if sources.aws_elastic_block_store is not None:
+        return _ebs_handle(sources.aws_elastic_block_store.volume_id)
+    if sources.azure_disk is not None:
+        return _azure_handle(sources.azure_disk)
+    if sources.cinder is not None:
+        return sources.cinder.volume_id
+    assert sources.portworx_volume is not None, "only migrated types are asked"  # noqa: S101
+    return sources.portworx_volume.volume_id
+
+
+def _gce_zonal(zone: str, name: str) -> str:
+    return f"projects/{_UNSPECIFIED}/zones/{zone}/disks/{name}"
+
+
+def _gce_region(zones: Iterable[str]) -> str:
+    regions = set()
+    for zone in zones:
+        parts = zone.split("-")
+        if len(parts) != _GCE_ZONE_PARTS:
+            raise TranslationError(
+                "failed to get region from zones: zone in unexpected format,"
+                f" expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"
+            )
+        regions.add("-".join(parts[:2]))
+    if len(regions) != 1:
+        listed = " ".join(f"{region}:{{}}" for region in sorted(regions))
+        raise TranslationError(
+            f"failed to get region from zones: multiple or no regions gotten from zones, got: map[{listed}]"
+        )
+    return regions.pop()
+
+
+def _ebs_handle(kubernetes_id: str) -> str:
+    """Take the volume out of ``aws://ZONE/VOLUME``; anything that is not such an address is the volume itself."""
+    if not kubernetes_id.startswith("aws://"):
+        return kubernetes_id
+    prefix = "failed to translate Kubernetes ID to EBS Volume ID"
+    address = kubernetes_id.removeprefix("aws://").partition("#")[0].partition("?")[0]
+    escape = re.search(r"%(?![0-9A-Fa-f]{2}).{0,2}", address)
+    if escape:
+        problem = f"parse {quoted(kubernetes_id)}: invalid URL escape {quoted(escape[0])}"
+        raise TranslationError(f"{prefix} Invalid disk name ({kubernetes_id}): {problem}")
+    volume = unquote(address.partition("/")[2]).strip("/")
+    if not _EBS_ID.fullmatch(volume):
+        raise TranslationError(f"{prefix} Invalid format for AWS volume ({kubernetes_id})")
+    return volume
+
+
+def _azure_handle(disk: AzureDiskVolumeSource) -> str:
+    kind = disk.azure_kind
+    if kind is not None and kind.casefold() != "managed":
+        raise TranslationError(f"kind({kind}) is not supported in csi migration")
+    return disk.disk_uri
+
+
+def _terms(affinity: VolumeNodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
+    return () if affinity is None or affinity.required is None else affinity.required.node_selector_terms
+
+
+def _values(affinity: VolumeNodeAffinity | None, key: str) -> bool:
+    """Tell whether the affinity names any value for a label."""
+    return any(each.values for term in _terms(affinity) for each in term.match_expressions if each.key == key)
+
+
+def _topology_labels(affinity: VolumeNodeAffinity | None, labels: dict[str, str]) -> tuple[str, str]:
+    """Return the zone and region labels that a volume uses; the affinity decides before the labels."""
+    keys = {each.key for term in _terms(affinity) for each in term.match_expressions}
+    for named in (keys, labels):
+        if ZONE in named:
+            return ZONE, REGION
+        if BETA_ZONE in named:
+            return BETA_ZONE, BETA_REGION
+    return ZONE, REGION
+
+
+def _with_terms(terms: Iterable[NodeSelectorTerm]) -> VolumeNodeAffinity:
+    return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=tuple(terms)))
+
+
+def _replace_key(affinity: VolumeNodeAffinity | None, old: str, new: str) -> VolumeNodeAffinity:
+    return _with_terms(
+        replace(
+            term,
+            match_expressions=tuple(
+                replace(each, key=new) if each.key == old else each for each in term.match_expressions
+            ),
+        )
+        for term in _terms(affinity)
+    )
+
+
+def _add_zones(affinity: VolumeNodeAffinity | None, key: str, zones: tuple[str, ...]) -> VolumeNodeAffinity:
+    zone = NodeSelectorRequirement(key=key, operator="In", values=zones)
+    return _with_terms(
+        replace(term, match_expressions=(*term.match_expressions, zone))
+        for term in _terms(affinity) or (NodeSelectorTerm(),)
+    )

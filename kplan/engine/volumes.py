@@ -1,0 +1,89 @@
+"""Claims and volumes: what their annotations say, and which claim a volume of a pod stands for.
+
+Upstream: component-helpers storage/volume/{helpers,pv_helpers}.go, storage/ephemeral/ephemeral.go (v1.36).
+"""
+
+from __future__ import annotations
+
+import json
+
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kplan.api.meta import controller_of
+from kplan.api.volumes import Volume
+
+ClaimKey = tuple[str, str]
+"""(namespace, name) of a claim."""
+
+ANNOTATION_CLASS = "volume.beta.kubernetes.io/storage-class"
+ANNOTATION_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+ANNOTATION_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+ANNOTATION_MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+"""The provisioner of classes whose volumes are made by hand."""
+
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+STORAGE = "storage"
+
+PRIVATE_SOURCES = frozenset({"empty_dir", "config_map", "secret", "image", "host_path", "nfs"})
+"""Sources that no storage rule reads: such volumes belong to the pod or to its node, or can be mounted anywhere."""
+
+STORAGE_SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name" and name not in PRIVATE_SOURCES)
+"""Sources by which storage decides where a pod can run."""
+
+
+def quoted(text: str) -> str:
+    """Write a name as Go's ``%q`` does."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def not_found(kind: str, name: str) -> str:
+    """Word a failed look-up as the API machinery does; `kind` is the lower-case singular with its group."""
+    return f"{kind} {quoted(name)} not found"
+
+
+def claim_class(claim: PersistentVolumeClaim) -> str:
+    """Return the storage class a claim asks for, empty for none; the old annotation goes first."""
+    return claim.metadata.annotations.get(ANNOTATION_CLASS, claim.spec.storage_class_name or "")
+
+
+def volume_class(volume: PersistentVolume) -> str:
+    """Return the storage class of a persistent volume, empty for none; the old annotation goes first."""
+    return volume.metadata.annotations.get(ANNOTATION_CLASS, volume.spec.storage_class_name)
+
+
+def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a claim has its volume and the controller has finished binding it."""
+    return bool(claim.spec.volume_name) and ANNOTATION_BIND_COMPLETED in claim.metadata.annotations
+
+
+def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a volume is bound, or promised by its owner, to this claim."""
+    reference = volume.spec.claim_ref
+    return (
+        reference is not None
+        and reference.name == claim.metadata.name
+        and reference.namespace == claim.metadata.namespace
+        and reference.uid in {"", claim.metadata.uid}
+    )
+
+
+def storage_kinds(volume: Volume) -> tuple[str, ...]:
+    """Return the storage sources that a volume of a pod has: one, or none where storage has no say."""
+    return tuple(source for source in STORAGE_SOURCES if getattr(volume, source) is not None)
+
+
+def claim_name(pod: Pod, volume: Volume) -> str | None:
+    """Return the name of the claim behind a pod's volume, in the pod's namespace; None when there is none."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else None
+
+
+def ephemeral_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
+    """Say why a claim is not the one that was made for a generic ephemeral volume of the pod; empty when it is."""
+    owner = controller_of(claim.metadata)
+    if claim.metadata.namespace == pod.metadata.namespace and owner is not None and owner.uid == pod.metadata.uid:
+        return ""
+    made = f"{claim.metadata.namespace}/{claim.metadata.name}"
+    return f"PVC {made} was not created for pod {pod.metadata.namespace}/{pod.metadata.name} (pod is not owner)"
