@@ -1,0 +1,266 @@
+"""VolumeRestrictions: disks that one node can mount once only, and claims that one pod at a time may use.
+
+Upstream: plugins/volumerestrictions/volume_restrictions.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from kplan.api.core import Pod
+from kplan.api.volumes import Volume
+from kplan.engine.arrays import BoolArray, Int64Array
+from kplan.engine.cluster import Cluster
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.engine.volumes import ClaimKey, not_found
+from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
+
+REASON_DISK_CONFLICT = "node(s) had no available disk"
+REASON_READ_WRITE_ONCE_POD_CONFLICT = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+_MAX_NAMED_PODS = 5
+_DISK_SOURCES = ("gce_persistent_disk", "aws_elastic_block_store", "iscsi", "rbd")
+
+Disk = tuple[str, ...]
+"""What makes two disks one: the type, and the names by which that type knows it."""
+
+
+class DiskUse(NamedTuple):
+    """A disk that a pod mounts; two pods may share it on a node when both only read and the type allows it."""
+
+    disk: Disk
+    is_shareable: bool
+
+
+@dataclass(slots=True)
+class _Users:
+    """Pods of one node that mount a disk, volume by volume: all, and those that would not share it."""
+
+    all: int = 0
+    unsharing: int = 0
+
+
+@dataclass(frozen=True)
+class _PreFilterState:
+    disks: tuple[DiskUse, ...]
+    once_claims: frozenset[str]
+    n_conflicts: int
+
+
+class VolumeRestrictions:
+    """Rejects nodes where a disk of the pod is mounted already, and all nodes while a claim is taken by another pod."""
+
+    name: ClassVar[str] = "VolumeRestrictions"
+    scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: None, handle: Handle) -> None:  # noqa: ARG002 - every plugin is made alike
+        self.listers = handle.listers
+        self.uses = VolumeUses(handle.cluster)
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Count the pod's ReadWriteOncePod claims that are in use; nothing to filter without them or shared disks."""
+        pod = cycle.pod.pod
+        disks = tuple(disk_uses(pod))
+        names = claim_names(pod)
+        if not names and not _has_disks(pod):
+            return SKIP_SHAPE
+        once_claims = set()
+        for name in names:
+            claim = self.listers.persistent_volume_claims.get((cycle.pod.namespace, name))
+            if claim is None:
+                return PreFilterResult(status=Status.unresolvable(not_found("persistentvolumeclaim", name)))
+            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                once_claims.add(name)
+        n_conflicts = 0
+        if once_claims:
+            self.uses.follow()
+            n_conflicts = sum((cycle.pod.namespace, name) in self.uses.claims for name in once_claims)
+        if not _has_disks(pod) and n_conflicts == 0:
+            return SKIP
+        cycle.write(_PreFilterState(disks, frozenset(once_claims), n_conflicts))
+        return None
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes with a conflicting disk first, then nodes that still see a claim in use."""
+        state = cycle.read(_PreFilterState)
+        self.uses.follow()
+
+        def disk_details(position: int) -> list[Detail]:
+            return self._disk_details(state, nodes, position)
+
+        def claim_details(_position: int) -> list[Detail]:
+            return self._claim_details(state, cycle.pod.namespace)
+
+        return Verdicts.first_of(
+            (self._disk_conflicts(state, nodes), Reason(REASON_DISK_CONFLICT, Code.UNSCHEDULABLE, disk_details)),
+            (
+                self._claim_conflicts(state, nodes),
+                Reason(REASON_READ_WRITE_ONCE_POD_CONFLICT, Code.UNSCHEDULABLE, claim_details),
+            ),
+        )
+
+    def _disk_conflicts(self, state: _PreFilterState, nodes: NodeView) -> BoolArray:
+        rejected = np.zeros(len(nodes), np.bool_)
+        for use in state.disks:
+            count = nodes.take(self.uses.disk_column(use)) + self._disk_delta(use, nodes)
+            rejected |= count > 0
+        return rejected
+
+    def _disk_delta(self, use: DiskUse, nodes: NodeView) -> Int64Array:
+        """Return by how many mounts that stand in the way each position's node differs from the cluster's."""
+        delta = np.zeros(len(nodes), np.int64)
+        if nodes.delta is None:
+            return delta
+        with_storage = nodes.cluster.pods.n_storage_volumes[nodes.delta.pods] > 0
+        for change in np.flatnonzero(with_storage).tolist():
+            pod = nodes.cluster.pods.infos[int(nodes.delta.pods[change])].pod
+            mounts = sum(conflicts(use, other) for other in disk_uses(pod))
+            delta[nodes.delta.positions[change]] += mounts * nodes.delta.signs[change]
+        return delta
+
+    def _claim_conflicts(self, state: _PreFilterState, nodes: NodeView) -> BoolArray:
+        """Tell which nodes see conflicts.
+
+        Notes
+        -----
+        As upstream's AddPod and RemovePod, a change counts every volume whose claim has the name of one of the pod's,
+        in whatever namespace, while the cluster counts a claim once.
+        """
+        conflicts_left = np.full(len(nodes), state.n_conflicts, np.int64)
+        if nodes.delta is not None and state.once_claims:
+            infos = nodes.cluster.pods.infos
+            with_storage = nodes.cluster.pods.n_storage_volumes[nodes.delta.pods] > 0
+            for change in np.flatnonzero(with_storage).tolist():
+                names = claim_names(infos[int(nodes.delta.pods[change])].pod)
+                references = sum(name in state.once_claims for name in names)
+                conflicts_left[nodes.delta.positions[change]] += references * nodes.delta.signs[change]
+        return conflicts_left > 0
+
+    def _disk_details(self, state: _PreFilterState, nodes: NodeView, position: int) -> list[Detail]:
+        infos = nodes.cluster.pods.infos
+        found: list[Detail] = []
+        for use in state.disks:
+            keys = [
+                infos[pod].key
+                for pod in nodes.pods_at(position)
+                if any(conflicts(use, other) for other in disk_uses(infos[pod].pod))
+            ]
+            if keys:
+                kind, *names = use.disk
+                detail = {"reason": REASON_DISK_CONFLICT, "type": kind, "disk": "/".join(names)}
+                found.append({**detail, "readOnly": use.is_shareable, **_named("pods", keys)})
+        return found
+
+    def _claim_details(self, state: _PreFilterState, namespace: str) -> list[Detail]:
+        infos, names, node_of = self.uses.cluster.pods.infos, self.uses.cluster.nodes.names, self.uses.cluster.node_of
+        found: list[Detail] = []
+        for claim in sorted(state.once_claims):
+            users = [
+                f"{info.key} on {names[row]}"
+                for info, row in zip(infos, node_of, strict=True)
+                if row >= 0 and info.namespace == namespace and claim in claim_names(info.pod)
+            ]
+            if users:
+                detail = {"reason": REASON_READ_WRITE_ONCE_POD_CONFLICT, "claim": f"{namespace}/{claim}"}
+                found.append({**detail, **_named("usedBy", users)})
+        return found
+
+
+class VolumeUses:
+    """Claims and disks that bound pods use, kept up to date change by change.
+
+    Attributes
+    ----------
+    claims : claim -> number of volumes of bound pods that refer to it
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.claims: Counter[ClaimKey] = Counter()
+        self._disks: dict[Disk, dict[int, _Users]] = {}
+        self._position: int | None = None
+
+    def follow(self) -> None:
+        """Take in what happened to the cluster since it was last looked at."""
+        log = self.cluster.log
+        if self._position is None:
+            for row, pods in enumerate(self.cluster.pods_on):
+                for pod in pods:
+                    self._change(pod, row, 1)
+        else:
+            for change in log[self._position :]:
+                self._change(change.pod, change.row, change.sign)
+        self._position = len(log)
+
+    def _change(self, pod: int, row: int, sign: int) -> None:
+        info = self.cluster.pods.infos[pod]
+        if not info.pod.spec.volumes:
+            return
+        for name in claim_names(info.pod):
+            key = (info.namespace, name)
+            self.claims[key] += sign
+            if self.claims[key] <= 0:
+                del self.claims[key]
+        for use in disk_uses(info.pod):
+            users = self._disks.setdefault(use.disk, {}).setdefault(row, _Users())
+            users.all += sign
+            users.unsharing += 0 if use.is_shareable else sign
+
+    def disk_column(self, use: DiskUse) -> Int64Array:
+        """Return how many mounts stand in the way of this one on each node, int64 of shape (n_nodes,)."""
+        column = np.zeros(len(self.cluster), np.int64)
+        for row, users in self._disks.get(use.disk, {}).items():
+            column[row] = users.unsharing if use.is_shareable else users.all
+        return column
+
+
+def conflicts(use: DiskUse, other: DiskUse) -> bool:
+    """Tell whether two mounts cannot be on one node."""
+    return use.disk == other.disk and not (use.is_shareable and other.is_shareable)
+
+
+def disk_uses(pod: Pod) -> Iterator[DiskUse]:
+    """List the disks that a pod mounts directly and that a node mounts once; an RBD image once per monitor."""
+    for volume in pod.spec.volumes:
+        yield from _disks_of(volume)
+
+
+def _disks_of(volume: Volume) -> Iterator[DiskUse]:
+    gce, ebs, iscsi, rbd = volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd
+    if gce is not None:
+        yield DiskUse(("gcePersistentDisk", gce.pd_name), gce.read_only)
+    if ebs is not None:
+        yield DiskUse(("awsElasticBlockStore", ebs.volume_id), is_shareable=False)
+    if iscsi is not None:
+        yield DiskUse(("iscsi", iscsi.iqn), iscsi.read_only)
+    if rbd is not None:
+        for monitor in dict.fromkeys(rbd.monitors):
+            yield DiskUse(("rbd", monitor, rbd.pool, rbd.image), rbd.read_only)
+
+
+def _has_disks(pod: Pod) -> bool:
+    return any(getattr(volume, source) is not None for volume in pod.spec.volumes for source in _DISK_SOURCES)
+
+
+def claim_names(pod: Pod) -> list[str]:
+    """List the claims that a pod's volumes name, one entry a volume; generated claims are not among them."""
+    return [
+        volume.persistent_volume_claim.claim_name
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    ]
+
+
+def _named(key: str, names: list[str]) -> dict[str, object]:
+    """Name the first few, and say how many more there are."""
+    more = len(names) - _MAX_NAMED_PODS
+    return {key: names[:_MAX_NAMED_PODS], **({"andMore": more} if more > 0 else {})}

@@ -1,0 +1,159 @@
+"""VolumeZone: a pod goes where the zones and regions written on its volumes are.
+
+Upstream: plugins/volumezone/volume_zone.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim
+from kplan.api.labels import Requirement
+from kplan.engine.arrays import BoolArray
+from kplan.engine.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from kplan.engine.node_matching import match_requirement
+from kplan.engine.node_table import NodeTable
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.engine.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, not_found, quoted
+from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
+
+REASON_CONFLICT = "node(s) had no available volume zone"
+
+_TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
+_CURRENT_LABEL = {BETA_ZONE: ZONE, BETA_REGION: REGION}
+
+
+class VolumeTopology(NamedTuple):
+    """One topology label of a volume: nodes must have one of the values, for the label or its current name."""
+
+    volume: str
+    key: str
+    values: tuple[str, ...]
+
+    def node_value(self, labels: dict[str, str]) -> str | None:
+        """Return what a node says about it."""
+        return labels.get(self.key, labels.get(_CURRENT_LABEL.get(self.key, self.key)))
+
+
+@dataclass(frozen=True)
+class _PreFilterState:
+    topologies: tuple[VolumeTopology, ...]
+
+
+class VolumeZone:
+    """Rejects nodes outside the zone or region of a bound volume; nodes without such labels take everything."""
+
+    name: ClassVar[str] = "VolumeZone"
+    scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: None, handle: Handle) -> None:  # noqa: ARG002 - every plugin is made alike
+        self.listers = handle.listers
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Find the topology labels of the pod's bound volumes; claims that can never be bound reject the pod."""
+        names = [
+            volume.persistent_volume_claim.claim_name
+            for volume in cycle.pod.pod.spec.volumes
+            if volume.persistent_volume_claim is not None
+        ]
+        if not names:
+            return SKIP_SHAPE
+        topologies: list[VolumeTopology] = []
+        for name in names:
+            volume = self._bound_volume(cycle.pod.namespace, name)
+            if isinstance(volume, Status):
+                return PreFilterResult(status=volume)
+            if volume is not None:
+                topologies += volume_topologies(volume)
+        if not topologies:
+            return SKIP
+        cycle.write(_PreFilterState(tuple(topologies)))
+        return None
+
+    def _bound_volume(self, namespace: str, name: str) -> PersistentVolume | Status | None:
+        """Return the volume of a claim, None for one that waits for its first consumer, or why the pod is rejected."""
+        if not name:
+            return Status.unresolvable("PersistentVolumeClaim had no name")
+        claim = self.listers.persistent_volume_claims.get((namespace, name))
+        if claim is None:
+            return Status.unresolvable(not_found("persistentvolumeclaim", name))
+        volume_name = claim.spec.volume_name
+        if not volume_name:
+            return self._unbound_status(claim)
+        volume = self.listers.persistent_volumes.get(volume_name)
+        return Status.unresolvable(not_found("persistentvolume", volume_name)) if volume is None else volume
+
+    def _unbound_status(self, claim: PersistentVolumeClaim) -> Status | None:
+        class_name = claim_class(claim)
+        if not class_name:
+            return Status.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+        storage_class = self.listers.storage_classes.get(class_name)
+        if storage_class is None:
+            return Status.unresolvable(not_found("storageclass.storage.k8s.io", class_name))
+        if storage_class.volume_binding_mode is None:
+            return Status.unresolvable(f"VolumeBindingMode not set for StorageClass {quoted(class_name)}")
+        if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+            return None
+        return Status.unresolvable("PersistentVolume had no name")
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes that have topology labels, but not the ones of every volume."""
+        topologies = cycle.read(_PreFilterState).topologies
+        table = cycle.cluster.nodes
+        rejected = np.zeros(len(table), np.bool_)
+        for topology in topologies:
+            rejected |= ~_nodes_in(table, topology)
+        rejected &= _nodes_with_topology(table)
+
+        def details(position: int) -> list[Detail]:
+            labels = table.nodes[nodes.row(position)].metadata.labels
+            return [
+                {
+                    "reason": REASON_CONFLICT,
+                    "volume": topology.volume,
+                    "label": topology.key,
+                    "allowed": list(topology.values),
+                    "node": topology.node_value(labels),
+                }
+                for topology in topologies
+                if topology.node_value(labels) not in topology.values
+            ]
+
+        reason = Reason(REASON_CONFLICT, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details)
+        return Verdicts.where(nodes.take(rejected), reason)
+
+
+def volume_topologies(volume: PersistentVolume) -> list[VolumeTopology]:
+    """List the topology labels of a volume; a label that is no list of zones is as if absent."""
+    found = []
+    for key in _TOPOLOGY_LABELS:
+        if key in volume.metadata.labels:
+            values = {part.strip() for part in volume.metadata.labels[key].split(ZONE_DELIMITER)}
+            if "" not in values:
+                found.append(VolumeTopology(volume.metadata.name, key, tuple(sorted(values))))
+    return found
+
+
+def _nodes_in(nodes: NodeTable, topology: VolumeTopology) -> BoolArray:
+    """Return which nodes say one of the values under the label, or under its current name where they lack it."""
+    key, values = topology.key, topology.values
+
+    def matches() -> BoolArray:
+        current = _CURRENT_LABEL.get(key)
+        inside = match_requirement(nodes, Requirement(key, "In", values))
+        if current is not None:
+            inside |= match_requirement(nodes, Requirement(current, "In", values)) & ~nodes.label(key).present
+        return inside
+
+    return nodes.derived(("volume topology", key, values), matches)
+
+
+def _nodes_with_topology(nodes: NodeTable) -> BoolArray:
+    """Return which nodes have any of the topology labels."""
+    return nodes.derived(
+        "any volume topology", lambda: np.logical_or.reduce([nodes.label(key).present for key in _TOPOLOGY_LABELS])
+    )
