@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kplan.engine.arrays import BitArray, BoolArray
+from kplan.engine.arrays import BitArray, BoolArray, RowArray
 
 
 class Code(enum.IntEnum):
@@ -86,6 +86,13 @@ class Verdicts:
             bits[rejected & (bits == 0)] = 1 << position
         return Verdicts(bits, tuple(reason for _, reason in failures))
 
+    def at(self, positions: RowArray) -> Verdicts:
+        """Return the answer for some positions, in their order; details are asked by the new positions."""
+        reasons = tuple(_moved(reason, positions) for reason in self.reasons)
+        return Verdicts(
+            self.bits[positions], reasons, None if self.unresolvable is None else self.unresolvable[positions]
+        )
+
     def reasons_at(self, position: int) -> list[Reason]:
         """List the reasons that hold at a position."""
         bits = int(self.bits[position])
@@ -107,3 +114,8 @@ class Verdicts:
             harder = self.unresolvable & (self.bits != 0)
             np.maximum(codes, np.where(harder, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 0).astype(np.int8), out=codes)
         return codes
+
+
+def _moved(reason: Reason, positions: RowArray) -> Reason:
+    details = reason.details
+    return reason if details is None else Reason(reason.text, reason.code, lambda new: details(int(positions[new])))

@@ -101,6 +101,10 @@ class FilterOutcome:
         """Return where a node stands in `verdicts`, None when it was not filtered."""
         return row if self.rows is None else self._position_of.get(row)
 
+    def positions(self, rows: RowArray) -> RowArray:
+        """Return where nodes that were filtered stand in `verdicts`."""
+        return rows if self.rows is None else np.searchsorted(self.rows, rows)
+
     def status(self, row: int) -> NodeStatus | None:
         """Return why a node is rejected; None when it is feasible or was not looked at."""
         if self.feasible[row] or (self.not_evaluated is not None and self.not_evaluated[row]):

@@ -128,8 +128,13 @@ class Framework:
         self.reserve_plugins = [each for each in at("reserve") if isinstance(each, ReservePlugin)]
         self.permit_plugins = [each for each in at("permit") if isinstance(each, PermitPlugin)]
         self.weights = {ref.name: ref.weight for ref in profile.plugins.get("score", ())}
+        self._scopes = {name: plugin.scope for name, plugin in plugins.items()}
         self._is_kept = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
         self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
+
+    def scope_of(self, name: str) -> Scope:
+        """Return what a plugin's verdicts depend on."""
+        return self._scopes[name]
 
     # --- the pod as a whole -------------------------------------------------------------------------------------------
 
