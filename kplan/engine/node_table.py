@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,8 +14,13 @@ from kplan.api.tolerations import Taint
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.resources import CPU, PODS, is_counted
 
+T = TypeVar("T")
+
 ABSENT = -1
 """Code of a node that does not have the label."""
+
+MAX_DERIVED = 1024
+"""Derived values kept at a time: most are a column of a byte a node."""
 
 
 class LabelColumn:
@@ -44,6 +50,11 @@ class LabelColumn:
         present: BoolArray = self.codes != ABSENT
         return present
 
+    @cached_property
+    def slots(self) -> RowArray:
+        """Where each node counts in an array of shape (len(values) + 1,): its value's code, the last one without."""
+        return np.where(self.codes == ABSENT, len(self.values), self.codes).astype(np.intp)
+
 
 class NodeTable:
     """All nodes of a cluster, one row each, ordered by name.
@@ -64,6 +75,7 @@ class NodeTable:
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self._labels: dict[str, LabelColumn] = {}
         self._allocatable: dict[str, Int64Array] = {}
+        self._derived: dict[Hashable, Any] = {}
 
         taint_code: dict[tuple[Taint, ...], int] = {}
         self.taint_codes: CodeArray = np.fromiter(
@@ -98,6 +110,16 @@ class NodeTable:
             )
             self._allocatable[resource] = column
         return column
+
+    def derived(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what follows from the nodes alone, made when first asked for; the oldest are forgotten in time."""
+        known: T | None = self._derived.get(key)
+        if known is None:
+            known = make()
+            if len(self._derived) >= MAX_DERIVED:
+                del self._derived[next(iter(self._derived))]
+            self._derived[key] = known
+        return known
 
     @cached_property
     def resources(self) -> frozenset[str]:

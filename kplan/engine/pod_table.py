@@ -8,10 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplan.api.labels import Selector
+from kplan.engine.affinity import NO_TERMS, PodAffinityTerms
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.pod_info import PodInfo
+from kplan.engine.volumes import storage_kinds
 
 _FIRST_CAPACITY = 64
+
+MAX_MASKS = 256
+"""Pod masks kept at a time: a byte a pod each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +35,39 @@ class PodMatch:
     skip_terminating: bool = False
 
 
+class PodMask:
+    """Which pods of a table are meant, extended as pods are added; what a pod says never changes."""
+
+    def __init__(self, pods: PodTable, match: PodMatch) -> None:
+        self._pods = pods
+        self._match = match
+        self._known = len(pods)
+        self._column = pods.matching(match)
+
+    @property
+    def column(self) -> BoolArray:
+        """One element a pod, bool of shape (at least n_pods,): elements beyond the last pod mean nothing."""
+        n_pods = len(self._pods)
+        if self._known < n_pods:
+            if n_pods > len(self._column):
+                self._column = np.concatenate((self._column, np.zeros(n_pods, np.bool_)))
+            if n_pods - self._known == 1:
+                self._column[self._known] = self._pods.matches(self._match, self._known)
+            else:
+                added = np.arange(self._known, n_pods)
+                self._column[added] = self._pods.matching_rows(self._match, added)
+            self._known = n_pods
+        return self._column
+
+
 class PodTable:
     """All pods that a session knows, by row.
 
     Attributes
     ----------
     infos : list of PodInfo, by row
+    term_sets : list of PodAffinityTerms
+        Distinct inter-pod terms, that of pods without any first; `term_codes` says which each pod has.
     """
 
     def __init__(self) -> None:
@@ -50,6 +82,11 @@ class PodTable:
         self._label_code_of: dict[frozenset[tuple[str, str]], int] = {}
         self._label_sets: list[Mapping[str, str]] = []
         self._selector_masks: dict[Selector, BoolArray] = {}
+        self._masks: dict[PodMatch, PodMask] = {}
+        self.term_sets: list[PodAffinityTerms] = [NO_TERMS]
+        self._term_code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
+        self._term_codes: CodeArray = np.zeros(0, np.int32)
+        self._n_term_codes = 0
 
     def __len__(self) -> int:
         return len(self.infos)
@@ -68,6 +105,10 @@ class PodTable:
         twin._label_code_of = self._label_code_of.copy()
         twin._label_sets = self._label_sets.copy()
         twin._selector_masks = dict(self._selector_masks)
+        twin.term_sets = self.term_sets.copy()
+        twin._term_code_of = self._term_code_of.copy()
+        twin._term_codes = self._term_codes.copy()
+        twin._n_term_codes = self._n_term_codes
         return twin
 
     def add(self, info: PodInfo) -> int:
@@ -125,6 +166,16 @@ class PodTable:
         """Bytes of memory that each pod counts for in scores."""
         return self._derived("nonzero memory", lambda info: info.resources.nonzero_memory)
 
+    @property
+    def n_host_ports(self) -> Int64Array:
+        """How many host ports each pod takes."""
+        return self._derived("host ports", lambda info: len(info.host_ports))
+
+    @property
+    def n_storage_volumes(self) -> Int64Array:
+        """How many volumes of each pod storage plugins look at."""
+        return self._derived("storage", lambda info: sum(bool(storage_kinds(each)) for each in info.pod.spec.volumes))
+
     def _derived(self, key: str, read: Callable[[PodInfo], int]) -> Int64Array:
         column = self._requests.get(key)
         known = 0 if column is None else len(column)
@@ -146,6 +197,35 @@ class PodTable:
             )
             mask = more if mask is None else np.concatenate((mask, more))
             self._selector_masks[selector] = mask
+        return mask
+
+    @property
+    def term_codes(self) -> CodeArray:
+        """Index into `term_sets` of each pod's inter-pod terms, int32 of shape (at least n_pods,)."""
+        n_pods = len(self.infos)
+        if self._n_term_codes < n_pods:
+            if n_pods > len(self._term_codes):
+                self._term_codes = np.concatenate((self._term_codes, np.zeros(n_pods, np.int32)))
+            for row in range(self._n_term_codes, n_pods):
+                terms = self.infos[row].affinity
+                self._term_codes[row] = self._term_code(terms) if terms else 0
+            self._n_term_codes = n_pods
+        return self._term_codes
+
+    def _term_code(self, terms: PodAffinityTerms) -> int:
+        code = self._term_code_of.get(terms)
+        if code is None:
+            code = self._term_code_of[terms] = len(self.term_sets)
+            self.term_sets.append(terms)
+        return code
+
+    def mask(self, match: PodMatch) -> PodMask:
+        """Return which pods are meant as a column that is kept; the oldest are forgotten in time."""
+        mask = self._masks.get(match)
+        if mask is None:
+            if len(self._masks) >= MAX_MASKS:
+                del self._masks[next(iter(self._masks))]
+            mask = self._masks[match] = PodMask(self, match)
         return mask
 
     def in_namespaces(self, namespaces: Iterable[str]) -> BoolArray:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from kplan.api.base import QuantityLike
 from kplan.api.core import Container, ContainerStatus, Pod
-from kplan.api.quantity import parse
+from kplan.api.quantity import Quantity, parse
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -95,13 +95,25 @@ def rounded(name: str, amount_nano: int) -> int:
     return (amount + _INT64_HALF) % (2 * _INT64_HALF) - _INT64_HALF
 
 
+def quantity_text(name: str, amount: int) -> str:
+    """Write an amount in the scheduler's units as a quantity: ``500m`` for cpu, ``2Gi`` for bytes, ``3`` for counts."""
+    if name == CPU:
+        return str(Quantity(amount * (NANO // 1000)))
+    is_bytes = name in (MEMORY, EPHEMERAL_STORAGE) or name.startswith(HUGEPAGES_PREFIX)
+    return str(Quantity(amount * NANO, "BinarySI" if is_bytes else "DecimalSI"))
+
+
 def rounded_requests(exact: Mapping[str, int]) -> dict[str, int]:
     """Round each exact request up, and leave out what scheduling does not count."""
     return {name: rounded(name, amount) for name, amount in exact.items() if is_counted(name)}
 
 
 def pod_requests(
-    pod: Pod, *, use_status: bool, missing_container_requests: Mapping[str, int] | None = None
+    pod: Pod,
+    *,
+    use_status: bool,
+    missing_container_requests: Mapping[str, int] | None = None,
+    use_pod_level: bool = True,
 ) -> dict[str, int]:
     """Add up what a pod asks for, in exact 1e-9 units, overhead included.
 
@@ -111,9 +123,11 @@ def pod_requests(
         Look at the resources that the kubelet reports too, as for a pod that is being resized in place.
     missing_container_requests
         Amounts (1e-9 units) for containers that name no request of that resource.
+    use_pod_level : bool
+        Let what is requested for the whole pod stand instead of the sum of its containers.
     """
     total = _container_requests(pod, _statuses(pod) if use_status else {}, missing_container_requests or {})
-    if has_pod_level_requests(pod):
+    if use_pod_level and has_pod_level_requests(pod):
         total.update(_pod_level_requests(pod, use_status=use_status))
     for name, quantity in pod.spec.overhead.items():
         total[name] = total.get(name, 0) + nano(quantity)

@@ -188,6 +188,7 @@ class Handle:
     extenders : called by whoever has a verb for them, in this order
     is_sampling : stop early where kube-scheduler would, instead of looking at everything
     random : draws among equals; None takes the first by name
+    device_totals : counts the devices behind an extended resource, for scores; set by DynamicResources
     """
 
     cluster: Cluster
@@ -197,6 +198,7 @@ class Handle:
     extenders: Sequence[Extender] = ()
     is_sampling: bool = False
     random: Random | None = None
+    device_totals: DeviceTotals | None = None
 
 
 @dataclass
@@ -220,7 +222,9 @@ class Plugin(Protocol):
     """What every plugin has."""
 
     name: ClassVar[str]
-    scope: ClassVar[Scope]
+
+    @property
+    def scope(self) -> Scope: ...
 
 
 @runtime_checkable

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 from kplan.api.core import Namespace, PersistentVolume, PersistentVolumeClaim
 from kplan.api.policy import PodDisruptionBudget
+from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX, DeviceClass
 from kplan.api.storage import CSIDriver, CSINode, StorageClass, VolumeAttachment
+from kplan.api.time import to_micros
 from kplan.snapshot.model import Snapshot
 
 T = TypeVar("T", bound=Any)
@@ -78,3 +80,27 @@ class Listers:
         return tuple(
             sorted(self.snapshot.pod_disruption_budgets, key=lambda each: (each.metadata.namespace, each.metadata.name))
         )
+
+    @cached_property
+    def extended_resource_classes(self) -> dict[str, DeviceClass]:
+        """Device classes by the extended resources that they stand behind: the one they name, and one of their own name.
+
+        Of two classes that name the same resource the younger counts, then the first by name; a class that loses to one
+        before it cannot be asked for by its own name either. Classes come in the order of their names.
+        Upstream: dynamic-resource-allocation/deviceclass/extendedresourcecache updateResourceName2class (v1.36).
+        """
+        classes: dict[str, DeviceClass] = {}
+        for each in sorted(self.snapshot.device_classes, key=lambda each: each.metadata.name):
+            resource = each.spec.extended_resource_name
+            if resource is not None:
+                rival = classes.get(resource)
+                if rival is not None and _created(each) <= _created(rival):
+                    continue
+                classes[resource] = each
+            classes[RESOURCE_DEVICE_CLASS_PREFIX + each.metadata.name] = each
+        return classes
+
+
+def _created(device_class: DeviceClass) -> int:
+    created = device_class.metadata.creation_timestamp
+    return 0 if created is None else to_micros(created)

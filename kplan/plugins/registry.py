@@ -7,8 +7,13 @@ from typing import Any
 
 from kplan.config.model import Profile
 from kplan.framework.interface import Handle, Plugin
+from kplan.plugins.image_locality import ImageLocality
 from kplan.plugins.node_affinity import NodeAffinity
+from kplan.plugins.node_declared_features import NodeDeclaredFeatures
 from kplan.plugins.node_name import NodeName
+from kplan.plugins.node_ports import NodePorts
+from kplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from kplan.plugins.node_resources_fit import NodeResourcesFit
 from kplan.plugins.node_unschedulable import NodeUnschedulable
 from kplan.plugins.priority_sort import PrioritySort
 from kplan.plugins.scheduling_gates import SchedulingGates
@@ -23,6 +28,11 @@ PLUGINS: Mapping[str, Callable[[Any, Handle], Plugin]] = {
         NodeName,
         TaintToleration,
         NodeAffinity,
+        NodePorts,
+        NodeResourcesFit,
+        NodeResourcesBalancedAllocation,
+        ImageLocality,
+        NodeDeclaredFeatures,
     )
 }
 

@@ -1,0 +1,155 @@
+"""Which nodes a selector or a pod's tolerations take, as columns over all nodes.
+
+A condition is judged once per distinct label value or set of taints, then spread over the nodes by index. Results are
+kept with the node table, so that the same condition asked again costs a look-up; do not write to them.
+
+Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kplan.api.core import Pod
+from kplan.api.labels import Requirement, Selector, selector_from_map
+from kplan.api.nodeselector import (
+    NAME_FIELD,
+    CompiledNodeSelector,
+    CompiledTerm,
+    FieldRequirement,
+    compile_node_selector,
+)
+from kplan.api.tolerations import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    Taint,
+    Toleration,
+    tolerations_tolerate,
+)
+from kplan.engine.arrays import BoolArray, Int64Array
+from kplan.engine.node_table import NodeTable
+
+
+def match_requirement(nodes: NodeTable, requirement: Requirement) -> BoolArray:
+    """Return which nodes' labels fulfil one condition, bool of shape (n_nodes,)."""
+    column = nodes.label(requirement.key)
+    # One entry a distinct value, and the last one, which the code ABSENT (-1) picks, for nodes without the label.
+    holds = np.zeros(len(column.values) + 1, np.bool_)
+    if requirement.operator in ("In", "NotIn"):
+        holds[[column.code_of[value] for value in requirement.values if value in column.code_of]] = True
+        if requirement.operator == "NotIn":
+            holds = ~holds
+    else:
+        holds[:-1] = [requirement.matches_value(value) for value in column.values]
+        holds[-1] = requirement.matches_value(None)
+    return holds[column.codes]
+
+
+def match_labels(nodes: NodeTable, selector: Selector) -> BoolArray:
+    """Return which nodes' labels a selector takes, bool of shape (n_nodes,)."""
+    return nodes.derived(("labels", selector), lambda: _match_labels(nodes, selector))
+
+
+def _match_labels(nodes: NodeTable, selector: Selector) -> BoolArray:
+    meant = np.full(len(nodes), not selector.is_nothing)
+    for requirement in selector.requirements:
+        meant &= match_requirement(nodes, requirement)
+    return meant
+
+
+def match_field(nodes: NodeTable, requirement: FieldRequirement) -> BoolArray:
+    """Return which nodes fulfil a condition on a field, bool of shape (n_nodes,); nodes have no field but the name."""
+    if requirement.key != NAME_FIELD:
+        return np.full(len(nodes), requirement.matches(""))
+    meant = np.full(len(nodes), requirement.is_negated)
+    row = nodes.row_of.get(requirement.value)
+    if row is not None:
+        meant[row] = not requirement.is_negated
+    return meant
+
+
+def match_term(nodes: NodeTable, term: CompiledTerm) -> BoolArray:
+    """Return for which nodes all expressions of a term hold, bool of shape (n_nodes,)."""
+    return nodes.derived(("term", term), lambda: _match_term(nodes, term))
+
+
+def _match_term(nodes: NodeTable, term: CompiledTerm) -> BoolArray:
+    if term.errors:
+        return np.zeros(len(nodes), np.bool_)
+    meant = np.ones(len(nodes), np.bool_) if term.labels is None else match_labels(nodes, term.labels).copy()
+    for requirement in term.fields or ():
+        meant &= match_field(nodes, requirement)
+    return meant
+
+
+def match_node_selector(nodes: NodeTable, selector: CompiledNodeSelector) -> BoolArray:
+    """Return for which nodes any term holds, bool of shape (n_nodes,); terms that cannot be compiled hold for none."""
+    if len(selector.terms) == 1:
+        return match_term(nodes, selector.terms[0])
+    meant = np.zeros(len(nodes), np.bool_)
+    for term in selector.terms:
+        meant |= match_term(nodes, term)
+    return meant
+
+
+def required_node_selector(pod: Pod) -> CompiledNodeSelector | None:
+    """Compile the node affinity that a pod requires; None when it requires none."""
+    affinity = pod.spec.affinity
+    required = (
+        affinity.node_affinity.required_during_scheduling_ignored_during_execution
+        if affinity is not None and affinity.node_affinity is not None
+        else None
+    )
+    return None if required is None else compile_node_selector(required)
+
+
+def match_required_affinity(nodes: NodeTable, pod: Pod) -> BoolArray | None:
+    """Return which nodes fulfil a pod's nodeSelector and required node affinity; None when it has neither.
+
+    Upstream: nodeaffinity.RequiredNodeAffinity.Match.
+    """
+    meant: BoolArray | None = None
+    if pod.spec.node_selector:
+        meant = match_labels(nodes, selector_from_map(pod.spec.node_selector))
+    selector = required_node_selector(pod)
+    if selector is not None:
+        by_terms = match_node_selector(nodes, selector)
+        meant = by_terms if meant is None else meant & by_terms
+    return meant
+
+
+def is_hard(taint: Taint) -> bool:
+    """Whether a taint keeps pods away (NoSchedule, NoExecute) instead of merely repelling them."""
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+
+
+def untolerated_hard_taints(nodes: NodeTable, tolerations: Sequence[Toleration]) -> BoolArray:
+    """Return which nodes have a NoSchedule or NoExecute taint that is not tolerated, bool of shape (n_nodes,)."""
+    tolerations = tuple(tolerations)
+    return nodes.derived(("hard taints", tolerations), lambda: _count_taints(nodes, tolerations, hard=True) > 0)
+
+
+def count_untolerated_soft_taints(nodes: NodeTable, tolerations: Sequence[Toleration]) -> Int64Array:
+    """Return how many PreferNoSchedule taints of each node are not tolerated, int64 of shape (n_nodes,)."""
+    tolerations = tuple(tolerations)
+    return nodes.derived(("soft taints", tolerations), lambda: _count_taints(nodes, tolerations, hard=False))
+
+
+def _count_taints(nodes: NodeTable, tolerations: Sequence[Toleration], *, hard: bool) -> Int64Array:
+    per_set = np.fromiter(
+        (
+            sum(
+                (is_hard(taint) if hard else taint.effect == PREFER_NO_SCHEDULE)
+                and not tolerations_tolerate(tolerations, taint)
+                for taint in taints
+            )
+            for taints in nodes.taint_sets
+        ),
+        np.int64,
+        len(nodes.taint_sets),
+    )
+    counts: Int64Array = per_set[nodes.taint_codes]
+    return counts

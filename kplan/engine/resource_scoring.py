@@ -1,0 +1,173 @@
+"""What a node has and what is taken of it, for several resources at once, as the scores of allocation see it.
+
+Two plugins score by allocation, with different ideas of what counts as taken. Both leave out resources that the pod
+does not ask for (other than cpu, memory and ephemeral-storage) and resources that the node does not have.
+
+Upstream: plugins/noderesources/resource_allocation.go resourceAllocationScorer (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kplan.config.args import ResourceSpec
+from kplan.engine.arrays import Int64Array
+from kplan.engine.node_table import NodeTable
+from kplan.engine.resources import CPU, MEMORY, is_counted, is_scalar
+from kplan.engine.view import NodeView
+
+DeviceTotals = Callable[[str], tuple[Int64Array, Int64Array]]
+"""Resource -> how many devices each node has of the class behind it, and how many of those are allocated (n_nodes,)."""
+
+
+@dataclass(frozen=True)
+class Capacities:
+    """What nodes have of some resources, ready for division; arrays of shape (n_resources, n_nodes).
+
+    Attributes
+    ----------
+    allocatable : milliCPU, bytes or counts; 0 where the node has none
+    divisor : the same, with 1 instead of 0
+    weights : weight of each resource, 0 where the node does not have it
+    weight_sum : int64 array of shape (n_nodes,), the sum of the weights, with 1 instead of 0
+    is_complete : every node has every resource
+    """
+
+    allocatable: Int64Array
+    divisor: Int64Array
+    weights: Int64Array
+    weight_sum: Int64Array
+    is_complete: bool
+
+    @staticmethod
+    def of(allocatable: Int64Array, weights: Sequence[int]) -> Capacities:
+        """Prepare allocatable amounts and the weight of each resource."""
+        present = allocatable != 0
+        counted = np.where(present, np.asarray(weights, np.int64)[:, None], 0)
+        weight_sum = counted.sum(axis=0)
+        return Capacities(
+            allocatable,
+            np.where(present, allocatable, 1),
+            counted,
+            np.where(weight_sum == 0, 1, weight_sum),
+            bool(present.all()),
+        )
+
+    def take(self, nodes: NodeView) -> Capacities:
+        """Return the columns of the nodes of a view."""
+        rows = nodes.rows
+        if rows is None:
+            return self
+        return Capacities(
+            self.allocatable.take(rows, axis=1),
+            self.divisor.take(rows, axis=1),
+            self.weights.take(rows, axis=1),
+            self.weight_sum.take(rows),
+            self.is_complete,
+        )
+
+
+class Allocation(NamedTuple):
+    """The resources that count for one pod on the nodes of a view; int64 arrays of shape (n_resources, n_view).
+
+    Attributes
+    ----------
+    allocated : what the pods of the node count for
+    requested : the same with the incoming pod
+    """
+
+    capacities: Capacities
+    allocated: Int64Array
+    requested: Int64Array
+
+
+class ResourceScoring:
+    """The resources by which a plugin scores.
+
+    Parameters
+    ----------
+    resources
+        In the order of the plugin's arguments.
+    use_requested
+        Count what pods ask for; otherwise with defaults for containers that ask for no CPU or memory.
+    device_resources
+        Those of the resources that a device class stands behind, where nodes do not list them themselves.
+    """
+
+    def __init__(
+        self, resources: Sequence[ResourceSpec], *, use_requested: bool, device_resources: frozenset[str] = frozenset()
+    ) -> None:
+        self.names = tuple(each.name for each in resources)
+        self._weights = tuple(each.weight for each in resources)
+        self._use_requested = use_requested
+        self._device_resources = device_resources
+
+    def request_for(self, nodes: NodeTable, amounts: Mapping[str, int]) -> ScoredRequest:
+        """Prepare what one pod asks for, in the scheduler's units."""
+        chosen = [
+            (name, weight)
+            for name, weight in zip(self.names, self._weights, strict=True)
+            if is_counted(name) and not (is_scalar(name) and amounts.get(name, 0) == 0)
+        ]
+        names = tuple(name for name, _ in chosen)
+        weights = tuple(weight for _, weight in chosen)
+        capacities = nodes.derived(("capacities", names, weights), lambda: _capacities(nodes, names, weights))
+        asked = np.asarray([amounts.get(name, 0) for name in names], np.int64).reshape(-1, 1)
+        devices = tuple(k for k, name in enumerate(names) if name in self._device_resources)
+        return ScoredRequest(names, weights, asked, capacities, devices, self._use_requested)
+
+
+@dataclass(frozen=True)
+class ScoredRequest:
+    """One pod's request, by the resources that count for it.
+
+    Attributes
+    ----------
+    asked : int64 array of shape (n_resources, 1)
+    devices : positions of the resources behind which there may be a device class
+    """
+
+    names: tuple[str, ...]
+    weights: tuple[int, ...]
+    asked: Int64Array
+    capacities: Capacities
+    devices: tuple[int, ...]
+    use_requested: bool
+
+    def on(self, nodes: NodeView, device_totals: DeviceTotals | None = None) -> Allocation:
+        """Return what the nodes of a view have and what is taken of it, without and with the pod."""
+        allocated = np.empty((len(self.names), len(nodes)), np.int64)
+        for k, name in enumerate(self.names):
+            allocated[k] = self._taken(nodes, name)
+        capacities = self.capacities.take(nodes)
+        if self.devices and device_totals is not None:
+            capacities = self._with_devices(nodes, capacities, allocated, device_totals)
+        return Allocation(capacities, allocated, allocated + self.asked)
+
+    def _taken(self, nodes: NodeView, name: str) -> Int64Array:
+        if not self.use_requested and name == CPU:
+            return nodes.nonzero_cpu
+        if not self.use_requested and name == MEMORY:
+            return nodes.nonzero_memory
+        return nodes.requested(name)
+
+    def _with_devices(
+        self, nodes: NodeView, capacities: Capacities, allocated: Int64Array, device_totals: DeviceTotals
+    ) -> Capacities:
+        """Count devices where a node does not list the resource itself."""
+        allocatable = capacities.allocatable.copy()
+        for k in self.devices:
+            capacity, in_use = (nodes.take(column) for column in device_totals(self.names[k]))
+            by_devices = (allocatable[k] == 0) & (capacity > 0)
+            allocatable[k] = np.where(by_devices, capacity, allocatable[k])
+            allocated[k] = np.where(by_devices, in_use, allocated[k])
+        return Capacities.of(allocatable, self.weights)
+
+
+def _capacities(nodes: NodeTable, names: Sequence[str], weights: Sequence[int]) -> Capacities:
+    columns = [nodes.allocatable(name) for name in names]
+    return Capacities.of(np.stack(columns) if columns else np.zeros((0, len(nodes)), np.int64), weights)

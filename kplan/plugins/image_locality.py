@@ -1,0 +1,97 @@
+"""Prefers nodes that already have the pod's images.
+
+Upstream: plugins/imagelocality/image_locality.go, backend/cache/cache.go addNodeImageStates (v1.36).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from kplan.api.core import Pod
+from kplan.engine.arrays import MAX_NODE_SCORE, Int64Array, truncated_divide
+from kplan.engine.images import ImageIndex
+from kplan.engine.node_table import NodeTable
+from kplan.engine.view import NodeView
+from kplan.framework.interface import CycleState, Handle, Scope
+
+_MEGABYTE = 1024 * 1024
+MIN_THRESHOLD = 23 * _MEGABYTE
+"""Less than this of images on a node scores 0."""
+MAX_CONTAINER_THRESHOLD = 1000 * _MEGABYTE
+"""This much a container scores 100."""
+
+
+class ImageLocality:
+    """Scores by the size of the images on the node, each scaled by the share of nodes that have it."""
+
+    name: ClassVar[str] = "ImageLocality"
+    scope: ClassVar[Scope] = Scope.NODE_OBJECT
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Score from 0 to 100 by how many bytes of images need not be pulled."""
+        pod, table = cycle.pod.pod, cycle.cluster.nodes
+        total = np.zeros(len(nodes), np.int64)
+        for image in pod_images(pod):
+            on_nodes = scaled_sizes(table, image)
+            if on_nodes is not None:
+                total += nodes.take(on_nodes)
+        return image_score(total, len(pod.spec.init_containers) + len(pod.spec.containers))
+
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Name the images that are on a node."""
+        index = ImageIndex.of(cycle.cluster.nodes)
+        present = [image for image in dict.fromkeys(pod_images(cycle.pod.pod)) if row in index.rows(image)]
+        return [
+            f"image {image} is there ({index.size(image) // _MEGABYTE} MiB, on {len(index.rows(image))} nodes)"
+            for image in present
+        ]
+
+
+def pod_images(pod: Pod) -> list[str]:
+    """List the images of a pod's containers and image volumes, with their tags, repeated ones repeated."""
+    spec = pod.spec
+    images = [container.image for container in (*spec.init_containers, *spec.containers)]
+    images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return [with_tag(image) for image in images]
+
+
+def with_tag(image: str) -> str:
+    """Return the name under which a node lists an image: ``latest`` where it has no tag."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def scaled_sizes(nodes: NodeTable, image: str) -> Int64Array | None:
+    """Return the size of an image times the share of nodes that have it, 0 on nodes without; None when no node has it.
+
+    Notes
+    -----
+    Share and product in float64, then cut off; int64 of shape (n_nodes,). Upstream: scaledImageScore.
+    """
+    index = ImageIndex.of(nodes)
+    rows = index.rows(image)
+    if not len(rows):
+        return None
+
+    def column() -> Int64Array:
+        sizes = np.zeros(len(nodes), np.int64)
+        sizes[rows] = int(float(index.size(image)) * (len(rows) / len(nodes)))
+        return sizes
+
+    return nodes.derived(("image", image), column)
+
+
+def image_score(sizes: Int64Array, n_containers: int) -> Int64Array:
+    """Scale sums of image sizes to 0 to 100, int64 of the same shape.
+
+    Notes
+    -----
+    Upstream: calculatePriority; its bounds are checked in this order, which shows when a pod has no containers.
+    """
+    most = MAX_CONTAINER_THRESHOLD * n_containers
+    bounded = np.where(sizes < MIN_THRESHOLD, MIN_THRESHOLD, np.minimum(sizes, most))
+    return truncated_divide(MAX_NODE_SCORE * (bounded - MIN_THRESHOLD), most - MIN_THRESHOLD)

@@ -1,0 +1,231 @@
+"""Rejects nodes that the pod's node selector or affinity does not take, and prefers those that it would rather have.
+
+Upstream: plugins/nodeaffinity/node_affinity.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kplan.api.core import Node, Pod
+from kplan.api.labels import InvalidSelector, Requirement
+from kplan.api.nodeselector import (
+    NAME_FIELD,
+    CompiledNodeSelector,
+    CompiledTerm,
+    NodeSelectorTerm,
+    WeightedTerm,
+    compile_node_selector,
+    compile_preferred_terms,
+)
+from kplan.config.args import NodeAffinityArgs
+from kplan.engine.arrays import BoolArray, Int64Array, default_normalize_score
+from kplan.engine.node_matching import (
+    match_node_selector,
+    match_required_affinity,
+    match_term,
+    required_node_selector,
+)
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.interface import (
+    SKIP_SHAPE,
+    CycleState,
+    Handle,
+    PreFilterResult,
+    PreScoreResult,
+    Scope,
+    Status,
+)
+from kplan.framework.runtime import PluginError
+
+REASON_POD = "node(s) didn't match Pod's node affinity/selector"
+REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+REASON_CONFLICT = "pod affinity terms conflict"
+
+
+@dataclass(frozen=True)
+class _PreScoreState:
+    """The terms that earn something, those of the configuration first."""
+
+    terms: tuple[WeightedTerm, ...]
+
+
+class NodeAffinity:
+    """Filters by required and scores by preferred node affinity, the pod's own and what the profile adds."""
+
+    name: ClassVar[str] = "NodeAffinity"
+    scope: ClassVar[Scope] = Scope.NODE_OBJECT
+
+    def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
+        added = args.added_affinity
+        required = added.required_during_scheduling_ignored_during_execution if added is not None else None
+        preferred = added.preferred_during_scheduling_ignored_during_execution if added is not None else ()
+        self._added_selector = None if required is None else compile_node_selector(required)
+        self._added_terms = compile_preferred_terms(preferred)
+        self._adds_preferences = bool(preferred)
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Skip pods that take any node, and name the nodes where every term names some."""
+        terms = _required_terms(cycle.pod.pod)
+        if terms is None and self._added_selector is None and not cycle.pod.pod.spec.node_selector:
+            return SKIP_SHAPE
+        names = named_nodes(terms or ())
+        if names is None:
+            return None
+        if not names:
+            return PreFilterResult(status=Status.unresolvable(REASON_CONFLICT))
+        return PreFilterResult(nodes=names)
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes that the profile's own affinity does not take, then those that the pod's does not."""
+        table, pod = cycle.cluster.nodes, cycle.pod.pod
+        enforced = None if self._added_selector is None else match_node_selector(table, self._added_selector)
+        wanted = match_required_affinity(table, pod)
+        return Verdicts.first_of(
+            (
+                _missed(enforced, nodes),
+                Reason(
+                    REASON_ENFORCED,
+                    Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+                    lambda position: _term_details(table.nodes[nodes.row(position)], self._added_selector),
+                ),
+            ),
+            (
+                _missed(wanted, nodes),
+                Reason(
+                    REASON_POD,
+                    Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+                    lambda position: _pod_details(table.nodes[nodes.row(position)], pod),
+                ),
+            ),
+        )
+
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
+        """Compile the preferred terms; skip when there are none."""
+        try:
+            state = self._pre_score_state(cycle.pod.pod)
+        except InvalidSelector as error:
+            return Status.error(str(error))
+        if state is None:
+            return PreScoreResult.SKIP_SHAPE
+        cycle.write(state)
+        return None
+
+    def _pre_score_state(self, pod: Pod) -> _PreScoreState | None:
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+        preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else ()
+        if not preferred and not self._adds_preferences:
+            return None
+        return _PreScoreState((*self._added_terms, *compile_preferred_terms(preferred)))
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Add up the weights of the terms that hold."""
+        state = cycle.find(_PreScoreState)
+        if state is None:
+            # PreScore is switched off in the profile.
+            try:
+                state = self._pre_score_state(cycle.pod.pod)
+            except InvalidSelector as error:
+                raise PluginError(f'running Score plugins: plugin "{self.name}" failed with: {error}') from error
+        total = np.zeros(len(nodes), np.int64)
+        for each in state.terms if state is not None else ():
+            total += each.weight * nodes.take(match_term(cycle.cluster.nodes, each.term))
+        return total
+
+    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+        """Give 100 to the best nodes, the others in proportion."""
+        return default_normalize_score(scores, reverse=False)
+
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Name the preferred terms that hold on a node, with their weights."""
+        state = cycle.find(_PreScoreState)
+        node = cycle.cluster.nodes.nodes[row]
+        return [
+            f"preferred term {_term_text(each.term)} holds: weight {each.weight}"
+            for each in (state.terms if state is not None else ())
+            if each.term.matches(node.metadata.labels, node.metadata.name)
+        ]
+
+
+def named_nodes(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
+    """Return the only node names that the terms allow; None when some term goes without names, or there is no term.
+
+    The names of one term are what all its ``In`` conditions on the name have in common; a term more adds its names.
+    """
+    names: frozenset[str] | None = None
+    for term in terms:
+        of_term: frozenset[str] | None = None
+        for condition in term.match_fields:
+            if condition.key == NAME_FIELD and condition.operator == "In":
+                values = frozenset(condition.values)
+                of_term = values if of_term is None else of_term & values
+        if of_term is None:
+            return None
+        names = of_term if names is None else names | of_term
+    return names
+
+
+def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    return None if required is None else required.node_selector_terms
+
+
+def _missed(meant: BoolArray | None, nodes: NodeView) -> BoolArray:
+    if meant is None:
+        return np.zeros(len(nodes), np.bool_)
+    missed: BoolArray = ~nodes.take(meant)
+    return missed
+
+
+def _pod_details(node: Node, pod: Pod) -> list[Detail]:
+    labels = node.metadata.labels
+    details: list[Detail] = [
+        {"nodeSelector": f"{key}={value}", "actual": labels.get(key)}
+        for key, value in pod.spec.node_selector.items()
+        if labels.get(key) != value
+    ]
+    selector = required_node_selector(pod)
+    if selector is not None and not selector.matches(labels, node.metadata.name):
+        details += _term_details(node, selector)
+    return details
+
+
+def _term_details(node: Node, selector: CompiledNodeSelector | None) -> list[Detail]:
+    """Say of every term which conditions fail; a node is taken as soon as one term has none."""
+    if selector is None:
+        return []
+    if not selector.terms:
+        return [{"term": "", "failed": ["no term has any condition"]}]
+    return [
+        {"term": _term_text(term), "failed": list(term.errors) or _failed_conditions(term, node)}
+        for term in selector.terms
+    ]
+
+
+def _failed_conditions(term: CompiledTerm, node: Node) -> list[str]:
+    labels = node.metadata.labels
+    conditions = term.labels.requirements if term.labels is not None else ()
+    failed = [_with_actual(condition, labels) for condition in conditions if not condition.matches(labels)]
+    failed += [
+        f"{field.key}{'!=' if field.is_negated else '='}{field.value} (is {node.metadata.name})"
+        for field in term.fields or ()
+        if not field.matches(node.metadata.name)
+    ]
+    return failed
+
+
+def _with_actual(condition: Requirement, labels: Mapping[str, str]) -> str:
+    actual = labels.get(condition.key)
+    return f"{condition} (no such label)" if actual is None else f"{condition} (is {actual})"
+
+
+def _term_text(term: CompiledTerm) -> str:
+    parts = [str(condition) for condition in term.labels.requirements] if term.labels is not None else []
+    parts += [f"{field.key}{'!=' if field.is_negated else '='}{field.value}" for field in term.fields or ()]
+    return ",".join(parts)

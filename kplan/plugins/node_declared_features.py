@@ -1,0 +1,114 @@
+"""Rejects nodes that do not declare a feature without which the pod would not run as it says.
+
+Upstream: plugins/nodedeclaredfeatures/nodedeclaredfeatures.go, component-helpers/nodedeclaredfeatures (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kplan.api.core import Pod
+from kplan.engine.arrays import BoolArray
+from kplan.engine.node_table import NodeTable
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
+
+REASON_UNDECLARED = "node(s) didn't match Pod's required features"
+REASON_NO_STATE = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
+
+
+def _restarts_all_containers(pod: Pod) -> bool:
+    return any(
+        rule.action == "RestartAllContainers"
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+        for rule in container.restart_policy_rules
+    )
+
+
+def _has_users_on_host_network(pod: Pod) -> bool:
+    return pod.spec.host_network and pod.spec.host_users is False
+
+
+FEATURES: dict[str, Callable[[Pod], bool] | None] = {
+    "ExtendWebSocketsToKubelet": None,
+    "InPlacePodLevelResourcesVerticalScaling": None,
+    "InPlacePodVerticalScalingInitContainers": None,
+    "RestartAllContainersOnContainerExits": _restarts_all_containers,
+    "UserNamespacesHostNetworkSupport": _has_users_on_host_network,
+}
+"""The features that nodes can declare, by name, and which pods need one to be scheduled (None: no pod does)."""
+
+
+@dataclass(frozen=True)
+class _PreFilterState:
+    features: tuple[str, ...]
+
+
+class NodeDeclaredFeatures:
+    """Compares what the pod needs with ``status.declaredFeatures``."""
+
+    name: ClassVar[str] = "NodeDeclaredFeatures"
+    scope: ClassVar[Scope] = Scope.NODE_OBJECT
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Skip pods that need no feature."""
+        features = tuple(feature for feature, is_needed in FEATURES.items() if is_needed and is_needed(cycle.pod.pod))
+        if not features:
+            return SKIP_SHAPE
+        cycle.write(_PreFilterState(features))
+        return None
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes that lack any of the features."""
+        state = cycle.find(_PreFilterState)
+        if state is None:
+            return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(REASON_NO_STATE, Code.ERROR))
+        table = cycle.cluster.nodes
+        rejected = np.zeros(len(nodes), np.bool_)
+        for feature in state.features:
+            rejected |= ~nodes.take(declares(table, feature))
+
+        def details(position: int) -> list[Detail]:
+            declared = known_features(table.nodes[nodes.row(position)].status.declared_features)
+            return [{"feature": feature} for feature in state.features if feature not in declared]
+
+        return Verdicts.where(rejected, Reason(REASON_UNDECLARED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details))
+
+
+def declares(nodes: NodeTable, feature: str) -> BoolArray:
+    """Return which nodes declare a feature, bool of shape (n_nodes,)."""
+
+    def column() -> BoolArray:
+        return np.fromiter(
+            (feature in known_features(node.status.declared_features) for node in nodes.nodes), np.bool_, len(nodes)
+        )
+
+    return nodes.derived(("declares", feature), column)
+
+
+def known_features(declared: Sequence[str]) -> frozenset[str]:
+    """Return the features that count of what a node declares.
+
+    Upstream walks the list and the known features side by side, taking both to be sorted, so a name that stands too
+    late in an unsorted list goes unseen. Upstream: FeatureMapper.TryMap.
+    """
+    known = list(FEATURES)
+    found: set[str] = set()
+    i = j = 0
+    while i < len(declared) and j < len(known):
+        if declared[i] == known[j]:
+            found.add(known[j])
+            i, j = i + 1, j + 1
+        elif declared[i] < known[j]:
+            i += 1
+        else:
+            j += 1
+    return frozenset(found)

@@ -1,0 +1,40 @@
+"""Rejects every node but the one that the pod asks for by name.
+
+Upstream: plugins/nodename/node_name.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.interface import CycleState, Handle, Scope
+
+REASON_NOT_REQUESTED = "node(s) didn't match the requested node name"
+
+
+class NodeName:
+    """Compares ``spec.nodeName``; an empty one takes any node."""
+
+    name: ClassVar[str] = "NodeName"
+    scope: ClassVar[Scope] = Scope.NODE_OBJECT
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject the nodes of other names."""
+        wanted = cycle.pod.pod.spec.node_name
+        table = cycle.cluster.nodes
+        rejected = np.full(len(nodes), bool(wanted))
+        row = table.row_of.get(wanted)
+        if row is not None:
+            rejected[row if nodes.rows is None else nodes.rows == row] = False
+
+        def details(position: int) -> list[Detail]:
+            return [{"requested": wanted, "node": table.names[nodes.row(position)]}]
+
+        return Verdicts.where(rejected, Reason(REASON_NOT_REQUESTED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details))

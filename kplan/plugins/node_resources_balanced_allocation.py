@@ -1,0 +1,124 @@
+"""Prefers nodes whose resources would be used to like shares.
+
+Upstream: plugins/noderesources/balanced_allocation.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kplan.config.args import NodeResourcesBalancedAllocationArgs
+from kplan.engine.arrays import MAX_NODE_SCORE, FloatArray, Int64Array
+from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
+from kplan.engine.resources import pod_requests, quantity_text, rounded_requests
+from kplan.engine.view import NodeView
+from kplan.framework.interface import CycleState, Handle, PreScoreResult, Scope
+
+_HALF = MAX_NODE_SCORE // 2
+
+
+@dataclass(frozen=True)
+class _PreScoreState:
+    request: ScoredRequest
+
+
+class NodeResourcesBalancedAllocation:
+    """Scores by how much more or less evenly a node would be used with the pod than without."""
+
+    name: ClassVar[str] = "NodeResourcesBalancedAllocation"
+    scope: Scope = Scope.NODE
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
+        self._handle = handle
+        classes = handle.listers.extended_resource_classes
+        devices = frozenset(each.name for each in args.resources if each.name in classes)
+        if devices:
+            # What a plan allocates of a class may change what any node has left.
+            self.scope = Scope.CLUSTER
+        self._scoring = ResourceScoring(args.resources, use_requested=True, device_resources=devices)
+
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | None:
+        """Add up what the pod asks for; skip pods that ask for nothing, which would all go to one node."""
+        state = self._state(cycle)
+        if state is None:
+            return PreScoreResult.SKIP_SHAPE
+        cycle.write(state)
+        return None
+
+    def _state(self, cycle: CycleState) -> _PreScoreState | None:
+        amounts = rounded_requests(pod_requests(cycle.pod.pod, use_status=True))
+        if not any(amounts.get(name, 0) for name in self._scoring.names):
+            return None
+        return _PreScoreState(self._scoring.request_for(cycle.cluster.nodes, amounts))
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Score each node from 50 (much less even) over 75 to 100 (much more even)."""
+        state = cycle.find(_PreScoreState) or self._state(cycle)
+        if state is None:
+            return np.zeros(len(nodes), np.int64)
+        capacities, allocated, requested = state.request.on(nodes, self._handle.device_totals)
+        with_pod = evenness(requested, capacities)
+        without_pod = evenness(allocated, capacities)
+        score: Int64Array = _HALF + (_HALF + with_pod - without_pod) // 2
+        return score
+
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Say which share of each resource is used without and with the pod."""
+        state = cycle.find(_PreScoreState) or self._state(cycle)
+        if state is None:
+            return []
+        view = NodeView(cycle.cluster, np.asarray([row], np.intp))
+        capacities, allocated, requested = state.request.on(view, self._handle.device_totals)
+        return [
+            f"{name}: {before / has:.0%} used, {after / has:.0%} of {quantity_text(name, int(has))} with this pod"
+            for name, has, before, after in zip(
+                state.request.names, capacities.allocatable[:, 0], allocated[:, 0], requested[:, 0], strict=True
+            )
+            if has
+        ]
+
+
+def evenness(used: Int64Array, capacities: Capacities) -> Int64Array:
+    """Score nodes by how like the used shares of their resources are, 50 to 100; 100 for fewer than two resources.
+
+    Parameters
+    ----------
+    used : int64 array of shape (n_resources, n_view)
+
+    Notes
+    -----
+    100 times one less the standard deviation of the shares, each 1 at most; resources that the node does not have do
+    not count. Float64 in upstream's order of operations, with its shorter form for exactly two shares, then cut off.
+    Upstream: balancedResourceScore.
+    """
+    shares: FloatArray = np.minimum(used / capacities.divisor, 1.0)
+    if capacities.is_complete and len(shares) == 2:
+        deviation = np.abs((shares[0] - shares[1]) / 2)
+    else:
+        deviation = _deviation(shares, capacities)
+    score: Int64Array = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+    return score
+
+
+def _deviation(shares: FloatArray, capacities: Capacities) -> FloatArray:
+    present = capacities.allocatable != 0
+    n_present = present.sum(axis=0)
+    n_view = shares.shape[1]
+    # Resource by resource, as upstream adds them up: numpy's own sums may take another order. Adding 0 changes nothing.
+    total = np.zeros(n_view)
+    for share, counts in zip(shares, present, strict=True):
+        total += np.where(counts, share, 0.0)
+    divisor = np.maximum(n_present, 1)
+    mean = total / divisor
+    squares = np.zeros(n_view)
+    for share, counts in zip(shares, present, strict=True):
+        squares += np.where(counts, (share - mean) * (share - mean), 0.0)
+    of_many = np.sqrt(squares / divisor)
+    largest = np.where(present, shares, -np.inf).max(axis=0, initial=-np.inf)
+    smallest = np.where(present, shares, np.inf).min(axis=0, initial=np.inf)
+    of_two = np.where(n_present == 2, np.abs((largest - smallest) / 2), 0.0)
+    deviation: FloatArray = np.where(n_present > 2, of_many, of_two)
+    return deviation

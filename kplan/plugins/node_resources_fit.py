@@ -1,0 +1,290 @@
+"""Rejects nodes without room for the pod, and scores nodes by how full they would be.
+
+Upstream: plugins/noderesources/fit.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from kplan.api.core import Pod
+from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy, UtilizationShapePoint
+from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, Int64Array, round_half_away
+from kplan.engine.resource_scoring import Allocation, Capacities, ResourceScoring, ScoredRequest
+from kplan.engine.resources import (
+    CPU,
+    DEFAULT_CPU_REQUEST_NANO,
+    DEFAULT_MEMORY_REQUEST_NANO,
+    MEMORY,
+    PODS,
+    is_extended,
+    pod_requests,
+    quantity_text,
+    resource_order,
+    rounded_requests,
+)
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.interface import CycleState, Handle, PreFilterResult, Scope
+
+REASON_TOO_MANY_PODS = "Too many pods"
+REASON_INSUFFICIENT = "Insufficient {}"
+REASON_NO_STATE = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+
+MAX_CUSTOM_SCORE = 10
+"""Scores of a RequestedToCapacityRatio shape go from 0 to this."""
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A resource that the pod asks for, with the nodes where a device class answers for it instead of the node."""
+
+    resource: str
+    amount: int
+    delegated: BoolArray | None
+
+
+@dataclass(frozen=True)
+class _PreFilterState:
+    """What the pod asks for, in the order of the reasons.
+
+    Attributes
+    ----------
+    too_large : bool array of shape (n_nodes,); nodes that could not hold the pod if they were empty
+    """
+
+    requests: tuple[_Request, ...]
+    too_large: BoolArray
+
+
+@dataclass(frozen=True)
+class _PreScoreState:
+    request: ScoredRequest
+
+
+class NodeResourcesFit:
+    """Compares what the pod asks for with what is free; scores by least or most allocated, or by a given shape."""
+
+    name: ClassVar[str] = "NodeResourcesFit"
+    scope: Scope = Scope.NODE
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        self._handle = handle
+        self._classes = handle.listers.extended_resource_classes
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        strategy = args.scoring_strategy
+        devices = frozenset(each.name for each in strategy.resources if each.name in self._classes)
+        if devices:
+            # What a plan allocates of a class may change what any node has left.
+            self.scope = Scope.CLUSTER
+        self._scoring = ResourceScoring(strategy.resources, use_requested=False, device_resources=devices)
+        self._combine = _score_function(strategy)
+
+    # --- filter -------------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Add up what the pod asks for."""
+        amounts = rounded_requests(pod_requests(cycle.pod.pod, use_status=False))
+        table = cycle.cluster.nodes
+        requests: list[_Request] = []
+        too_large = np.zeros(len(table), np.bool_)
+        for resource in resource_order(amounts):
+            amount = amounts[resource]
+            if amount <= 0 or self._is_ignored(resource):
+                continue
+            allocatable = table.allocatable(resource)
+            exceeds = amount > allocatable
+            delegated: BoolArray | None = None
+            if resource in self._classes:
+                delegated = allocatable <= 0
+                exceeds &= ~delegated
+            requests.append(_Request(resource, amount, delegated))
+            too_large |= exceeds
+        cycle.write(_PreFilterState(tuple(requests), too_large))
+        return None
+
+    def _is_ignored(self, resource: str) -> bool:
+        return is_extended(resource) and (
+            resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
+        )
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes with too many pods or too little of any resource; every reason counts."""
+        state = cycle.find(_PreFilterState)
+        if state is None:
+            return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(REASON_NO_STATE, Code.ERROR))
+        bits = (nodes.pod_count >= nodes.take(cycle.cluster.nodes.allowed_pods)).astype(_bit_type(state))
+        reasons = [Reason(REASON_TOO_MANY_PODS, Code.UNSCHEDULABLE, partial(_pod_details, nodes))]
+        for k, request in enumerate(state.requests, start=1):
+            resource = request.resource
+            insufficient = request.amount > nodes.allocatable(resource) - nodes.requested(resource)
+            if request.delegated is not None:
+                insufficient &= ~nodes.take(request.delegated)
+            bits |= insufficient.astype(bits.dtype) << k
+            reasons.append(
+                Reason(
+                    REASON_INSUFFICIENT.format(resource), Code.UNSCHEDULABLE, partial(_resource_details, nodes, request)
+                )
+            )
+        return Verdicts(bits, tuple(reasons), nodes.take(state.too_large))
+
+    # --- score --------------------------------------------------------------------------------------------------------
+
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
+        """Add up what the pod counts for."""
+        cycle.write(self._state(cycle))
+
+    def _state(self, cycle: CycleState) -> _PreScoreState:
+        return _PreScoreState(self._scoring.request_for(cycle.cluster.nodes, scored_requests(cycle.pod.pod)))
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Score each node as it would be with the pod."""
+        state = cycle.find(_PreScoreState) or self._state(cycle)
+        return self._combine(state.request.on(nodes, self._handle.device_totals))
+
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Say how full each resource would be with the pod."""
+        request = (cycle.find(_PreScoreState) or self._state(cycle)).request
+        allocation = request.on(NodeView(cycle.cluster, np.asarray([row], np.intp)), self._handle.device_totals)
+        return [
+            f"{name}: {quantity_text(name, int(wanted))} of {quantity_text(name, int(has))} with this pod"
+            for name, wanted, has in zip(
+                request.names, allocation.requested[:, 0], allocation.capacities.allocatable[:, 0], strict=True
+            )
+            if has
+        ]
+
+
+def scored_requests(pod: Pod) -> dict[str, int]:
+    """Return what a pod counts for in these scores, in the scheduler's units.
+
+    Containers without a CPU or memory request count with a default. Resources of the whole pod are not looked at, nor
+    is its status: unlike in the sums of the node, and as upstream does it.
+    """
+    missing = {CPU: DEFAULT_CPU_REQUEST_NANO, MEMORY: DEFAULT_MEMORY_REQUEST_NANO}
+    exact = pod_requests(pod, use_status=False, missing_container_requests=missing, use_pod_level=False)
+    return rounded_requests(exact)
+
+
+def least_allocated_score(allocation: Allocation) -> Int64Array:
+    """Score nodes by the share that stays unused, 0 (full) to 100 (empty), averaged by weight.
+
+    Notes
+    -----
+    Integer division that cuts off, multiply before divide; a resource that would be exceeded gives 0, one that the node
+    does not have does not count. Upstream: leastResourceScorer.
+    """
+    capacities = allocation.capacities
+    unused = np.maximum(capacities.allocatable - allocation.requested, 0)
+    return _average(_share(unused, capacities), capacities)
+
+
+def most_allocated_score(allocation: Allocation) -> Int64Array:
+    """Score nodes by the share that is used, 0 (empty) to 100 (full or exceeded), averaged by weight.
+
+    Notes
+    -----
+    Arithmetic as in `least_allocated_score`. Upstream: mostResourceScorer.
+    """
+    capacities = allocation.capacities
+    used = np.minimum(allocation.requested, capacities.allocatable)
+    return _average(_share(used, capacities), capacities)
+
+
+def requested_to_capacity_ratio_score(by_utilization: Int64Array, allocation: Allocation) -> Int64Array:
+    """Score nodes by a table of scores for each per cent of utilization, averaged over the resources that score at all.
+
+    Parameters
+    ----------
+    by_utilization : int64 array of shape (101,)
+
+    Notes
+    -----
+    The utilization is cut off to a whole number, the average rounded, halves away from zero.
+    Upstream: buildRequestedToCapacityRatioScorerFunction.
+    """
+    capacities = allocation.capacities
+    used = np.minimum(allocation.requested, capacities.allocatable)
+    scores = by_utilization[_share(used, capacities)]
+    weights = np.where(scores > 0, capacities.weights, 0)
+    weight_sum = weights.sum(axis=0)
+    total = (scores * weights).sum(axis=0)
+    return round_half_away(total / np.where(weight_sum == 0, 1, weight_sum))
+
+
+def utilization_table(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
+    """Evaluate a broken line at 0 to 100, int64 of shape (101,); flat before its first and after its last point.
+
+    Notes
+    -----
+    Between two points the rise is divided last and cut off toward zero. Upstream: helper.BuildBrokenLinearFunction.
+    """
+    scale = MAX_NODE_SCORE // MAX_CUSTOM_SCORE
+    points = [(point.utilization, point.score * scale) for point in shape]
+
+    def at(utilization: int) -> int:
+        for index, (right, score) in enumerate(points):
+            if utilization <= right:
+                if index == 0:
+                    return score
+                left, before = points[index - 1]
+                rise = (score - before) * (utilization - left)
+                run = right - left
+                return before + (rise // run if rise >= 0 else -(-rise // run))
+        return points[-1][1]
+
+    return np.asarray([at(utilization) for utilization in range(MAX_NODE_SCORE + 1)], np.int64)
+
+
+def _score_function(strategy: ScoringStrategy) -> Callable[[Allocation], Int64Array]:
+    if strategy.type == "MostAllocated":
+        return most_allocated_score
+    if strategy.type == "RequestedToCapacityRatio":
+        param = strategy.requested_to_capacity_ratio
+        return partial(requested_to_capacity_ratio_score, utilization_table(param.shape if param is not None else ()))
+    return least_allocated_score
+
+
+def _share(part: Int64Array, capacities: Capacities) -> Int64Array:
+    """Return 100 times a part of what nodes have, by what they have."""
+    share: Int64Array = part * MAX_NODE_SCORE // capacities.divisor
+    return share
+
+
+def _average(scores: Int64Array, capacities: Capacities) -> Int64Array:
+    average: Int64Array = (scores * capacities.weights).sum(axis=0) // capacities.weight_sum
+    return average
+
+
+def _bit_type(state: _PreFilterState) -> type[np.generic]:
+    n_reasons = len(state.requests) + 1
+    return np.uint32 if n_reasons <= 32 else np.uint64 if n_reasons <= 64 else np.object_
+
+
+def _pod_details(nodes: NodeView, position: int) -> list[Detail]:
+    allowed = int(nodes.cluster.nodes.allowed_pods[nodes.row(position)])
+    return [_detail(REASON_TOO_MANY_PODS, PODS, 1, allowed, int(nodes.pod_count[position]))]
+
+
+def _resource_details(nodes: NodeView, request: _Request, position: int) -> list[Detail]:
+    resource = request.resource
+    allocatable, used = int(nodes.allocatable(resource)[position]), int(nodes.requested(resource)[position])
+    return [_detail(REASON_INSUFFICIENT.format(resource), resource, request.amount, allocatable, used)]
+
+
+def _detail(reason: str, resource: str, requested: int, allocatable: int, used: int) -> Detail:
+    free = allocatable - used
+    return {
+        "reason": reason,
+        "resource": resource,
+        "requested": quantity_text(resource, requested),
+        "free": quantity_text(resource, free),
+        "allocatable": quantity_text(resource, allocatable),
+        "short": quantity_text(resource, requested - free),
+    }

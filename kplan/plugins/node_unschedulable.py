@@ -1,0 +1,40 @@
+"""Rejects cordoned nodes.
+
+Upstream: plugins/nodeunschedulable/node_unschedulable.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from kplan.api.tolerations import NO_SCHEDULE, Taint, tolerations_tolerate
+from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.interface import CycleState, Handle, Scope
+
+REASON_UNSCHEDULABLE = "node(s) were unschedulable"
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+"""What a pod must tolerate to run on a cordoned node, whether the node carries that taint yet or not."""
+
+
+class NodeUnschedulable:
+    """Looks at ``spec.unschedulable``, which ``kubectl cordon`` sets."""
+
+    name: ClassVar[str] = "NodeUnschedulable"
+    scope: ClassVar[Scope] = Scope.NODE_OBJECT
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject cordoned nodes, unless the pod tolerates that."""
+        reason = Reason(
+            REASON_UNSCHEDULABLE,
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            lambda _: [{"taint": f"{UNSCHEDULABLE_TAINT.key}:{UNSCHEDULABLE_TAINT.effect}", "unschedulable": True}],
+        )
+        if tolerations_tolerate(cycle.pod.pod.spec.tolerations, UNSCHEDULABLE_TAINT):
+            return Verdicts(np.zeros(len(nodes), np.uint32), (reason,))
+        return Verdicts.where(nodes.take(cycle.cluster.nodes.unschedulable), reason)

@@ -1,0 +1,33 @@
+"""Orders the queue by priority.
+
+Upstream: plugins/queuesort/priority_sort.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kplan.api.time import to_micros
+from kplan.engine.pod_info import PodInfo
+from kplan.framework.interface import Handle, Scope
+
+_NOT_YET = 2**62
+"""Queue time of a pod that no API server has seen: after all that it has."""
+
+
+class PrioritySort:
+    """Puts pods of higher priority first, and among equals the one that has waited longer.
+
+    A fresh scheduler queues what it finds in the order of creation, which stands for the time in the queue.
+    """
+
+    name: ClassVar[str] = "PrioritySort"
+    scope: ClassVar[Scope] = Scope.NODE_OBJECT
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    def sort_key(self, pod: PodInfo) -> tuple[int, int]:
+        """Return a key that sorts ascending into queue order."""
+        created = pod.pod.metadata.creation_timestamp
+        return -pod.priority, _NOT_YET if created is None else to_micros(created)

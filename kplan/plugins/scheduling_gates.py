@@ -1,0 +1,28 @@
+"""Keeps pods with scheduling gates out of the queue.
+
+Upstream: plugins/schedulinggates/scheduling_gates.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kplan.engine.pod_info import PodInfo
+from kplan.framework.interface import SUCCESS, Handle, Scope, Status
+
+
+class SchedulingGates:
+    """Turns a pod down before the queue as long as ``spec.schedulingGates`` has an entry."""
+
+    name: ClassVar[str] = "SchedulingGates"
+    scope: ClassVar[Scope] = Scope.NODE_OBJECT
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Name all gates of the pod, in their order."""
+        gates = pod.pod.spec.scheduling_gates
+        if not gates:
+            return SUCCESS
+        return Status.unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")

@@ -1,0 +1,88 @@
+"""Rejects nodes with taints that the pod does not tolerate, and prefers nodes with few that merely repel it.
+
+Upstream: plugins/tainttoleration/taint_toleration.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint, Toleration, tolerations_tolerate
+from kplan.engine.arrays import Int64Array, default_normalize_score
+from kplan.engine.node_matching import count_untolerated_soft_taints, is_hard, untolerated_hard_taints
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.interface import CycleState, Handle, Scope
+from kplan.framework.runtime import PluginError
+
+REASON_UNTOLERATED = "node(s) had untolerated taint(s)"
+
+
+@dataclass(frozen=True)
+class _PreScoreState:
+    """Tolerations that say something about PreferNoSchedule."""
+
+    tolerations: tuple[Toleration, ...]
+
+
+class TaintToleration:
+    """Holds the pod's tolerations against NoSchedule and NoExecute (filter) and PreferNoSchedule taints (score)."""
+
+    name: ClassVar[str] = "TaintToleration"
+    scope: ClassVar[Scope] = Scope.NODE_OBJECT
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes with a NoSchedule or NoExecute taint that is not tolerated."""
+        tolerations = cycle.pod.pod.spec.tolerations
+        table = cycle.cluster.nodes
+
+        def details(position: int) -> list[Detail]:
+            return [
+                {"taint": taint_text(taint)}
+                for taint in table.nodes[nodes.row(position)].spec.taints
+                if is_hard(taint) and not tolerations_tolerate(tolerations, taint)
+            ]
+
+        return Verdicts.where(
+            nodes.take(untolerated_hard_taints(table, tolerations)),
+            Reason(REASON_UNTOLERATED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details),
+        )
+
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
+        """Pick the tolerations that count for scores."""
+        tolerations = cycle.pod.pod.spec.tolerations
+        cycle.write(_PreScoreState(tuple(each for each in tolerations if each.effect in ("", PREFER_NO_SCHEDULE))))
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Count the PreferNoSchedule taints that are not tolerated."""
+        state = cycle.find(_PreScoreState)
+        if state is None:
+            msg = (
+                'running Score plugins: plugin "TaintToleration" failed with: '
+                'failed to read "PreScoreTaintToleration" from cycleState: not found'
+            )
+            raise PluginError(msg)
+        counts = count_untolerated_soft_taints(cycle.cluster.nodes, state.tolerations)
+        # A copy where the view is all nodes: the runtime keeps and patches what it is given.
+        return counts.copy() if nodes.rows is None else counts[nodes.rows]
+
+    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+        """Give 100 where nothing repels the pod and 0 where most does."""
+        return default_normalize_score(scores, reverse=True)
+
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Name the taints that count against a node."""
+        return [
+            f"taint {taint_text(taint)} is not tolerated"
+            for taint in cycle.cluster.nodes.nodes[row].spec.taints
+            if taint.effect == PREFER_NO_SCHEDULE and not tolerations_tolerate(cycle.pod.pod.spec.tolerations, taint)
+        ]
+
+
+def taint_text(taint: Taint) -> str:
+    """Write a taint as ``kubectl taint`` takes it."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
