@@ -224,7 +224,9 @@ class Plugin(Protocol):
     name: ClassVar[str]
 
     @property
-    def scope(self) -> Scope: ...
+    def scope(self) -> Scope:
+        """What the plugin's answer for a node depends on."""
+        ...
 
 
 @runtime_checkable

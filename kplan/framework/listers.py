@@ -83,7 +83,7 @@ class Listers:
 
     @cached_property
     def extended_resource_classes(self) -> dict[str, DeviceClass]:
-        """Device classes by the extended resources that they stand behind: the one they name, and one of their own name.
+        """Device classes by the extended resources they stand behind: the one they name, and one of their own name.
 
         Of two classes that name the same resource the younger counts, then the first by name; a class that loses to one
         before it cannot be asked for by its own name either. Classes come in the order of their names.

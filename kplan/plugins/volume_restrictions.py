@@ -62,7 +62,7 @@ class VolumeRestrictions:
     name: ClassVar[str] = "VolumeRestrictions"
     scope: ClassVar[Scope] = Scope.CLUSTER
 
-    def __init__(self, args: None, handle: Handle) -> None:  # noqa: ARG002 - every plugin is made alike
+    def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers
         self.uses = VolumeUses(handle.cluster)
 

@@ -50,7 +50,7 @@ class VolumeZone:
     name: ClassVar[str] = "VolumeZone"
     scope: ClassVar[Scope] = Scope.CLUSTER
 
-    def __init__(self, args: None, handle: Handle) -> None:  # noqa: ARG002 - every plugin is made alike
+    def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
