@@ -192,16 +192,21 @@ def _filter(
 def _filter_named(
     session: Session, framework: Framework, cycle: CycleState, pre_filter: PreFilterOutcome, rows: RowArray
 ) -> FilterOutcome:
+    def filter_rows(rows: RowArray) -> list[tuple[str, Verdicts]]:
+        return framework.run_filters(cycle, NodeView(session.cluster, rows), pre_filter.skipped)
+
     verdicts: list[tuple[str, Verdicts]] = []
     feasible = np.zeros(len(session.cluster), np.bool_)
     if len(rows):
-        verdicts = framework.run_filters(cycle, NodeView(session.cluster, rows), pre_filter.skipped)
+        verdicts = filter_rows(rows)
         passes = np.ones(len(rows), np.bool_)
         for _, verdict in verdicts:
             passes &= verdict.bits == 0
         feasible[rows] = passes
     absent = absent_status(pre_filter.plugins_with_nodes)
-    return FilterOutcome(len(session.cluster), feasible, rows=rows, verdicts=verdicts, absent=absent)
+    return FilterOutcome(
+        len(session.cluster), feasible, rows=rows, verdicts=verdicts, absent=absent, filter_rows=filter_rows
+    )
 
 
 def _stop_early(session: Session, framework: Framework, outcome: FilterOutcome) -> None:

@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/framework/types.go Diagnosis, FitError.Error (v1.36).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -75,6 +75,7 @@ class FilterOutcome:
     feasible : bool array of shape (n_nodes,)
     overrides : node row -> status that counts instead of what `verdicts` say (nominated pods, extenders)
     absent : status of nodes that PreFilter left out
+    filter_rows : runs the filters on nodes that PreFilter left out, for explanations
     not_evaluated : bool array of shape (n_nodes,) or None; nodes that the scheduler did not look at
     """
 
@@ -85,6 +86,7 @@ class FilterOutcome:
     verdicts: list[tuple[str, Verdicts]] = field(default_factory=list)
     overrides: dict[int, NodeStatus] = field(default_factory=dict)
     absent: NodeStatus | None = None
+    filter_rows: Callable[[RowArray], list[tuple[str, Verdicts]]] | None = None
     not_evaluated: BoolArray | None = None
 
     @cached_property
@@ -121,14 +123,26 @@ class FilterOutcome:
 
     def all_failing(self, row: int) -> dict[str, NodeStatus]:
         """Return every plugin that rejects a node when asked alone, without nominated pods."""
-        position = self.position(row)
-        if position is None or self.pre_filter_status is not None:
+        if self.pre_filter_status is not None:
             return {}
+        position, verdicts = self.position(row), self.verdicts
+        if position is None:
+            position, verdicts = self._position_of_absent[row], self._absent_verdicts
         return {
             name: NodeStatus(verdict.code_at(position), name, tuple(verdict.reasons_at(position)), position)
-            for name, verdict in self.verdicts
+            for name, verdict in verdicts
             if verdict.bits[position]
         }
+
+    @cached_property
+    def _position_of_absent(self) -> dict[int, int]:
+        rows = [row for row in range(self.n_nodes) if self.position(row) is None]
+        return {row: position for position, row in enumerate(rows)}
+
+    @cached_property
+    def _absent_verdicts(self) -> list[tuple[str, Verdicts]]:
+        rows = np.asarray(list(self._position_of_absent), np.intp)
+        return [] if self.filter_rows is None else self.filter_rows(rows)
 
     def rows_with_code(self, code: Code) -> RowArray:
         """Return the nodes whose status has a code, ascending."""
