@@ -130,3 +130,10 @@ class SchedulerConfiguration:
     def profile(self, scheduler_name: str) -> Profile | None:
         """Return the profile of that scheduler name, or None when this scheduler does not answer to it."""
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
+
+    def extenders_in_call_order(self) -> tuple[Extender, ...]:
+        """Return the extenders as kube-scheduler asks them: in the order of the file, ignorable ones last.
+
+        Upstream: scheduler.go buildExtenders.
+        """
+        return tuple(sorted(self.extenders, key=lambda extender: extender.ignorable))

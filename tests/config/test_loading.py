@@ -394,6 +394,13 @@ def test_an_extender_with_everything() -> None:
     assert "key" not in repr(config.extenders[0].tls_config)
 
 
+def test_ignorable_extenders_are_asked_last() -> None:
+    config = load(extenders=[{"urlPrefix": "a", "ignorable": True}, {"urlPrefix": "b"}, {"urlPrefix": "c"}])
+
+    assert [extender.url_prefix for extender in config.extenders] == ["a", "b", "c"]
+    assert [extender.url_prefix for extender in config.extenders_in_call_order()] == ["b", "c", "a"]
+
+
 def test_resources_that_extenders_ignore_replace_the_list_of_every_profile() -> None:
     ignoring = {"urlPrefix": "a", "managedResources": [{"name": "example.com/a", "ignoredByScheduler": True}]}
     config = load(
