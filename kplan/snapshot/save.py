@@ -14,7 +14,7 @@ from kplan.errors import UsageError
 from kplan.snapshot.document import to_bytes, to_document
 from kplan.snapshot.model import Snapshot
 
-__all__ = ["encode_snapshot", "save_snapshot"]
+__all__ = ["check_name", "encode_snapshot", "save_snapshot"]
 
 _JSON = ".json"
 _YAML = (".yaml", ".yml")
@@ -57,16 +57,18 @@ def encode_snapshot(snapshot: Snapshot, name: str) -> bytes:
 
     Equal snapshots give equal bytes. Raises UsageError when the name says no form.
     """
+    check_name(name)
     stem = name.lower().removesuffix(_GZIP)
-    if stem.endswith(_JSON):
-        content = to_bytes(snapshot)
-    elif stem.endswith(_YAML):
-        content = _to_yaml(snapshot)
-    else:
+    content = _to_yaml(snapshot) if stem.endswith(_YAML) else to_bytes(snapshot)
+    return gzip.compress(content, _GZIP_LEVEL, mtime=0) if name.lower().endswith(_GZIP) else content
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError when the name of a file does not say which form to write."""
+    if not name.lower().removesuffix(_GZIP).endswith((_JSON, *_YAML)):
         raise UsageError(
             f"{name}: the name does not say which form to write", hint="end it in .json, .yaml, .json.gz or .yaml.gz"
         )
-    return gzip.compress(content, _GZIP_LEVEL, mtime=0) if name.lower().endswith(_GZIP) else content
 
 
 def _to_yaml(snapshot: Snapshot) -> bytes:

@@ -1,0 +1,178 @@
+"""The flags that say where the cluster comes from, shared by all commands: a file, or kubectl's flags for a live one.
+
+A command takes the ``…Option`` types it needs, joins the live ones with :func:`live_options`, and opens the cluster
+with :func:`open_cluster`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from kplan.live import LiveOptions
+    from kplan.live.collect import Progress
+    from kplan.snapshot.model import Snapshot
+
+__all__ = [
+    "AsGroupOption",
+    "AsOption",
+    "ClusterOption",
+    "ContextOption",
+    "InsecureOption",
+    "KubeconfigOption",
+    "NamespacesOption",
+    "QuietOption",
+    "RequestTimeoutOption",
+    "SnapshotOption",
+    "UserOption",
+    "live_options",
+    "open_cluster",
+    "print_warnings",
+]
+
+_PANEL = "Live cluster"
+
+SnapshotOption = Annotated[
+    str,
+    typer.Option(
+        "--snapshot",
+        "-s",
+        metavar="PATH",
+        envvar="KPLAN_SNAPSHOT",
+        help="Read the cluster from a file, a directory, - (standard input) or demo, instead of a live one.",
+    ),
+]
+KubeconfigOption = Annotated[
+    str,
+    typer.Option("--kubeconfig", metavar="PATH", envvar="KUBECONFIG", help="Kubeconfig file.", rich_help_panel=_PANEL),
+]
+ContextOption = Annotated[
+    str, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.", rich_help_panel=_PANEL)
+]
+ClusterOption = Annotated[
+    str, typer.Option("--cluster", metavar="NAME", help="Cluster of the kubeconfig.", rich_help_panel=_PANEL)
+]
+UserOption = Annotated[
+    str, typer.Option("--user", metavar="NAME", help="User of the kubeconfig.", rich_help_panel=_PANEL)
+]
+AsOption = Annotated[
+    str, typer.Option("--as", metavar="USER", help="Act as this user or service account.", rich_help_panel=_PANEL)
+]
+AsGroupOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--as-group", metavar="GROUP", help="Act as a member of this group; repeatable.", rich_help_panel=_PANEL
+    ),
+]
+RequestTimeoutOption = Annotated[
+    str,
+    typer.Option(
+        "--request-timeout",
+        metavar="TIME",
+        help="How long one request may take: 30s, 2m; 0 for no limit.",
+        rich_help_panel=_PANEL,
+    ),
+]
+InsecureOption = Annotated[
+    bool,
+    typer.Option(
+        "--insecure-skip-tls-verify", help="Do not check the API server's certificate.", rich_help_panel=_PANEL
+    ),
+]
+NamespacesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--namespaces",
+        metavar="NS,…",
+        help="Read pods and the like in these namespaces only, for users without rights on the whole cluster.",
+        rich_help_panel=_PANEL,
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no warnings on standard error.")]
+
+
+def live_options(
+    *,
+    kubeconfig: str = "",
+    context: str = "",
+    cluster: str = "",
+    user: str = "",
+    as_user: str = "",
+    as_groups: Sequence[str] | None = None,
+    request_timeout: str = "60s",
+    insecure_skip_tls_verify: bool = False,
+    namespaces: Sequence[str] | None = None,
+) -> LiveOptions:
+    """Join the flags of a live cluster; namespaces may be given one by one or with commas between.
+
+    Raises UsageError when the timeout is no duration.
+    """
+    from kplan.live import LiveOptions, parse_timeout
+
+    named = [name.strip() for names in namespaces or () for name in names.split(",")]
+    return LiveOptions(
+        kubeconfig=kubeconfig,
+        context=context,
+        cluster=cluster,
+        user=user,
+        impersonate_user=as_user,
+        impersonate_groups=tuple(as_groups or ()),
+        request_timeout=parse_timeout(request_timeout),
+        insecure_skip_tls_verify=insecure_skip_tls_verify,
+        namespaces=tuple(dict.fromkeys(filter(None, named))),
+    )
+
+
+def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Snapshot:
+    """Load the cluster from the given file, or from a live API server when no file is given.
+
+    Raises
+    ------
+    SnapshotError
+        The file cannot be used.
+    LiveClusterError
+        The API server cannot be asked.
+    """
+    if snapshot:
+        from kplan.snapshot.load import load_snapshot
+
+        return load_snapshot(snapshot)
+    from kplan.live import collect_snapshot
+
+    with _progress_bar(shown=not quiet and sys.stderr.isatty()) as progress:
+        return collect_snapshot(live, progress)
+
+
+def print_warnings(snapshot: Snapshot, *, quiet: bool = False) -> None:
+    """Print the snapshot's warnings on standard error."""
+    for warning in () if quiet else snapshot.warnings:
+        typer.echo(f"warning: {warning.object}: {warning.message}", err=True)
+
+
+@contextmanager
+def _progress_bar(*, shown: bool) -> Iterator[Progress | None]:
+    """Show a bar for every list that takes more than one page, and take them away at the end."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("reading {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, int] = {}
+
+        def report(resource: str, seen: int, total: int | None) -> None:
+            if resource not in tasks:
+                if seen == total:
+                    return
+                tasks[resource] = bars.add_task(resource, total=None)
+            bars.update(tasks[resource], completed=seen, total=total)  # type: ignore[arg-type]  # rich's TaskID is an int
+
+        yield report
