@@ -1,0 +1,188 @@
+"""Filter: attached volumes of each driver, with the pod's own, against what the node's CSINode allows.
+
+Upstream: plugins/nodevolumelimits/csi.go (v1.36). The gate VolumeLimitScaling is off by default, so a driver that is
+not installed on a node sets no limit there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from kplan.engine.arrays import BitArray, BoolArray, Int64Array
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
+from kplan.plugins.node_volume_limits.attached import AttachedDelta, AttachedVolumes
+from kplan.plugins.node_volume_limits.resolving import PodVolumes, VolumeResolver, concerns_limits
+
+REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
+
+_NO_LIMIT = 2**62
+_WORD_BITS = 64
+
+
+class _PreFilterState:
+    """The volumes of the incoming pod, by number and by driver."""
+
+    def __init__(self, resolved: PodVolumes, attached: AttachedVolumes) -> None:
+        self.resolved = resolved
+        self.numbers = [attached.number(volume) for volume in resolved.volumes]
+        self.by_driver: dict[str, list[int]] = defaultdict(list)
+        for number in self.numbers:
+            self.by_driver[attached.volumes[number].driver].append(number)
+
+
+class NodeVolumeLimits:
+    """Rejects nodes that would hold more volumes of a driver than they can."""
+
+    name: ClassVar[str] = "NodeVolumeLimits"
+    scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self.listers = handle.listers
+        self.cluster = handle.cluster
+        self._resolver = VolumeResolver(handle.listers)
+
+    @cached_property
+    def attached(self) -> AttachedVolumes:
+        """Attached volumes of all nodes; counted when the first pod with volumes comes."""
+        return AttachedVolumes(self.cluster, self.listers)
+
+    @cached_property
+    def limits(self) -> dict[str, Int64Array]:
+        """Driver -> how many volumes each node can hold, int64 of shape (n_nodes,)."""
+        columns: dict[str, Int64Array] = {}
+        for row, name in enumerate(self.cluster.nodes.names):
+            csi_node = self.listers.csi_nodes.get(name)
+            for driver in csi_node.spec.drivers if csi_node is not None else ():
+                if driver.allocatable is not None and driver.allocatable.count is not None:
+                    column = columns.setdefault(driver.name, np.full(len(self.cluster), _NO_LIMIT, np.int64))
+                    column[row] = driver.allocatable.count
+        return columns
+
+    @cached_property
+    def is_limited(self) -> BoolArray:
+        """Which nodes have any limit, bool of shape (n_nodes,)."""
+        limited = np.zeros(len(self.cluster), np.bool_)
+        for column in self.limits.values():
+            limited |= column != _NO_LIMIT
+        return limited
+
+    @cached_property
+    def has_csi_node(self) -> BoolArray:
+        """Which nodes have a CSINode, bool of shape (n_nodes,)."""
+        known = self.listers.csi_nodes
+        return np.fromiter((name in known for name in self.cluster.nodes.names), np.bool_, len(self.cluster))
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Leave out pods without claims and without inline volumes of types that CSI took over."""
+        if not concerns_limits(cycle.pod.pod):
+            return SKIP_SHAPE
+        resolved = self._resolver.resolve(cycle.pod.pod, is_new=True)
+        cycle.write(_PreFilterState(resolved, self.attached))
+        return None
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes over a limit; nodes with a pod whose volumes cannot be told err, if they have limits at all."""
+        state = cycle.read(_PreFilterState)
+        if state.resolved.problem:
+            return self._problem_verdicts(state.resolved, nodes)
+        if not state.numbers or not self.limits:
+            return Verdicts.where(np.zeros(len(nodes), np.bool_), _PASS)
+        self.attached.follow()
+        delta = self.attached.delta(nodes, state.numbers)
+        exceeded = np.zeros(len(nodes), np.bool_)
+        for driver, numbers in state.by_driver.items():
+            if driver in self.limits:
+                _, _, _, over = self._counts(driver, numbers, nodes, delta)
+                exceeded |= over
+
+        def details(position: int) -> list[Detail]:
+            return self._details(state, nodes, delta, position)
+
+        reason = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE, details)
+        troubles = self._troubles(nodes)
+        return _with_errors(exceeded, reason, troubles) if troubles else Verdicts.where(exceeded, reason)
+
+    def _counts(
+        self, driver: str, numbers: list[int], nodes: NodeView, delta: AttachedDelta
+    ) -> tuple[Int64Array, Int64Array, Int64Array, BoolArray]:
+        """Return limit, used, new and whether they are too many, each of shape (n_view,).
+
+        A volume that is on the node with some pod already is not new. One that is there by its attachment alone is:
+        upstream counts it twice.
+        """
+        new = np.full(len(self.cluster), len(numbers), np.int64)
+        for number in numbers:
+            new[self.attached.holder_rows(number)] -= 1
+        new = nodes.take(new)
+        if nodes.delta is not None:
+            new = new - np.add.reduce([delta.held[number] for number in numbers])
+        limit = nodes.take(self.limits[driver])
+        used = nodes.take(self.attached.used(driver)) + delta.used[driver]
+        return limit, used, new, (new > 0) & (used + new > limit)
+
+    def _problem_verdicts(self, resolved: PodVolumes, nodes: NodeView) -> Verdicts:
+        """Say why the incoming pod's own volumes cannot be told; inline volumes count where there is a CSINode only."""
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if resolved.is_missing_claim else Code.ERROR
+        with_csi = nodes.take(self.has_csi_node)
+        if resolved.problem == resolved.claim_problem:
+            return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(resolved.problem, code))
+        inline = (with_csi, Reason(resolved.problem, Code.ERROR))
+        if not resolved.claim_problem:
+            return Verdicts.first_of(inline)
+        return Verdicts.first_of(inline, (~with_csi, Reason(resolved.claim_problem, code)))
+
+    def _troubles(self, nodes: NodeView) -> dict[int, str]:
+        """Return position -> why, for limited nodes with a pod whose volumes cannot be told."""
+        if not self.attached.troubled and not self.attached.changes_trouble(nodes):
+            return {}
+        suspects = np.zeros(len(self.cluster), np.bool_)
+        suspects[list(self.attached.troubled)] = True
+        positions = set(np.flatnonzero(nodes.take(suspects)).tolist())
+        if nodes.delta is not None:
+            positions.update(nodes.delta.positions.tolist())
+        limited = nodes.take(self.is_limited)
+        problems = {
+            position: next(filter(None, map(self.attached.pod_problem, nodes.pods_at(position))), "")
+            for position in sorted(positions)
+            if limited[position]
+        }
+        return {position: problem for position, problem in problems.items() if problem}
+
+    def _details(self, state: _PreFilterState, nodes: NodeView, delta: AttachedDelta, position: int) -> list[Detail]:
+        found: list[Detail] = []
+        for driver, numbers in state.by_driver.items():
+            if driver not in self.limits:
+                continue
+            limit, used, new, over = (int(each[position]) for each in self._counts(driver, numbers, nodes, delta))
+            if over:
+                found.append(
+                    {
+                        "reason": REASON_MAX_VOLUME_COUNT_EXCEEDED,
+                        "driver": driver,
+                        "limit": str(limit),
+                        "used": str(used),
+                        "attachedWithoutPod": str(self.attached.attached_only(driver, nodes.row(position))),
+                        "new": str(new),
+                        "short": str(used + new - limit),
+                        "volumes": [self.attached.volumes[number].label for number in numbers],
+                    }
+                )
+        return found
+
+
+_PASS = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE)
+
+
+def _with_errors(exceeded: BoolArray, reason: Reason, troubles: dict[int, str]) -> Verdicts:
+    """Let errors take the place of the reason; a bit for each distinct text, in words that are long enough."""
+    texts = list(dict.fromkeys(troubles.values()))
+    bits: BitArray = exceeded.astype(np.uint64 if len(texts) < _WORD_BITS else object)
+    for position, text in troubles.items():
+        bits[position] = 1 << (1 + texts.index(text))
+    return Verdicts(bits, (reason, *(Reason(text, Code.ERROR) for text in texts)))

@@ -1,0 +1,154 @@
+"""Which attachable volumes a pod has: a CSI driver and a handle each.
+
+Upstream: plugins/nodevolumelimits/csi.go filterAttachableVolumes (v1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kplan.api.volumes import Volume
+from kplan.engine.csi_translation import (
+    MIGRATED,
+    PLUGIN_BY_NAME,
+    TranslationError,
+    in_tree_plugin,
+    inline_handle,
+    volume_handle,
+)
+from kplan.engine.volumes import claim_class, claim_name, ephemeral_problem, not_found
+from kplan.framework.listers import Listers
+
+_UNBOUND = "\0"
+"""Starts the handle of a volume that does not exist yet; no real handle does."""
+
+
+class AttachableVolume(NamedTuple):
+    """A volume as a CSI driver knows it; pods that share it take one place together.
+
+    A volume that does not exist yet goes by its claim.
+    """
+
+    driver: str
+    handle: str
+
+    @property
+    def label(self) -> str:
+        """What to call it: the driver's handle, or the claim."""
+        return self.handle.removeprefix(_UNBOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class PodVolumes:
+    """The attachable volumes of a pod, or why they cannot be told.
+
+    Attributes
+    ----------
+    volumes : distinct volumes; what is found up to the first problem does not count
+    problem : why the pod's volumes cannot be told on a node with a CSINode, or empty
+    claim_problem : likewise on a node without one, where inline volumes are not looked at
+    is_missing_claim : the problem is a claim that does not exist, so it is the pod's and not the scheduler's
+    """
+
+    volumes: tuple[AttachableVolume, ...] = ()
+    problem: str = ""
+    claim_problem: str = ""
+    is_missing_claim: bool = False
+
+
+class _Problem(Exception):  # noqa: N818 - it ends a search, and is no mistake of the caller
+    """The pod's volumes cannot be told; the message is upstream's."""
+
+
+class _MissingClaim(_Problem):
+    """A claim does not exist."""
+
+
+def concerns_limits(pod: Pod) -> bool:
+    """Tell whether a pod has volumes that may count against a limit."""
+    return any(
+        volume.persistent_volume_claim is not None or volume.ephemeral is not None or in_tree_plugin(volume) is not None
+        for volume in pod.spec.volumes
+    )
+
+
+class VolumeResolver:
+    """Finds the attachable volumes of pods.
+
+    Claims are seen as the snapshot has them: what a plan binds or provisions later counts by its claim, which is one
+    volume as well.
+    """
+
+    def __init__(self, listers: Listers) -> None:
+        self._listers = listers
+
+    def resolve(self, pod: Pod, *, is_new: bool) -> PodVolumes:
+        """Find the attachable volumes of a pod; one that is to be placed (`is_new`) needs all of its claims."""
+        found: dict[AttachableVolume, None] = {}
+        problem = ""
+        for volume in pod.spec.volumes:
+            is_inline = claim_name(pod, volume) is None
+            if is_inline and problem:
+                continue
+            try:
+                attachable = self._inline(volume) if is_inline else self._claimed(pod, volume, is_new=is_new)
+            except _Problem as error:
+                problem = problem or str(error)
+                if not is_inline:
+                    return PodVolumes((), problem, str(error), is_missing_claim=isinstance(error, _MissingClaim))
+                continue
+            if attachable is not None:
+                found[attachable] = None
+        return PodVolumes(() if problem else tuple(found), problem)
+
+    def _inline(self, volume: Volume) -> AttachableVolume | None:
+        plugin = in_tree_plugin(volume)
+        if plugin is None or plugin.name not in MIGRATED:
+            return None
+        try:
+            return AttachableVolume(plugin.driver, inline_handle(volume))
+        except TranslationError as error:
+            raise _Problem(f"converting volume({volume.name}) from inline to csi: {error}") from error
+
+    def _claimed(self, pod: Pod, volume: Volume, *, is_new: bool) -> AttachableVolume | None:
+        name = claim_name(pod, volume)
+        namespace = pod.metadata.namespace
+        if not name:
+            raise _Problem("PersistentVolumeClaim had no name")
+        claim = self._listers.persistent_volume_claims.get((namespace, name))
+        if claim is None:
+            if is_new:
+                missing = not_found("persistentvolumeclaim", name)
+                raise _MissingClaim(f"looking up PVC {namespace}/{name}: {missing}")
+            return None
+        if volume.persistent_volume_claim is None and (problem := ephemeral_problem(pod, claim)):
+            raise _Problem(problem)
+        bound = self._listers.persistent_volumes.get(claim.spec.volume_name)
+        attachable = self._by_class(claim) if bound is None else self._by_volume(bound)
+        return attachable if attachable is not None and attachable.driver and attachable.handle else None
+
+    def _by_volume(self, volume: PersistentVolume) -> AttachableVolume | None:
+        if volume.spec.csi is not None:
+            return AttachableVolume(volume.spec.csi.driver, volume.spec.csi.volume_handle)
+        plugin = in_tree_plugin(volume.spec)
+        if plugin is None or plugin.name not in MIGRATED:
+            return None
+        try:
+            return AttachableVolume(plugin.driver, volume_handle(volume))
+        except TranslationError:
+            return None
+
+    def _by_class(self, claim: PersistentVolumeClaim) -> AttachableVolume | None:
+        """Count a claim without a volume for the driver that its class names."""
+        storage_class = self._listers.storage_classes.get(claim_class(claim))
+        if storage_class is None:
+            return None
+        driver = storage_class.provisioner
+        plugin = PLUGIN_BY_NAME.get(driver)
+        if plugin is not None:
+            if plugin.name not in MIGRATED:
+                return None
+            driver = plugin.driver
+        return AttachableVolume(driver, f"{_UNBOUND}{claim.metadata.namespace}/{claim.metadata.name}")
