@@ -32,7 +32,7 @@ Warn = Callable[[str, str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A profile on its way: its merged sets, and those without the plugins that kplan does not have."""
+    """A profile on its way: its merged sets, and those of in-tree plugins only."""
 
     name: str
     path: str
@@ -64,7 +64,7 @@ def _draft(wire: KubeSchedulerProfile, path: str, count: int, problems: Problems
             _refuse_removed(entry.name, entry.path, problems)
     sets = merge(DEFAULT_SETS, custom)
     known = {
-        point: PointSet(tuple(e for e in point_set.enabled if _has(e.name)), point_set.disabled)
+        point: PointSet(tuple(e for e in point_set.enabled if e.name in IMPLEMENTS), point_set.disabled)
         for point, point_set in sets.items()
     }
     return _Draft(name or "", path, sets, known)
@@ -129,7 +129,10 @@ def _plain(point_set: PointSet) -> dict[str, object]:
 
 def _finish(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: Warn) -> Profile:
     args = _args(wire, draft, problems, warn)
-    expanded = expand(draft.known, problems, child(draft.path, "plugins"))
+    expanded = {
+        point: tuple(ref for ref in refs if ref.name not in GATED_PLUGINS)
+        for point, refs in expand(draft.known, problems, child(draft.path, "plugins")).items()
+    }
     _check_queue_sort(draft, expanded, problems)
     _check_bind(draft, expanded, problems)
     _warn_about_plugins(wire, draft, expanded, warn)

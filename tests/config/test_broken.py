@@ -207,6 +207,16 @@ BROKEN: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
             )
         ],
     ),
+    "a plugin whose gate is off, at a point that it would not implement": (
+        "profiles: [{plugins: {filter: {enabled: [{name: GangScheduling}]}}}]",
+        [
+            (
+                "profiles[0].plugins.filter.enabled[0]",
+                'plugin "GangScheduling" does not extend FilterPlugin plugin',
+                "GangScheduling implements preEnqueue, permit",
+            )
+        ],
+    ),
     "a plugin that was removed": (
         "profiles: [{plugins: {filter: {enabled: [{name: EBSLimits}]}}}]",
         [("profiles[0].plugins.filter.enabled[0]", "was invalid in version", "NodeVolumeLimits")],
