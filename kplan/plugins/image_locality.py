@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from kplan.api.core import Pod
-from kplan.engine.arrays import MAX_NODE_SCORE, Int64Array, truncated_divide
+from kplan.engine.arrays import MAX_NODE_SCORE, Int64Array
 from kplan.engine.images import ImageIndex
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView
@@ -37,9 +37,7 @@ class ImageLocality:
         pod, table = cycle.pod.pod, cycle.cluster.nodes
         total = np.zeros(len(nodes), np.int64)
         for image in pod_images(pod):
-            on_nodes = scaled_sizes(table, image)
-            if on_nodes is not None:
-                total += nodes.take(on_nodes)
+            total += nodes.take(scaled_sizes(table, image))
         return image_score(total, len(pod.spec.init_containers) + len(pod.spec.containers))
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
@@ -65,21 +63,20 @@ def with_tag(image: str) -> str:
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
-def scaled_sizes(nodes: NodeTable, image: str) -> Int64Array | None:
-    """Return the size of an image times the share of nodes that have it, 0 on nodes without; None when no node has it.
+def scaled_sizes(nodes: NodeTable, image: str) -> Int64Array:
+    """Return the size of an image times the share of nodes that have it, and 0 on nodes without.
 
     Notes
     -----
     Share and product in float64, then cut off; int64 of shape (n_nodes,). Upstream: scaledImageScore.
     """
-    index = ImageIndex.of(nodes)
-    rows = index.rows(image)
-    if not len(rows):
-        return None
 
     def column() -> Int64Array:
+        index = ImageIndex.of(nodes)
+        rows = index.rows(image)
         sizes = np.zeros(len(nodes), np.int64)
-        sizes[rows] = int(float(index.size(image)) * (len(rows) / len(nodes)))
+        if len(rows):
+            sizes[rows] = int(float(index.size(image)) * (len(rows) / len(nodes)))
         return sizes
 
     return nodes.derived(("image", image), column)
@@ -90,8 +87,10 @@ def image_score(sizes: Int64Array, n_containers: int) -> Int64Array:
 
     Notes
     -----
-    Upstream: calculatePriority; its bounds are checked in this order, which shows when a pod has no containers.
+    Dividend and divisor have the same sign, so that cutting off and rounding down are one. The order in which the
+    bounds are checked shows when a pod has no containers. Upstream: calculatePriority.
     """
     most = MAX_CONTAINER_THRESHOLD * n_containers
     bounded = np.where(sizes < MIN_THRESHOLD, MIN_THRESHOLD, np.minimum(sizes, most))
-    return truncated_divide(MAX_NODE_SCORE * (bounded - MIN_THRESHOLD), most - MIN_THRESHOLD)
+    score: Int64Array = MAX_NODE_SCORE * (bounded - MIN_THRESHOLD) // (most - MIN_THRESHOLD)
+    return score
