@@ -76,7 +76,7 @@ class Placement:
     ----------
     node : the chosen node, None unless scheduled
     message : byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled
-    preemption : the contract's preemption object, or None when no preemption was considered
+    tell_preemption : makes the contract's preemption object; None when no preemption was considered
     nominated_node : node that preemption found, or None
     """
 
@@ -85,12 +85,13 @@ class Placement:
     node: str | None
     message: str
     explain: Explain = field(repr=False, compare=False)
-    preemption: Mapping[str, Any] | None = None
+    tell_preemption: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)
+    nominated_node: str | None = None
 
-    @property
-    def nominated_node(self) -> str | None:
-        """Node on which preemption would make room."""
-        return None if self.preemption is None else self.preemption["nominatedNode"]
+    @cached_property
+    def preemption(self) -> Mapping[str, Any] | None:
+        """The contract's preemption object, complete for all nodes; None when no preemption was considered."""
+        return None if self.tell_preemption is None else self.tell_preemption()
 
     @cached_property
     def explanation(self) -> Explanation:

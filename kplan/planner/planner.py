@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from kplan.api.core import Pod
 from kplan.config.defaults import default_configuration
-from kplan.config.model import SchedulerConfiguration
+from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_info import PodInfo
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.cycle import CycleResult
 from kplan.framework.extenders import Extender
+from kplan.framework.interface import Handle, Plugin, PostFilterResult
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.planner.explanation import Explanation, explain
@@ -26,6 +27,7 @@ from kplan.planner.placement import Origin, Placement, PodRef
 from kplan.planner.plan import Plan
 from kplan.planner.run import Replay, Run, run_in_order
 from kplan.plugins.registry import make_plugins
+from kplan.preemption import DefaultPreemption, PreemptionResult, not_tried
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 
@@ -74,9 +76,11 @@ class Planner:
         """The snapshot's cluster before anything is planned; not to be changed, only forked."""
         nodes = NodeTable(self.snapshot.nodes)
         infos = [PodInfo(pod) for pod in self.snapshot.pods if pod.status.phase not in _TERMINATED]
+        # Among equal victims the order on the node decides, and the order in a file must not.
+        infos.sort(key=lambda info: (info.namespace, info.name))
         cluster = Cluster.build(nodes, infos)
         session = Session(
-            cluster, Listers(self.snapshot), self.config, make_plugins, self.options, self.extenders
+            cluster, Listers(self.snapshot), self.config, _make_plugins, self.options, self.extenders
         )
         session.nominate_from_status()
         return session
@@ -187,12 +191,29 @@ class Planner:
             return known if known is not None and nodes is None else explain(replay.at(index), names, nodes)
 
         found = result.post_filter
-        preemption = found.detail.to_dict() if found is not None and found.detail is not None else None
+        nominated = None if found is None or found.nominated_row is None else names[found.nominated_row]
         return Placement(
             PodRef.of(info, self._origins.get(result.pod)),
             result.outcome,
             None if result.row is None else names[result.row],
             result.message,
             tell,
-            preemption,
+            None if found is None else partial(_preemption, found),
+            nominated,
         )
+
+
+def _make_plugins(profile: Profile, handle: Handle) -> dict[str, Plugin]:
+    """Make a profile's plugins, those of other rooms included."""
+    plugins = make_plugins(profile, handle)
+    wanted = {ref.name for refs in profile.plugins.values() for ref in refs}
+    if DefaultPreemption.name in wanted:
+        plugins[DefaultPreemption.name] = DefaultPreemption(profile.args.get(DefaultPreemption.name), handle)
+    return plugins
+
+
+def _preemption(found: PostFilterResult) -> dict[str, Any]:
+    """Return the contract's preemption object; its message is what all PostFilter plugins said together."""
+    if isinstance(found.detail, PreemptionResult):
+        return found.detail.to_dict(found.status.message)
+    return not_tried(found.status.message)

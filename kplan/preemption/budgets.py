@@ -1,0 +1,92 @@
+"""Which victims would break a pod disruption budget.
+
+Upstream: defaultpreemption/default_preemption.go filterPodsWithPDBViolation (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kplan.api.labels import InvalidSelector, selector_from
+from kplan.api.policy import PodDisruptionBudget
+from kplan.engine.arrays import BoolArray, RowArray
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.pod_table import PodMatch, PodTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    namespace: str
+    name: str
+    match: PodMatch
+    takes_unlabelled: bool
+    allowed: int
+    disrupted: frozenset[str]
+
+    def covers(self, info: PodInfo) -> bool:
+        """Tell whether a pod that `match` means is covered indeed: it has labels and is not on its way out already."""
+        return bool(info.labels) and info.name not in self.disrupted
+
+
+class Budgets:
+    """Pod disruption budgets, compiled; one whose selector is missing, empty or invalid covers no pod."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._budgets = [compiled for each in budgets if (compiled := _compile(each)) is not None]
+
+    def violating(self, pods: PodTable, positions: RowArray, victims: RowArray) -> BoolArray:
+        """Tell which victims would be one too many for a budget, if all of a node's victims went in this order.
+
+        Parameters
+        ----------
+        positions : intp array of shape (n,), ascending: which node each victim is on
+        victims : intp array of shape (n,), rows of the pod table, most important first on each node
+
+        Notes
+        -----
+        Each node is a world of its own: it starts with all that the budgets allow.
+        """
+        violating = np.zeros(len(victims), np.bool_)
+        indices_of: dict[str, RowArray] = {}
+        for budget in self._budgets:
+            indices = indices_of.get(budget.namespace)
+            if indices is None:
+                in_namespace = pods.in_namespaces((budget.namespace,))
+                indices = indices_of[budget.namespace] = np.flatnonzero(in_namespace[victims])
+            covered = indices[pods.matching_rows(budget.match, victims[indices])]
+            if budget.disrupted or budget.takes_unlabelled:
+                is_covered = [budget.covers(pods.infos[pod]) for pod in victims[covered].tolist()]
+                covered = covered[np.asarray(is_covered, np.bool_)]
+            where = positions[covered]
+            number_on_node = np.arange(1, len(covered) + 1) - np.searchsorted(where, where)
+            violating[covered[number_on_node > budget.allowed]] = True
+        return violating
+
+    def covering(self, pods: PodTable, pod: int) -> list[str]:
+        """List the budgets (NAMESPACE/NAME) that count a pod."""
+        return [
+            f"{each.namespace}/{each.name}"
+            for each in self._budgets
+            if pods.matches(each.match, pod) and each.covers(pods.infos[pod])
+        ]
+
+
+def _compile(budget: PodDisruptionBudget) -> _Budget | None:
+    try:
+        selector = selector_from(budget.spec.selector)
+    except InvalidSelector:
+        return None
+    if selector.is_empty or selector.is_nothing:
+        return None
+    namespace = budget.metadata.namespace
+    return _Budget(
+        namespace,
+        budget.metadata.name,
+        PodMatch(((frozenset((namespace,)), selector),)),
+        selector.matches({}),
+        budget.status.disruptions_allowed,
+        frozenset(budget.status.disrupted_pods),
+    )

@@ -1,0 +1,139 @@
+"""Which candidate is taken: five criteria in turn, each among those that the one before left equal.
+
+Upstream: preemption/preemption.go pickOneNodeForPreemption, util/utils.go GetEarliestPodStartTime (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.pod_info import NO_START_TIME
+from kplan.engine.pod_table import PodTable
+
+ONLY_CANDIDATE = "only-candidate"
+TIE = "tie"
+PRIORITY_OFFSET = 2**31
+"""Added to each priority in a sum, so that more victims of a negative priority do not count as less."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Nodes on which room can be made, and by whose eviction.
+
+    Attributes
+    ----------
+    rows : intp array of shape (n_candidates,), ascending node rows
+    bounds : intp array of shape (n_candidates + 1,); candidate i's victims are ``pods[bounds[i]:bounds[i + 1]]``
+    pods : intp array of shape (n_victims,), rows of the pod table, most important first; every candidate has one
+    violating : bool array of shape (n_victims,): evicting the pod violates a budget
+    pdb_violations : int64 array of shape (n_candidates,)
+    """
+
+    table: PodTable
+    rows: RowArray
+    bounds: RowArray
+    pods: RowArray
+    violating: BoolArray
+    pdb_violations: Int64Array
+
+    @staticmethod
+    def of(table: PodTable, rows: RowArray, bounds: RowArray, pods: RowArray, violating: BoolArray) -> Candidates:
+        """Make candidates of the nodes that have victims."""
+        counted: Int64Array = np.concatenate((np.zeros(1, np.int64), np.cumsum(violating)))
+        violations: Int64Array = counted[bounds[1:]] - counted[bounds[:-1]]
+        is_candidate = np.diff(bounds) > 0
+        kept = np.concatenate((np.zeros(1, np.intp), bounds[1:][is_candidate]))
+        return Candidates(table, rows[is_candidate], kept, pods, violating, violations[is_candidate])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def some(self, keep: BoolArray) -> Candidates:
+        """Return those that `keep` says, bool array of shape (n_candidates,)."""
+        counts = np.diff(self.bounds)
+        stays = np.repeat(keep, counts)
+        bounds = np.concatenate((np.zeros(1, np.intp), np.cumsum(counts[keep])))
+        return Candidates(
+            self.table, self.rows[keep], bounds, self.pods[stays], self.violating[stays], self.pdb_violations[keep]
+        )
+
+    def victims(self, index: int) -> list[int]:
+        """List the victims of one candidate."""
+        found: list[int] = self.pods[self.bounds[index] : self.bounds[index + 1]].tolist()
+        return found
+
+    @cached_property
+    def _priorities(self) -> Int64Array:
+        return self.table.priorities[self.pods]
+
+    @cached_property
+    def highest_priority(self) -> Int64Array:
+        """Priority of each candidate's most important victim."""
+        return self._priorities[self.bounds[:-1]]
+
+    @cached_property
+    def priority_sum(self) -> Int64Array:
+        """Priorities of all victims of each candidate, each with PRIORITY_OFFSET added."""
+        return np.add.reduceat(self._priorities + PRIORITY_OFFSET, self.bounds[:-1])
+
+    @cached_property
+    def n_victims(self) -> Int64Array:
+        """Number of victims of each candidate."""
+        return np.diff(self.bounds).astype(np.int64)
+
+    @cached_property
+    def earliest_start(self) -> Int64Array:
+        """Earliest start of each candidate's victims of the highest priority; NO_START_TIME when none has started."""
+        highest = np.maximum.reduceat(self._priorities, self.bounds[:-1])
+        is_highest = self._priorities == np.repeat(highest, np.diff(self.bounds))
+        starts = np.where(is_highest, self.table.start_micros[self.pods], NO_START_TIME)
+        return np.minimum.reduceat(starts, self.bounds[:-1])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the candidates compare.
+
+    Attributes
+    ----------
+    ties : intp array of indices of the candidates that are equal on all criteria
+    decided_by : the criterion that left a single one, ONLY_CANDIDATE or TIE
+    lost_by : int8 array of shape (n_candidates,): index into CRITERIA of the one that a candidate lost by, -1 for ties
+    """
+
+    ties: RowArray
+    decided_by: str
+    lost_by: NDArray[np.int8]
+
+
+_PENALTIES: dict[str, Callable[[Candidates], Int64Array]] = {
+    "pdb-violations": lambda candidates: candidates.pdb_violations,
+    "lowest-highest-victim-priority": lambda candidates: candidates.highest_priority,
+    "lowest-priority-sum": lambda candidates: candidates.priority_sum,
+    "fewest-victims": lambda candidates: candidates.n_victims,
+    "latest-start-time": lambda candidates: -candidates.earliest_start,
+}
+"""What decides, in this order: each criterion's values, one a candidate, the lowest being best."""
+CRITERIA = tuple(_PENALTIES)
+
+
+def choose(candidates: Candidates) -> Choice:
+    """Compare candidates; there is at least one."""
+    lost_by = np.full(len(candidates), -1, np.int8)
+    if len(candidates) == 1:
+        return Choice(np.zeros(1, np.intp), ONLY_CANDIDATE, lost_by)
+    left = np.arange(len(candidates))
+    for k, criterion in enumerate(CRITERIA):
+        penalty = _PENALTIES[criterion](candidates)[left]
+        is_best = penalty == penalty.min()
+        lost_by[left[~is_best]] = k
+        left = left[is_best]
+        if len(left) == 1:
+            return Choice(left, criterion, lost_by)
+    return Choice(left, TIE, lost_by)

@@ -1,0 +1,247 @@
+"""DefaultPreemption: makes room for a pod that fits nowhere, by evicting pods of lower priority.
+
+Upstream: defaultpreemption/default_preemption.go, preemption/preemption.go, preemption/executor.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from kplan.config.args import DefaultPreemptionArgs
+from kplan.engine.arrays import BoolArray, RowArray
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.verdicts import Code
+from kplan.framework.diagnosis import FilterOutcome, fit_error
+from kplan.framework.extenders import Extender, ExtenderError, ExtenderVictims
+from kplan.framework.interface import SUCCESS, CycleState, Handle, PostFilterResult, Scope, Status, StatusCode
+from kplan.preemption.budgets import Budgets
+from kplan.preemption.choice import Candidates, choose
+from kplan.preemption.dry_run import DryRun, dry_run
+from kplan.preemption.result import PreemptionResult
+
+MESSAGE_NEVER = "not eligible due to preemptionPolicy=Never."
+MESSAGE_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+MESSAGE_NO_CANDIDATE = "no candidate node for preemption"
+
+_DISRUPTION_TARGET = "DisruptionTarget"
+_PREEMPTED = "PreemptionByScheduler"
+
+
+class DefaultPreemption:
+    """Finds the node on which the fewest and least important pods have to go."""
+
+    name: Final = "DefaultPreemption"
+    scope: Final = Scope.CLUSTER
+
+    def __init__(self, args: DefaultPreemptionArgs | None, handle: Handle) -> None:
+        self._args = args or DefaultPreemptionArgs()
+        self._handle = handle
+        self._budgets = Budgets(handle.listers.pod_disruption_budgets)
+
+    def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
+        """Look for victims; the detail is a `PreemptionResult`."""
+        try:
+            result = self._preempt(cycle, outcome)
+        except _PreemptionError as failure:
+            message = f"preemption: {failure}"
+            result = replace(self._blank(), message=message, dry_run=failure.dry_run)
+            return PostFilterResult(Status.error(message), None, result)
+        status = SUCCESS if result.nominated_row is not None else Status(StatusCode.UNSCHEDULABLE, (result.message,))
+        return PostFilterResult(status, result.nominated_row, result)
+
+    def _blank(self) -> PreemptionResult:
+        cluster = self._handle.cluster
+        return PreemptionResult(cluster.pods.infos, cluster.nodes.names, self._budgets)
+
+    def _preempt(self, cycle: CycleState, outcome: FilterOutcome) -> PreemptionResult:
+        blank = self._blank()
+        obstacle = self._obstacle(cycle, outcome)
+        if obstacle:
+            return replace(blank, eligible=False, message=f"preemption: {obstacle}")
+        framework = self._handle.framework
+        assert framework is not None  # noqa: S101 - set once all plugins are made
+        run = dry_run(framework, cycle, outcome, self._budgets)
+        found = self._limited(run, self._candidates(run))
+        if len(found) == 0:
+            _raise_errors(run)
+            message = f"preemption: {fit_error(run.rejections)}"
+            return replace(blank, message=message, dry_run=run, clears_nomination=True)
+        found = self._ask_extenders(cycle, run, found)
+        if len(found) == 0:
+            return replace(blank, message=f"preemption: {MESSAGE_NO_CANDIDATE}", dry_run=run)
+        choice = choose(found)
+        ties: list[int] = choice.ties.tolist()
+        chosen = ties[0] if self._handle.random is None else self._handle.random.choice(ties)
+        return replace(
+            blank,
+            dry_run=run,
+            candidates=found,
+            choice=choice,
+            chosen=chosen,
+            cleared_pods=self._cleared(cycle, int(found.rows[chosen]), found.victims(chosen)),
+        )
+
+    # --- before -------------------------------------------------------------------------------------------------------
+
+    def _obstacle(self, cycle: CycleState, outcome: FilterOutcome) -> str:
+        """Return why the pod may not preempt, or nothing.
+
+        Upstream: PodEligibleToPreemptOthers. A pod whose earlier victims are still leaving its nominated node waits for
+        them, unless that node cannot help any more.
+        """
+        if cycle.pod.pod.spec.preemption_policy == "Never":
+            return MESSAGE_NEVER
+        cluster = self._handle.cluster
+        row = self._handle.nominator.row_of(cycle.pod_id)
+        if row is None:
+            row = cluster.nodes.row_of.get(cycle.pod.pod.status.nominated_node_name or "")
+        if row is None:
+            return ""
+        status = outcome.status(row)
+        if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        infos = (cluster.pods.infos[pod] for pod in cluster.pods_on[row])
+        leaving = any(info.priority < cycle.pod.priority and _is_leaving_for_another(info) for info in infos)
+        return MESSAGE_TERMINATING if leaving else ""
+
+    # --- candidates ---------------------------------------------------------------------------------------------------
+
+    def _candidates(self, run: DryRun) -> Candidates:
+        pods, violating, bounds = run.reprieve.victims(self._handle.cluster)
+        return Candidates.of(self._handle.cluster.pods, run.reprieve.rows, bounds, pods, violating)
+
+    def _limited(self, run: DryRun, found: Candidates) -> Candidates:
+        """Stop where kube-scheduler would, when asked to follow it there.
+
+        It looks at nodes in turn from a random one on, here from the first unless there is a draw, until it has enough
+        candidates of which one violates no budget.
+        """
+        rows = run.rejections.rows
+        if not self._handle.is_sampling or rows is None or len(found) == 0:
+            return found
+        limit = self.number_of_candidates(len(rows))
+        is_potential = np.zeros(run.rejections.n_nodes, np.bool_)
+        is_potential[rows] = True
+        order = self._handle.cluster.nodes.zone_order
+        order = order[is_potential[order]]
+        if self._handle.random is not None:
+            order = np.roll(order, -self._handle.random.randrange(len(order)))
+        index = np.full(run.rejections.n_nodes, -1, np.intp)
+        index[found.rows] = np.arange(len(found))
+        in_turn = index[order][index[order] >= 0]
+        violates = found.pdb_violations[in_turn] > 0
+        n_clean = np.minimum(np.cumsum(~violates), limit)
+        n_violating = np.minimum(np.cumsum(violates), limit)
+        is_enough = (n_clean > 0) & (n_clean + n_violating >= limit)
+        last = int(np.argmax(is_enough)) if is_enough.any() else len(in_turn) - 1
+        within_limit = np.where(violates, np.cumsum(violates), np.cumsum(~violates)) <= limit
+        keep: BoolArray = np.zeros(len(found), np.bool_)
+        keep[in_turn[: last + 1][within_limit[: last + 1]]] = True
+        if last + 1 < len(in_turn):
+            self._forget_unseen(run, order, int(found.rows[in_turn[last]]))
+        return found.some(keep)
+
+    @staticmethod
+    def _forget_unseen(run: DryRun, order: RowArray, last_row: int) -> None:
+        """Mark the nodes after the last one that was looked at."""
+        unseen = np.zeros(run.rejections.n_nodes, np.bool_)
+        unseen[order[int(np.flatnonzero(order == last_row)[0]) + 1 :]] = True
+        run.rejections.not_evaluated = unseen
+
+    def number_of_candidates(self, n_nodes: int) -> int:
+        """Return how many candidates are enough, of so many nodes that may help. Upstream: calculateNumCandidates."""
+        share = n_nodes * self._args.min_candidate_nodes_percentage // 100
+        return min(max(share, self._args.min_candidate_nodes_absolute), n_nodes)
+
+    def _ask_extenders(self, cycle: CycleState, run: DryRun, found: Candidates) -> Candidates:
+        """Let extenders drop candidates or change their victims. Upstream: callExtenders."""
+        asked = [each for each in self._handle.extenders if each.preempts and each.is_interested(cycle.pod.pod)]
+        if not asked:
+            return found
+        cluster = self._handle.cluster
+        names, infos = cluster.nodes.names, cluster.pods.infos
+        victims = {
+            names[row]: ExtenderVictims([infos[pod].key for pod in found.victims(i)], int(found.pdb_violations[i]))
+            for i, row in enumerate(found.rows.tolist())
+        }
+        for extender in asked:
+            victims = _answer(extender, cycle, victims, run)
+            if not victims:
+                break
+        by_row = sorted((cluster.nodes.row_of[name], each) for name, each in victims.items())
+        violating = {int(pod) for pod in run.reprieve.pods[run.reprieve.violating]}
+        pods: list[int] = []
+        bounds = [0]
+        for row, each in by_row:
+            row_of_key = {infos[pod].key: pod for pod in cluster.pods_on[row]}
+            pods += [row_of_key[key] for key in each.pods]
+            bounds.append(len(pods))
+        return Candidates(
+            cluster.pods,
+            np.asarray([row for row, _ in by_row], np.intp),
+            np.asarray(bounds, np.intp),
+            np.asarray(pods, np.intp),
+            np.asarray([pod in violating for pod in pods], np.bool_),
+            np.asarray([each.num_pdb_violations for _, each in by_row], np.int64),
+        )
+
+    # --- after --------------------------------------------------------------------------------------------------------
+
+    def _cleared(self, cycle: CycleState, row: int, victims: list[int]) -> tuple[int, ...]:
+        """List the pods of lower priority that are nominated to the chosen node; they have to look elsewhere.
+
+        Nothing happens, so nobody loses a nomination, when all victims are on their way out already.
+        Upstream: prepareCandidateAsync, getLowerPriorityNominatedPods.
+        """
+        infos = self._handle.cluster.pods.infos
+        if all(infos[pod].is_terminating for pod in victims):
+            return ()
+        return tuple(pod for pod in self._handle.nominator.pods_for(row) if infos[pod].priority < cycle.pod.priority)
+
+
+class _PreemptionError(Exception):
+    """Preemption could not tell; carries the text that kube-scheduler would report."""
+
+    def __init__(self, text: str, run: DryRun) -> None:
+        super().__init__(text)
+        self.dry_run = run
+
+
+def _is_leaving_for_another(info: PodInfo) -> bool:
+    """Tell whether a pod is being deleted because the scheduler preempted it. Upstream: podTerminatingByPreemption."""
+    if not info.is_terminating:
+        return False
+    condition = next((each for each in info.pod.status.conditions if each.type == _DISRUPTION_TARGET), None)
+    return condition is not None and condition.status == "True" and condition.reason == _PREEMPTED
+
+
+def _raise_errors(run: DryRun) -> None:
+    """Fail when nodes could not be judged and none can help; texts as upstream's error aggregate joins them."""
+    texts: dict[str, None] = {}
+    for row in run.rejections.rows_with_code(Code.ERROR).tolist():
+        status = run.rejections.status(row)
+        assert status is not None  # noqa: S101 - it has a code
+        text = ", ".join(status.texts)
+        texts[f'running "{status.plugin}" filter plugin: {text}' if status.plugin else text] = None
+    if texts:
+        raise _PreemptionError(f"[{', '.join(texts)}]" if len(texts) > 1 else next(iter(texts)), run)
+
+
+def _answer(
+    extender: Extender, cycle: CycleState, victims: dict[str, ExtenderVictims], run: DryRun
+) -> dict[str, ExtenderVictims]:
+    """Ask one extender which candidates it accepts."""
+    try:
+        answer = dict(extender.preempt(cycle.pod.pod, victims))
+    except ExtenderError as error:
+        if extender.is_ignorable:
+            return victims
+        raise _PreemptionError(str(error), run) from error
+    for name in [name for name, each in answer.items() if not each.pods]:
+        if not extender.is_ignorable:
+            raise _PreemptionError(f'expected at least one victim pod on node "{name}"', run)
+        del answer[name]
+    return answer

@@ -1,0 +1,180 @@
+"""The dry run: whom it would take to make room, on every node at once.
+
+Upstream looks at one node after another; here all nodes take each step together. First all lower-priority pods leave
+and the filters are asked. On the nodes that pass, step k tries to bring back the k-th victim of every node: those that
+would violate a budget first, then the others, each from the most important down.
+
+Upstream: defaultpreemption/default_preemption.go SelectVictimsOnNode, preemption/preemption.go DryRunPreemption
+(v1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from kplan.engine.arrays import BoolArray, RowArray
+from kplan.engine.cluster import Cluster
+from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.framework.diagnosis import FilterOutcome, NodeStatus
+from kplan.framework.interface import CycleState
+from kplan.framework.runtime import Framework
+from kplan.framework.trials import Trials
+from kplan.preemption.budgets import Budgets
+from kplan.preemption.importance import importance_order
+
+REASON_NO_VICTIMS = "No preemption victims found for incoming pod"
+REASON_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+_NO_VICTIMS = Reason(REASON_NO_VICTIMS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+_NOT_HELPFUL = NodeStatus(
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "", (Reason(REASON_NOT_HELPFUL, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
+)
+_NARROW_SHARE = 2
+"""Nodes whose victims have all been tried are left out once they are every second one."""
+
+
+@dataclass(frozen=True)
+class Reprieve:
+    """What became of each lower-priority pod on the nodes where room can be made.
+
+    Attributes
+    ----------
+    rows : intp array of shape (n_nodes,), ascending node rows
+    positions : intp array of shape (n_pods,), ascending: which of `rows` each pod is on
+    pods : intp array of shape (n_pods,), rows of the pod table, in the order in which they were tried
+    violating : bool array of shape (n_pods,): evicting the pod would violate a budget
+    kept : bool array of shape (n_pods,): brought back, since the incoming pod fits beside it
+    """
+
+    rows: RowArray
+    positions: RowArray
+    pods: RowArray
+    violating: BoolArray
+    kept: BoolArray
+
+    def victims(self, cluster: Cluster) -> tuple[RowArray, BoolArray, RowArray]:
+        """Return who has to go, on each node the most important first.
+
+        Returns
+        -------
+        pods : intp array of shape (n_victims,)
+        violating : bool array of shape (n_victims,)
+        bounds : intp array of shape (n_nodes + 1,); node i's victims are ``pods[bounds[i]:bounds[i + 1]]``
+        """
+        going = np.flatnonzero(~self.kept)
+        where = self.positions[going]
+        if self.violating.any():
+            # Upstream sorts anew only where both kinds of victims were tried, which matters for pods without a start.
+            n_nodes = len(self.rows)
+            n_violating = np.bincount(self.positions[self.violating], minlength=n_nodes)
+            n_others = np.bincount(self.positions[~self.violating], minlength=n_nodes)
+            is_mixed = ((n_violating > 0) & (n_others > 0))[where]
+            mixed = going[is_mixed]
+            going[is_mixed] = mixed[_importance_order(cluster, self.positions[mixed], self.pods[mixed])]
+        return self.pods[going], self.violating[going], np.searchsorted(where, np.arange(len(self.rows) + 1))
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What making room would take, and where it is impossible.
+
+    Attributes
+    ----------
+    rejections : nodes where it does not help, with their statuses; `feasible` are those where it does
+    reprieve : what became of the lower-priority pods on the latter
+    """
+
+    rejections: FilterOutcome
+    reprieve: Reprieve
+
+
+def dry_run(framework: Framework, cycle: CycleState, outcome: FilterOutcome, budgets: Budgets) -> DryRun:
+    """Look for victims on every node that rejected the pod for a reason that may go away with other pods."""
+    cluster = framework.cluster
+    rows = outcome.rows_with_code(Code.UNSCHEDULABLE)
+    positions, pods = lower_priority_pods(cluster, rows, cycle.pod.priority)
+    has_victims = np.bincount(positions, minlength=len(rows)) > 0
+    rejections = FilterOutcome(len(cluster), np.zeros(len(cluster), np.bool_), rows=rows, absent=_NOT_HELPFUL)
+    rejections.verdicts.append(("", Verdicts.where(~has_victims, _NO_VICTIMS)))
+    if not has_victims.any():
+        nothing: RowArray = np.zeros(0, np.intp)
+        none: BoolArray = np.zeros(0, np.bool_)
+        return DryRun(rejections, Reprieve(nothing, nothing, nothing, none, none))
+
+    trials = Trials(framework, cycle, outcome, rows=rows, positions=positions, pods=pods)
+    verdicts, overrides = trials.statuses()
+    rejections.verdicts += verdicts
+    rejections.overrides.update(
+        (row, status) for row, status in overrides.items() if has_victims[np.searchsorted(rows, row)]
+    )
+    fits = rejections.first < 0
+    fits[np.searchsorted(rows, list(rejections.overrides))] = False
+    rejections.feasible[rows[fits]] = True
+    trials.narrow(fits)
+    reprieve = _reprieve(cluster, trials, budgets)
+
+    is_candidate = np.zeros(len(reprieve.rows), np.bool_)
+    is_candidate[reprieve.positions[~reprieve.kept]] = True
+    for row in reprieve.rows[~is_candidate].tolist():
+        rejections.feasible[row] = False
+        rejections.overrides[row] = _expected_victims(cluster.nodes.names[row])
+    return DryRun(rejections, reprieve)
+
+
+def lower_priority_pods(cluster: Cluster, rows: RowArray, priority: int) -> tuple[RowArray, RowArray]:
+    """List the pods on some nodes that may have to make room.
+
+    Returns
+    -------
+    positions : intp array, ascending: which of `rows` each pod is on
+    pods : intp array, rows of the pod table, in the order in which the node lists them
+    """
+    counts = cluster.pod_count[rows]
+    on_nodes = chain.from_iterable(cluster.pods_on[row] for row in rows.tolist())
+    pods: RowArray = np.fromiter(on_nodes, np.intp, int(counts.sum()))
+    positions = np.repeat(np.arange(len(rows)), counts)
+    is_lower = cluster.pods.priorities[pods] < priority
+    return positions[is_lower], pods[is_lower]
+
+
+def _importance_order(cluster: Cluster, positions: RowArray, pods: RowArray) -> RowArray:
+    return importance_order(positions, cluster.pods.priorities[pods], cluster.pods.start_micros[pods])
+
+
+def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
+    """Bring back victims one by one where the pod still fits; `trials` holds nodes that fit without any of them."""
+    view = trials.view
+    order = _importance_order(cluster, view.positions, view.pods)
+    violating = budgets.violating(cluster.pods, view.positions, view.pods[order])
+    if violating.any():
+        violating_first = np.lexsort((~violating, view.positions))
+        order, violating = order[violating_first], violating[violating_first]
+    trials.reorder(order)
+    rows, positions, pods = view.rows, view.positions, view.pods
+    kept = np.zeros(len(pods), np.bool_)
+    origin = np.arange(len(pods))  # index into `kept` of each pod that the narrowed view still holds
+    step = 0
+    while len(trials.view):
+        bounds = trials.view.bounds
+        counts = np.diff(bounds)
+        has_more = counts > step
+        n_left = int(np.count_nonzero(has_more))
+        if n_left * _NARROW_SHARE <= len(has_more):
+            origin = origin[has_more[trials.view.positions]]
+            trials.narrow(has_more)
+            continue
+        tried = bounds[:-1][has_more] + step
+        trials.bring_back(tried)
+        fits = trials.passes()[has_more]
+        trials.take_away(tried[~fits])
+        kept[origin[tried]] = fits
+        step += 1
+    return Reprieve(rows, positions, pods, violating, kept)
+
+
+def _expected_victims(node: str) -> NodeStatus:
+    text = f'expected at least one victim pod on node "{node}"'
+    return NodeStatus(Code.ERROR, "", (Reason(text, Code.ERROR),))
