@@ -5,12 +5,12 @@ Upstream: kube-scheduler/framework/types.go AffinityTerm, GetAffinityTerms (v1.3
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kplan.api.affinity import PodAffinityTerm
+from kplan.api.affinity import PodAffinity, PodAffinityTerm, PodAntiAffinity
 from kplan.api.core import Pod
-from kplan.api.labels import Selector, selector_from
+from kplan.api.labels import InvalidSelector, Selector, selector_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,39 +64,48 @@ class PodAffinityTerms:
 NO_TERMS = PodAffinityTerms()
 
 
-def affinity_terms(pod: Pod) -> PodAffinityTerms:
-    """Compile the inter-pod terms of a pod.
+def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
+    """Compile the inter-pod terms of a pod; a list with an invalid selector counts as empty, the others still hold.
 
-    Raises
-    ------
-    InvalidSelector
-        When a selector of a term cannot be used.
+    Returns
+    -------
+    terms : what can be used
+    error : what cannot, as kube-scheduler words it; empty when all is well
+
+    Notes
+    -----
+    Upstream: pkg/scheduler/framework/types.go PodInfo.Update, whose error running pods are not held to (v1.36).
     """
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-        return NO_TERMS
-    for_, against = affinity.pod_affinity, affinity.pod_anti_affinity
+        return NO_TERMS, ""
+    near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
     namespace = pod.metadata.namespace
-    return PodAffinityTerms(
-        _terms(namespace, for_.required_during_scheduling_ignored_during_execution) if for_ else (),
-        _terms(namespace, against.required_during_scheduling_ignored_during_execution) if against else (),
-        tuple(
-            WeightedAffinityTerm(_term(namespace, each.pod_affinity_term), each.weight)
-            for each in for_.preferred_during_scheduling_ignored_during_execution
-        )
-        if for_
-        else (),
-        tuple(
-            WeightedAffinityTerm(_term(namespace, each.pod_affinity_term), each.weight)
-            for each in against.preferred_during_scheduling_ignored_during_execution
-        )
-        if against
-        else (),
+    errors: list[str] = []
+
+    def required(name: str, part: PodAffinity | PodAntiAffinity | None) -> tuple[AffinityTerm, ...]:
+        terms = () if part is None else part.required_during_scheduling_ignored_during_execution
+        try:
+            return tuple(_term(namespace, term) for term in terms)
+        except InvalidSelector as error:
+            errors.append(f"{name}: {error}")
+            return ()
+
+    def preferred(name: str, part: PodAffinity | PodAntiAffinity | None) -> tuple[WeightedAffinityTerm, ...]:
+        terms = () if part is None else part.preferred_during_scheduling_ignored_during_execution
+        try:
+            return tuple(WeightedAffinityTerm(_term(namespace, each.pod_affinity_term), each.weight) for each in terms)
+        except InvalidSelector as error:
+            errors.append(f"{name}: {error}")
+            return ()
+
+    compiled = PodAffinityTerms(
+        required("requiredAffinityTerms", near),
+        required("requiredAntiAffinityTerms", apart),
+        preferred("preferredAffinityTerms", near),
+        preferred("preferredAntiAffinityTerms", apart),
     )
-
-
-def _terms(namespace: str, terms: Iterable[PodAffinityTerm]) -> tuple[AffinityTerm, ...]:
-    return tuple(_term(namespace, term) for term in terms)
+    return compiled, "".join(errors) if len(errors) < 2 else f"[{', '.join(errors)}]"
 
 
 def _term(namespace: str, term: PodAffinityTerm) -> AffinityTerm:

@@ -17,6 +17,12 @@ from kplan.engine.terms import TermIndex
 NOWHERE = -1
 """Node row of a pod that runs on no node of the table."""
 
+MAX_FOLLOWED = 2000
+"""Changes that a count follows one by one; beyond that it is cheaper to count anew."""
+
+MAX_MATCH_COUNTS = 256
+"""Counts kept at a time: eight bytes a node each."""
+
 
 class Change(NamedTuple):
     """A pod that came to a node (+1) or left it (-1)."""
@@ -149,17 +155,21 @@ class Cluster:
     def match_counts(self, match: PodMatch) -> Int64Array:
         """Return how many of the pods meant run on each node, int64 of shape (n_nodes,).
 
-        Kept up to date change by change. The array is the cluster's own: do not write to it, and copy what must last.
+        Kept up to date change by change, or counted anew when much has changed. The array is the cluster's own: do
+        not write to it, and copy what must last.
         """
         counts = self._match_counts.get(match)
-        if counts is None:
-            meant = self.pods.matching(match)
-            rows = np.asarray(self.node_of, np.intp)
-            meant &= rows != NOWHERE
-            counts = _Counts(np.bincount(rows[meant], minlength=len(self.nodes)).astype(np.int64), len(self.log))
-            self._match_counts[match] = counts
-        for change in self.log[counts.position :]:
-            if self.pods.matches(match, change.pod):
-                counts.per_node[change.row] += change.sign
-        counts.position = len(self.log)
+        if counts is None or len(self.log) - counts.position > MAX_FOLLOWED:
+            meant = np.flatnonzero(self.pods.mask(match).column[: len(self.pods)])
+            rows = np.asarray(self.node_of, np.intp)[meant]
+            per_node = np.bincount(rows[rows != NOWHERE], minlength=len(self.nodes)).astype(np.int64)
+            if counts is None and len(self._match_counts) >= MAX_MATCH_COUNTS:
+                del self._match_counts[next(iter(self._match_counts))]
+            counts = self._match_counts[match] = _Counts(per_node, len(self.log))
+        if counts.position < len(self.log):
+            is_meant = self.pods.mask(match).column
+            for change in self.log[counts.position :]:
+                if is_meant[change.pod]:
+                    counts.per_node[change.row] += change.sign
+            counts.position = len(self.log)
         return counts.per_node

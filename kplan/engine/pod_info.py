@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.core import Pod
-from kplan.api.labels import InvalidSelector
+from kplan.api.meta import controller_of
 from kplan.api.time import to_micros
-from kplan.engine.affinity import NO_TERMS, PodAffinityTerms, affinity_terms
+from kplan.engine.affinity import PodAffinityTerms, affinity_terms
 from kplan.engine.resources import PodResources, pod_resources
+from kplan.engine.volumes import storage_kinds
 
 NO_START_TIME = 2**62
 """Later than any real time: a pod that has not started counts as started now."""
@@ -45,10 +47,23 @@ class PodInfo:
 
     @cached_property
     def shape(self) -> bytes:
-        """Everything that plugins read of this pod before it has a node, encoded; equal for pods that say the same."""
+        """Everything that plugins read of this pod before it has a node, encoded; equal for pods that say the same.
+
+        Of volumes only types and images count: which claim or disk it is matters to plugins of cluster scope alone,
+        and those are asked for every pod. So replicas with a claim each are of one shape.
+        """
         pod = self.pod
         own = self.uid or self.key if _is_one_of_a_kind(pod) else ""
-        return _encoder.encode((self.namespace, self.labels, own, pod.spec))
+        kinds = sorted({kind for volume in pod.spec.volumes for kind in storage_kinds(volume)})
+        images = [volume.image for volume in pod.spec.volumes if volume.image is not None]
+        spec = replace(pod.spec, volumes=()) if pod.spec.volumes else pod.spec
+        return _encoder.encode((self.namespace, self.labels, own, self.controller, spec, kinds, images))
+
+    @cached_property
+    def controller(self) -> tuple[str, str, str] | None:
+        """(apiVersion, kind, name) of the pod's controller, or None; default spreading looks at what it selects."""
+        owner = controller_of(self.pod.metadata)
+        return None if owner is None else (owner.api_version, owner.kind, owner.name)
 
     @cached_property
     def resources(self) -> PodResources:
@@ -78,22 +93,19 @@ class PodInfo:
 
     @cached_property
     def _terms_or_error(self) -> tuple[PodAffinityTerms, str]:
-        try:
-            return affinity_terms(self.pod), ""
-        except InvalidSelector as error:
-            return NO_TERMS, str(error)
+        return affinity_terms(self.pod)
 
     @property
     def affinity(self) -> PodAffinityTerms:
-        """Compiled inter-pod terms; none when one of them is invalid (see `affinity_error`)."""
+        """Compiled inter-pod terms, without the lists that are invalid (see `affinity_error`)."""
         return self._terms_or_error[0]
 
     @property
     def affinity_error(self) -> str:
-        """Why the inter-pod terms cannot be used, or empty."""
+        """Why some inter-pod terms cannot be used, or empty."""
         return self._terms_or_error[1]
 
 
 def _is_one_of_a_kind(pod: Pod) -> bool:
-    """Tell whether plugins look at who the pod is: claims and generated volumes go by name."""
-    return bool(pod.spec.volumes or pod.spec.resource_claims or pod.status.extended_resource_claim_status)
+    """Tell whether plugins look at who the pod is: resource claims go by name."""
+    return bool(pod.spec.resource_claims or pod.status.extended_resource_claim_status)

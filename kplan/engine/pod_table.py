@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -33,6 +34,15 @@ class PodMatch:
 
     clauses: tuple[tuple[frozenset[str] | None, Selector], ...]
     skip_terminating: bool = False
+
+
+class PodColumn(Protocol):
+    """Some pods of a table: `column` is bool of shape (at least n_pods,)."""
+
+    @property
+    def column(self) -> BoolArray:
+        """Return whether each pod is one of them."""
+        ...
 
 
 class PodMask:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import Cluster
-from kplan.engine.pod_table import PodMatch
+from kplan.engine.pod_table import PodColumn, PodMatch
 
 S = TypeVar("S", bound=np.generic)
 
@@ -78,6 +78,16 @@ class NodeView:
         """Return the node row at a position."""
         return position if self.rows is None else int(self.rows[position])
 
+    def at(self, position: int) -> NodeView:
+        """Return a view of one position alone, in its own world."""
+        row = np.asarray([self.row(position)], np.intp)
+        if self.delta is None:
+            return NodeView(self.cluster, row)
+        mine = np.flatnonzero(self.delta.positions == position)
+        return NodeView(
+            self.cluster, row, PodDelta(np.zeros(len(mine), np.intp), self.delta.pods[mine], self.delta.signs[mine])
+        )
+
     def take(self, column: NDArray[S]) -> NDArray[S]:
         """Return a node column (first axis n_nodes) at the view's positions; not a copy when the view is all nodes."""
         return column if self.rows is None else column[self.rows]
@@ -124,16 +134,23 @@ class NodeView:
             return column
         return column + self.sum_delta(self.cluster.pods.nonzero_memory[self.delta.pods])
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether some position may see its node with other pods than the cluster has."""
+        return self.delta is not None
+
     def delta_matches(self, match: PodMatch) -> Int64Array:
         """Return by how many pods of those meant each position's own node differs from the cluster's."""
+        return self.delta_count(self.cluster.pods.mask(match))
+
+    def delta_count(self, some: PodColumn) -> Int64Array:
+        """Return by how many of some pods each position's own node differs from the cluster's; not to be written to."""
         if self.delta is None:
             return np.zeros(len(self), np.int64)
-        meant = np.flatnonzero(self.cluster.pods.mask(match).column[self.delta.pods])
-        if not len(meant):
-            return np.zeros(len(self), np.int64)
+        mine = np.flatnonzero(some.column[self.delta.pods])
         # Counts of pods: far below 2**53, so that the float sums of bincount are exact.
-        signs = self.delta.signs[meant]
-        return np.bincount(self.delta.positions[meant], weights=signs, minlength=len(self)).astype(np.int64)
+        signs = self.delta.signs[mine]
+        return np.bincount(self.delta.positions[mine], weights=signs, minlength=len(self)).astype(np.int64)
 
     def pods_at(self, position: int) -> list[int]:
         """List the pods of one node as this position sees it (for explanations and rare rules, not for hot paths)."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
-from kplan.api.core import Namespace, PersistentVolume, PersistentVolumeClaim
+from kplan.api.apps import ReplicaSet, StatefulSet
+from kplan.api.core import Namespace, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service
 from kplan.api.policy import PodDisruptionBudget
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX, DeviceClass
 from kplan.api.storage import CSIDriver, CSINode, StorageClass, VolumeAttachment
@@ -43,6 +44,29 @@ class Listers:
         """Return the labels of a namespace; none when it is not known, as upstream assumes."""
         found = self.namespaces.get(namespace)
         return {} if found is None else found.metadata.labels
+
+    @cached_property
+    def services_by_namespace(self) -> dict[str, list[Service]]:
+        """Services of each namespace that has any."""
+        services: dict[str, list[Service]] = {}
+        for service in self.snapshot.services:
+            services.setdefault(service.metadata.namespace, []).append(service)
+        return services
+
+    @cached_property
+    def replication_controllers(self) -> dict[Key, ReplicationController]:
+        """Replication controllers by (namespace, name)."""
+        return by_key(self.snapshot.replication_controllers)
+
+    @cached_property
+    def replica_sets(self) -> dict[Key, ReplicaSet]:
+        """Replica sets by (namespace, name)."""
+        return by_key(self.snapshot.replica_sets)
+
+    @cached_property
+    def stateful_sets(self) -> dict[Key, StatefulSet]:
+        """Stateful sets by (namespace, name)."""
+        return by_key(self.snapshot.stateful_sets)
 
     @cached_property
     def persistent_volumes(self) -> dict[str, PersistentVolume]:

@@ -1,0 +1,55 @@
+"""Counts per topology domain, kept up to date pod by pod."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.cluster import MAX_FOLLOWED, Cluster
+from kplan.engine.pod_table import PodMatch
+
+
+class DomainCounts:
+    """How many of the pods meant run in each domain of a topology key."""
+
+    def __init__(
+        self, cluster: Cluster, match: PodMatch, slots: RowArray, n_slots: int, counted: BoolArray
+    ) -> None:
+        """Start counting.
+
+        Parameters
+        ----------
+        match : the pods meant
+        slots : intp array of shape (n_nodes,), the domain of each node
+            `LabelColumn.slots`, say.
+        n_slots : number of domains
+        counted : bool array of shape (n_nodes,), nodes whose pods count
+        """
+        self._cluster = cluster
+        self._match = match
+        self._slots = slots
+        self._n_slots = n_slots
+        self._counted = counted
+        self._mask = cluster.pods.mask(match)
+        self._counts = self._count()
+        self._position = len(cluster.log)
+
+    def _count(self) -> Int64Array:
+        per_node = self._cluster.match_counts(self._match) * self._counted
+        # Counts of pods: far below 2**53, so that the float sums of bincount are exact.
+        return np.bincount(self._slots, weights=per_node, minlength=self._n_slots).astype(np.int64)
+
+    @property
+    def counts(self) -> Int64Array:
+        """Pods in each domain as things stand, int64 of shape (n_slots,); not to be written to, and to be copied to last."""
+        log = self._cluster.log
+        if self._position < len(log):
+            if len(log) - self._position > MAX_FOLLOWED:
+                self._counts = self._count()
+            else:
+                is_meant = self._mask.column
+                for change in log[self._position :]:
+                    if is_meant[change.pod] and self._counted[change.row]:
+                        self._counts[self._slots[change.row]] += change.sign
+            self._position = len(log)
+        return self._counts

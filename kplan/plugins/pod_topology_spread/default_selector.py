@@ -1,0 +1,42 @@
+"""Which pods belong together when a pod does not say so: those of its services and of its controller.
+
+Upstream: plugins/helper/spread.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from kplan.api.labels import InvalidSelector, LabelSelector, Selector, selector_from, selector_from_map
+from kplan.engine.pod_info import PodInfo
+from kplan.framework.listers import Listers
+
+
+def default_selector(pod: PodInfo, listers: Listers) -> Selector:
+    """Return the labels that all services of the pod and its controller select; empty when there are none."""
+    labels: dict[str, str] = {}
+    for service in listers.services_by_namespace.get(pod.namespace, ()):
+        wanted = service.spec.selector
+        if all(pod.labels.get(key) == value for key, value in wanted.items()):
+            labels.update(wanted)
+    if pod.controller is None:
+        return selector_from_map(labels)
+    api_version, kind, name = pod.controller
+    key = (pod.namespace, name)
+    if (api_version, kind) == ("v1", "ReplicationController"):
+        controller = listers.replication_controllers.get(key)
+        return selector_from_map(labels | controller.spec.selector if controller is not None else labels)
+    selector = selector_from_map(labels)
+    if (api_version, kind) == ("apps/v1", "ReplicaSet"):
+        replica_set = listers.replica_sets.get(key)
+        return selector if replica_set is None else _joined(selector, replica_set.spec.selector)
+    if (api_version, kind) == ("apps/v1", "StatefulSet"):
+        stateful_set = listers.stateful_sets.get(key)
+        return selector if stateful_set is None else _joined(selector, stateful_set.spec.selector)
+    return selector
+
+
+def _joined(selector: Selector, label_selector: LabelSelector | None) -> Selector:
+    """Add the controller's requirements; a selector that is invalid or takes nothing adds none."""
+    try:
+        return selector.plus(*selector_from(label_selector).requirements)
+    except InvalidSelector:
+        return selector

@@ -1,0 +1,185 @@
+"""The plugin: hard constraints filter, soft ones score, and what was counted is kept for pods that say the same.
+
+Upstream: plugins/podtopologyspread/plugin.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from kplan.api.labels import InvalidSelector
+from kplan.config.args import PodTopologySpreadArgs
+from kplan.engine.arrays import Int64Array
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.recent import Recent
+from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.interface import (
+    SKIP_SHAPE,
+    CycleState,
+    Handle,
+    PreFilterResult,
+    PreScoreResult,
+    Scope,
+    Status,
+)
+from kplan.framework.runtime import PluginError
+from kplan.plugins.pod_topology_spread.constraints import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    SYSTEM_DEFAULTS,
+    Constraint,
+    compile_constraints,
+)
+from kplan.plugins.pod_topology_spread.default_selector import default_selector
+from kplan.plugins.pod_topology_spread.filtering import (
+    REASON_LABEL_MISSING,
+    REASON_SKEW,
+    FilterState,
+    filter_state,
+    spread_verdicts,
+)
+from kplan.plugins.pod_topology_spread.scoring import (
+    ScoreState,
+    WeightedState,
+    normalized,
+    raw_scores,
+    score_lines,
+    score_state,
+    weigh,
+)
+
+__all__ = ["REASON_LABEL_MISSING", "REASON_SKEW", "PodTopologySpread"]
+
+MAX_KEPT = 128
+"""Kinds of pods whose counts are kept, for filters and for scores each: some bytes a node and constraint."""
+
+_SYSTEM_DEFAULTING = "System"
+
+_encoder = msgspec.json.Encoder()
+
+
+class PodTopologySpread:
+    """Rejects nodes that would break a pod's hard spread constraints, and scores by its soft ones."""
+
+    name: ClassVar[str] = "PodTopologySpread"
+    scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        self._uses_system_defaults = args.defaulting_type == _SYSTEM_DEFAULTING
+        self._defaults = SYSTEM_DEFAULTS if self._uses_system_defaults else args.default_constraints
+        self._cluster = handle.cluster
+        self._listers = handle.listers
+        self._filter_states: Recent[FilterState | Status] = Recent(MAX_KEPT)
+        self._score_states: Recent[ScoreState | Status] = Recent(MAX_KEPT)
+
+    # --- filter -------------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Get the counts of the hard constraints ready; skip when there are none."""
+        if not self._may_have(cycle.pod, DO_NOT_SCHEDULE):
+            return SKIP_SHAPE
+        state = self._filter_states.get(_key(cycle.pod), lambda: self._filter_state(cycle.pod))
+        if isinstance(state, Status):
+            return PreFilterResult(status=state)
+        if not state.constraints:
+            return SKIP_SHAPE
+        cycle.write(state)
+        return None
+
+    def _filter_state(self, pod: PodInfo) -> FilterState | Status:
+        try:
+            return filter_state(self._cluster, pod, self._constraints(pod, DO_NOT_SCHEDULE))
+        except InvalidSelector as error:
+            return Status.error(f"get constraints from pod: {self._source(pod, 'hard')}: {error}")
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes without a topology label, and those whose domain would get too far ahead of the emptiest."""
+        state = cycle.find(FilterState)
+        if state is None:
+            text = f'reading "PreFilter{self.name}" from cycleState: not found'
+            return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(text, Code.ERROR))
+        return spread_verdicts(state, nodes)
+
+    # --- score --------------------------------------------------------------------------------------------------------
+
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
+        """Weigh the soft constraints over the feasible nodes; skip when there are none."""
+        if not self._may_have(cycle.pod, SCHEDULE_ANYWAY):
+            return PreScoreResult.SKIP_SHAPE
+        state = self._score_states.get(_key(cycle.pod), lambda: self._score_state(cycle.pod))
+        if isinstance(state, Status):
+            return state
+        if not state.constraints:
+            return PreScoreResult.SKIP_SHAPE
+        cycle.write(weigh(state, nodes))
+        return None
+
+    def _score_state(self, pod: PodInfo) -> ScoreState | Status:
+        has_own = bool(pod.pod.spec.topology_spread_constraints)
+        try:
+            return score_state(
+                self._cluster,
+                pod,
+                self._constraints(pod, SCHEDULE_ANYWAY),
+                requires_all_keys=has_own or not self._uses_system_defaults,
+            )
+        except InvalidSelector as error:
+            return Status.error(f"calculating preScoreState: {self._source(pod, 'soft')}: {error}")
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Return the weighted number of matching pods around each node."""
+        state = cycle.find(WeightedState)
+        if state is None:
+            text = f'error reading "PreScore{self.name}" from cycleState: not found'
+            raise PluginError(f'running Score plugins: plugin "{self.name}" failed with: {text}')
+        return raw_scores(state, nodes)
+
+    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+        """Turn the scores round, so that the fewest matching pods are best."""
+        return normalized(cycle.read(WeightedState), scores)
+
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Say what each soft constraint counts around a node."""
+        state = cycle.find(WeightedState)
+        return [] if state is None else score_lines(state, NodeView(self._cluster, np.asarray([row], np.intp)))
+
+    # --- constraints --------------------------------------------------------------------------------------------------
+
+    def _may_have(self, pod: PodInfo, action: str) -> bool:
+        constraints = pod.pod.spec.topology_spread_constraints or self._defaults
+        return any(each.when_unsatisfiable == action for each in constraints)
+
+    def _constraints(self, pod: PodInfo, action: str) -> tuple[Constraint, ...]:
+        """Return the pod's own constraints, or the defaults over the pods that belong with it."""
+        own = pod.pod.spec.topology_spread_constraints
+        if own:
+            return compile_constraints(own, pod.labels, action)
+        defaults = compile_constraints(self._defaults, pod.labels, action)
+        selector = default_selector(pod, self._listers)
+        return () if selector.is_empty else tuple(each.with_selector(selector) for each in defaults)
+
+    def _source(self, pod: PodInfo, kind: str) -> str:
+        if pod.pod.spec.topology_spread_constraints:
+            return f"obtaining pod's {kind} topology spread constraints"
+        return f"setting default {kind} topology spread constraints"
+
+
+def _key(pod: PodInfo) -> bytes:
+    """Return all that the plugin reads of a pod, encoded; equal for pods that say the same."""
+    spec = pod.pod.spec
+    node_affinity = None if spec.affinity is None else spec.affinity.node_affinity
+    return _encoder.encode(
+        (
+            pod.namespace,
+            pod.labels,
+            pod.controller,
+            spec.topology_spread_constraints,
+            spec.node_selector,
+            node_affinity,
+            spec.tolerations,
+        )
+    )

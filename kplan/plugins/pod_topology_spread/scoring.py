@@ -1,0 +1,171 @@
+"""Soft constraints: fewer matching pods in a node's domains score better.
+
+Upstream: plugins/podtopologyspread/scoring.go (v1.36).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, FloatArray, Int64Array, RowArray, round_half_away
+from kplan.engine.cluster import Cluster
+from kplan.engine.domains import DomainCounts
+from kplan.engine.node_table import LabelColumn
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.view import NodeView
+from kplan.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, included_nodes, nodes_with_all_keys
+
+
+class SoftConstraint:
+    """One constraint with the matching pods of every domain, or of every node for the hostname."""
+
+    def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, labelled: BoolArray) -> None:
+        """Count.
+
+        Parameters
+        ----------
+        labelled : bool array of shape (n_nodes,), nodes that may form domains
+        """
+        self.constraint = constraint
+        self.column = cluster.nodes.label(constraint.topology_key)
+        self.match = constraint.base_match(pod.namespace)
+        self.is_per_node = constraint.topology_key == HOSTNAME
+        self._cluster = cluster
+        self._slots, self._n_slots = _slots(self.column)
+        self._is_everywhere = bool(self.column.present.all())
+        self._domains: DomainCounts | None = None
+        if not self.is_per_node:
+            counted = labelled & included_nodes(cluster.nodes, pod.pod, constraint)
+            self._domains = DomainCounts(cluster, self.match, self._slots, self._n_slots, counted)
+
+    def n_domains(self, nodes: NodeView, ignored: BoolArray | None) -> int:
+        """Return over how many domains (nodes, for the hostname) the view's nodes spread."""
+        if self.is_per_node:
+            return len(nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
+        slots = nodes.take(self._slots)
+        seen = np.zeros(self._n_slots, np.bool_)
+        seen[slots if ignored is None else slots[~ignored]] = True
+        return int(np.count_nonzero(seen))
+
+    def counts(self, nodes: NodeView) -> Int64Array:
+        """Return the matching pods in the domain of each node of the view, int64 of shape (n_view,)."""
+        if self._domains is None:
+            return nodes.take(self._cluster.match_counts(self.match))
+        return self._domains.counts[nodes.take(self._slots)]
+
+    def scores(self, nodes: NodeView, weight: float) -> FloatArray:
+        """Return what the constraint adds to each node's score, float64 of shape (n_view,); 0 without the label.
+
+        Skews up to the maximum hardly count, since the maximum is added to every domain's score.
+        """
+        per_pod, penalty = np.float64(weight), np.float64(self.constraint.max_skew - 1)
+        scores: FloatArray
+        if self._domains is None:
+            scores = self.counts(nodes) * per_pod + penalty
+        else:
+            scores = (self._domains.counts * per_pod + penalty)[nodes.take(self._slots)]
+        return scores if self._is_everywhere else np.where(nodes.take(self.column.present), scores, 0.0)
+
+
+def _slots(column: LabelColumn) -> tuple[RowArray, int]:
+    """Return each node's domain and how many there are: upstream takes a label that is missing for an empty one."""
+    if "" not in column.code_of:
+        return column.slots, len(column.values) + 1
+    return np.where(column.present, column.codes, column.code_of[""]).astype(np.intp), len(column.values)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreState:
+    """The soft constraints of a pod, in its order.
+
+    Attributes
+    ----------
+    unlabelled : bool array of shape (n_nodes,), nodes that do not take part, or None
+    """
+
+    constraints: tuple[SoftConstraint, ...]
+    unlabelled: BoolArray | None
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedState:
+    """A ScoreState over the feasible nodes of one cycle.
+
+    Attributes
+    ----------
+    weights : of each constraint
+    ignored : bool array of shape (n_view,), nodes that do not take part, or None
+    """
+
+    state: ScoreState
+    weights: tuple[float, ...]
+    ignored: BoolArray | None
+
+
+def score_state(
+    cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, ...], *, requires_all_keys: bool
+) -> ScoreState:
+    """Count the pods that each constraint means over the nodes that it means.
+
+    Parameters
+    ----------
+    requires_all_keys : leave out nodes without the topology labels of all constraints
+        Not so for the system's defaults, which shall spread over hosts where there are no zones.
+    """
+    everywhere = np.ones(len(cluster), np.bool_)
+    labelled = nodes_with_all_keys(cluster.nodes, constraints) if requires_all_keys else everywhere
+    return ScoreState(
+        tuple(SoftConstraint(cluster, pod, each, labelled) for each in constraints),
+        None if labelled.all() else ~labelled,
+    )
+
+
+def weigh(state: ScoreState, nodes: NodeView) -> WeightedState:
+    """Weigh the constraints so that one over few domains is not drowned by one over many."""
+    ignored = None if state.unlabelled is None else nodes.take(state.unlabelled)
+    return WeightedState(
+        state, tuple(math.log(float(each.n_domains(nodes, ignored) + 2)) for each in state.constraints), ignored
+    )
+
+
+def raw_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
+    """Return the weighted number of matching pods around each node of the view, int64 of shape (n_view,)."""
+    total = np.zeros(len(nodes), np.float64)
+    for constraint, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
+        total += constraint.scores(nodes, weight)
+    if weighted.ignored is not None:
+        total[weighted.ignored] = 0.0
+    return round_half_away(total)
+
+
+def normalized(weighted: WeightedState, scores: Int64Array) -> Int64Array:
+    """Turn raw scores round, fewest matching pods best, int64 of the shape of `scores`; ignored nodes score 0."""
+    taking_part = scores if weighted.ignored is None else scores[~weighted.ignored]
+    top = int(taking_part.max(initial=0))
+    if top == 0:
+        result = np.full(len(scores), MAX_NODE_SCORE, np.int64)
+    else:
+        # Nothing is negative here, so that flooring is Go's truncation.
+        result = MAX_NODE_SCORE * (top + int(taking_part.min()) - scores) // top
+    if weighted.ignored is not None:
+        result[weighted.ignored] = 0
+    return result
+
+
+def score_lines(weighted: WeightedState, nodes: NodeView) -> list[str]:
+    """Say for the only node of a view what each constraint counts there."""
+    lines = []
+    for each, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
+        slot = int(each.column.codes[nodes.row(0)])
+        if slot < 0:
+            lines.append(f"no label {each.constraint.topology_key}")
+            continue
+        pods = int(each.counts(nodes)[0])
+        lines.append(
+            f"{each.constraint.topology_key}={each.column.values[slot]}: {pods} matching pods"
+            f" ({each.constraint.selector}), weight {weight:.2f}, maxSkew {each.constraint.max_skew}"
+        )
+    return lines
