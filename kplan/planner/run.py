@@ -53,7 +53,7 @@ def settle(session: Session, result: CycleResult) -> bool:
     if found is None or found.detail is None:
         return False
     if found.nominated_row is not None:
-        for victim in found.detail.victim_pods:
+        for victim in found.detail.leaving_pods:
             session.evict(victim)
         for pod in found.detail.cleared_pods:
             session.nominator.drop(pod)

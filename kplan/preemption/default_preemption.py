@@ -6,11 +6,11 @@ Upstream: defaultpreemption/default_preemption.go, preemption/preemption.go, pre
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import ClassVar
 
 import numpy as np
 
-from kplan.config.args import DefaultPreemptionArgs
+from kplan.config.args import DefaultPreemptionArgs, PluginArgs
 from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code
@@ -33,11 +33,11 @@ _PREEMPTED = "PreemptionByScheduler"
 class DefaultPreemption:
     """Finds the node on which the fewest and least important pods have to go."""
 
-    name: Final = "DefaultPreemption"
-    scope: Final = Scope.CLUSTER
+    name: ClassVar[str] = "DefaultPreemption"
+    scope: ClassVar[Scope] = Scope.CLUSTER
 
-    def __init__(self, args: DefaultPreemptionArgs | None, handle: Handle) -> None:
-        self._args = args or DefaultPreemptionArgs()
+    def __init__(self, args: PluginArgs | None, handle: Handle) -> None:
+        self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
         self._handle = handle
         self._budgets = Budgets(handle.listers.pod_disruption_budgets)
 

@@ -72,6 +72,14 @@ class PreemptionResult:
             return ()
         return tuple(self.candidates.victims(self.chosen))
 
+    @property
+    def leaving_pods(self) -> list[int]:
+        """Pods to be evicted in the order in which they leave, by name.
+
+        Each leaves a gap in its node's list that the last pod fills, and that list's order tells equal pods apart later on.
+        """
+        return sorted(self.victim_pods, key=lambda pod: (self.infos[pod].namespace, self.infos[pod].name))
+
     @cached_property
     def ties(self) -> tuple[str, ...]:
         """Candidates equal on all criteria, by name."""
