@@ -22,6 +22,7 @@ from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.kinds import Kind
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.quantity import Quantity, parse
+from kplan.snapshot.podresources import container_totals, is_pod_level_resource
 
 __all__ = [
     "DEFAULT_NAMESPACE",
@@ -30,7 +31,6 @@ __all__ = [
     "complete_limit_range",
     "complete_pod",
     "complete_pod_spec",
-    "is_pod_level_resource",
     "merge_label_keys",
 ]
 
@@ -117,11 +117,6 @@ def _round_to_milli(amount: QuantityLike) -> QuantityLike:
     return str(Quantity(exact.milli_value() * _NANOS_PER_MILLI, exact.format))
 
 
-def is_pod_level_resource(name: str) -> bool:
-    """Tell whether the resource can be asked for by a pod as a whole (upstream IsSupportedPodLevelResource)."""
-    return name in {"cpu", "memory"} or name.startswith(_HUGE_PAGES)
-
-
 def _complete_pod_resources(spec: core.PodSpec, resources: core.ResourceRequirements) -> core.ResourceRequirements:
     """Fill in pod-level limits of huge pages and pod-level requests.
 
@@ -130,7 +125,7 @@ def _complete_pod_resources(spec: core.PodSpec, resources: core.ResourceRequirem
     limits = _round_up(resources.limits)
     requests = _round_up(resources.requests)
     if limits or requests:
-        totals = _aggregate(spec, lambda container: container.resources.limits)
+        totals = container_totals(spec, lambda container: container.resources.limits)
         limits = {
             **{
                 name: str(total)
@@ -140,43 +135,11 @@ def _complete_pod_resources(spec: core.PodSpec, resources: core.ResourceRequirem
             **limits,
         }
     if limits:
-        totals = _aggregate(spec, lambda container: container.resources.requests)
+        totals = container_totals(spec, lambda container: container.resources.requests)
         from_containers = {name: str(total) for name, total in totals.items() if name in {"cpu", "memory"}}
         from_limits = {name: amount for name, amount in limits.items() if is_pod_level_resource(name)}
         requests = {**from_limits, **from_containers, **requests}
     return replace(resources, limits=limits, requests=requests)
-
-
-def _aggregate(spec: core.PodSpec, amounts_of: Callable[[core.Container], ResourceList]) -> dict[str, Quantity]:
-    """Return what the containers need together: the sum, or more where starting up needs more.
-
-    Sidecars (init containers that restart always) run on beside everything that starts after them.
-    Upstream: component-helpers resource AggregateContainerRequests and AggregateContainerLimits.
-    """
-    total: dict[str, Quantity] = {}
-    for container in spec.containers:
-        _add(total, amounts_of(container))
-    sidecars: dict[str, Quantity] = {}
-    peak: dict[str, Quantity] = {}
-    for container in spec.init_containers:
-        if container.restart_policy == "Always":
-            _add(total, amounts_of(container))
-            _add(sidecars, amounts_of(container))
-            starting = dict(sidecars)
-        else:
-            starting = dict(sidecars)
-            _add(starting, amounts_of(container))
-        for name, amount in starting.items():
-            peak[name] = max(peak.get(name, amount), amount)
-    for name, amount in peak.items():
-        total[name] = max(total.get(name, amount), amount)
-    return total
-
-
-def _add(total: dict[str, Quantity], amounts: ResourceList) -> None:
-    for name, amount in amounts.items():
-        exact = parse(amount)
-        total[name] = total[name].plus(exact) if name in total else exact
 
 
 def merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec:

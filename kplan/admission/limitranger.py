@@ -1,0 +1,151 @@
+"""LimitRanger: default requests and limits of a namespace, and its bounds (plugin/pkg/admission/limitranger, v1.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kplan.admission.rejection import Rejection
+from kplan.api.base import ResourceList
+from kplan.api.core import Container, LimitRange, LimitRangeItem, Pod, PodSpec
+from kplan.api.quantity import MAX_INT64, Quantity, parse
+from kplan.snapshot.podresources import container_totals
+
+__all__ = ["apply_defaults", "check"]
+
+_MAX_MILLI_VALUE = MAX_INT64 // 1000
+_POD_LEVEL = ("cpu", "memory")
+_ABSENT = Quantity(0)
+
+Amounts = Mapping[str, Quantity]
+
+
+def apply_defaults(pod: Pod, limit_ranges: Iterable[LimitRange]) -> Pod:
+    """Return the pod with the namespace's default requests and limits where a container states none."""
+    for limit_range in _of_namespace(pod, limit_ranges):
+        requests: ResourceList = {}
+        limits: ResourceList = {}
+        for item in limit_range.spec.limits:
+            if item.type == "Container":
+                requests |= item.default_request
+                limits |= item.default
+        if requests or limits:
+            spec = pod.spec
+            spec = replace(
+                spec,
+                containers=_with_defaults(spec.containers, requests, limits),
+                init_containers=_with_defaults(spec.init_containers, requests, limits),
+            )
+            pod = replace(pod, spec=spec)
+    return pod
+
+
+def _with_defaults(
+    containers: Sequence[Container], requests: ResourceList, limits: ResourceList
+) -> tuple[Container, ...]:
+    return tuple(
+        replace(
+            container,
+            resources=replace(
+                container.resources,
+                requests={**requests, **container.resources.requests},
+                limits={**limits, **container.resources.limits},
+            ),
+        )
+        for container in containers
+    )
+
+
+def check(pod: Pod, limit_ranges: Iterable[LimitRange]) -> None:
+    """Hold the pod against the bounds of its namespace.
+
+    Raises
+    ------
+    Rejection
+        With everything that one limit range objects to.
+    """
+    for limit_range in _of_namespace(pod, limit_ranges):
+        problems = [problem for item in limit_range.spec.limits for problem in _problems(item, pod.spec)]
+        distinct = list(dict.fromkeys(problems))
+        if distinct:
+            raise Rejection(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
+
+
+def _of_namespace(pod: Pod, limit_ranges: Iterable[LimitRange]) -> list[LimitRange]:
+    return [entry for entry in limit_ranges if entry.metadata.namespace == pod.metadata.namespace]
+
+
+def _problems(item: LimitRangeItem, spec: PodSpec) -> Iterator[str]:
+    if item.type == "Container":
+        for container in (*spec.containers, *spec.init_containers):
+            yield from _violations(item, _exact(container.resources.requests), _exact(container.resources.limits))
+    elif item.type == "Pod":
+        requests = container_totals(spec, lambda container: container.resources.requests)
+        limits = container_totals(spec, lambda container: container.resources.limits)
+        if spec.resources is not None:
+            requests |= {k: v for k, v in _exact(spec.resources.requests).items() if k in _POD_LEVEL}
+            limits |= {k: v for k, v in _exact(spec.resources.limits).items() if k in _POD_LEVEL}
+        yield from _violations(item, requests, limits)
+
+
+def _violations(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    """Yield what is outside the bounds; resources by name, since upstream walks them in random order."""
+    for name, bound in sorted(_exact(item.min).items()):
+        if problem := _below(item.type, name, bound, requests, limits):
+            yield problem
+    for name, bound in sorted(_exact(item.max).items()):
+        if problem := _above(item.type, name, bound, requests, limits):
+            yield problem
+    for name, bound in sorted(_exact(item.max_limit_request_ratio).items()):
+        if problem := _ratio_above(item.type, name, bound, requests, limits):
+            yield problem
+
+
+def _below(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str | None:
+    request, limit, least = _comparable(requests.get(name, _ABSENT), limits.get(name, _ABSENT), bound)
+    what = f"minimum {name} usage per {kind} is {bound}"
+    if name not in requests:
+        return f"{what}.  No request is specified"
+    if request < least:
+        return f"{what}, but request is {requests[name]}"
+    if name in limits and limit < least:
+        return f"{what}, but limit is {limits[name]}"
+    return None
+
+
+def _above(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str | None:
+    request, limit, most = _comparable(requests.get(name, _ABSENT), limits.get(name, _ABSENT), bound)
+    what = f"maximum {name} usage per {kind} is {bound}"
+    if name not in limits:
+        return f"{what}.  No limit is specified"
+    if limit > most:
+        return f"{what}, but limit is {limits[name]}"
+    if name in requests and request > most:
+        return f"{what}, but request is {requests[name]}"
+    return None
+
+
+def _ratio_above(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str | None:
+    request, limit, _ = _comparable(requests.get(name, _ABSENT), limits.get(name, _ABSENT), bound)
+    what = f"{name} max limit to request ratio per {kind} is {bound}"
+    if request == 0:
+        return f"{what}, but no request is specified or request is 0"
+    if limit == 0:
+        return f"{what}, but no limit is specified or limit is 0"
+    ratio = limit / request
+    if ratio * 1000 > bound.milli_value():
+        return f"{what}, but provided ratio is {ratio:f}"
+    return None
+
+
+def _comparable(request: Quantity, limit: Quantity, bound: Quantity) -> tuple[int, int, int]:
+    """Return the three in thousandths where they are small enough for that (upstream requestLimitEnforcedValues)."""
+    amounts = (request, limit, bound)
+    if all(amount.value() <= _MAX_MILLI_VALUE for amount in amounts):
+        return request.milli_value(), limit.milli_value(), bound.milli_value()
+    return request.value(), limit.value(), bound.value()
+
+
+def _exact(resources: ResourceList) -> dict[str, Quantity]:
+    return {name: parse(amount) for name, amount in resources.items()}

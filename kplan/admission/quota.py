@@ -1,0 +1,213 @@
+"""ResourceQuota: whether the namespace's budget allows the pod.
+
+Upstream: apiserver admission plugin resourcequota, pkg/quota/v1/evaluator/core/pods.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kplan.admission.rejection import Rejection
+from kplan.api.affinity import PodAffinity, PodAntiAffinity
+from kplan.api.core import Pod, ResourceQuota, ScopedResourceSelectorRequirement
+from kplan.api.quantity import Quantity, parse
+from kplan.snapshot.model import Snapshot
+from kplan.snapshot.podresources import HUGE_PAGES, limits_of, requests_of
+
+__all__ = ["QuotaLedger", "pod_usage"]
+
+Usage = dict[str, Quantity]
+
+_ONE = Quantity(10**9)
+_ZERO = Quantity(0)
+_REQUESTS = "requests."
+_NATIVE_DOMAIN = "kubernetes.io/"
+_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_POD_RESOURCES = frozenset(
+    {"count/pods", "pods", *_COMPUTE}
+    | {f"requests.{name}" for name in _COMPUTE}
+    | {f"limits.{name}" for name in _COMPUTE}
+)
+#: A quota over one of these makes every container state it.
+_MUST_STATE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+
+
+class QuotaLedger:
+    """The quotas of a snapshot with what is used of them; every pod charged uses more."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._quotas: dict[str, list[tuple[ResourceQuota, Usage, Usage]]] = {}
+        for quota in snapshot.resource_quotas:
+            hard = _exact(quota.status.hard or quota.spec.hard)
+            used = _exact(quota.status.used) if quota.status.hard else _measure(quota, hard, snapshot.pods)
+            self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
+
+    def charge(self, pod: Pod) -> None:
+        """Count a new pod in.
+
+        Raises
+        ------
+        Rejection
+            If a quota does not allow the pod; nothing is counted then.
+        """
+        quotas = self._quotas.get(pod.metadata.namespace)
+        if not quotas:
+            return
+        usage = {name: amount for name, amount in pod_usage(pod).items() if amount.nanos}
+        charged: list[tuple[Usage, Usage]] = []
+        for quota, hard, used in sorted(quotas, key=lambda entry: entry[0].metadata.name):
+            tracked = {name for name in hard if _is_tracked(name)}
+            if not tracked or not _matches(quota, pod):
+                continue
+            name = quota.metadata.name
+            _require_stated(name, tracked, pod)
+            unknown = sorted(tracked - used.keys())
+            if unknown:
+                raise Rejection(f"status unknown for quota: {name}, resources: {','.join(unknown)}")
+            requested = {resource: amount for resource, amount in usage.items() if resource in hard}
+            new = {resource: used.get(resource, _ZERO).plus(amount) for resource, amount in requested.items()}
+            exceeded = sorted(resource for resource, amount in new.items() if amount.nanos > hard[resource].nanos)
+            if exceeded:
+                raise Rejection(
+                    f"exceeded quota: {name}, requested: {_show(requested, exceeded)},"
+                    f" used: {_show(used, exceeded)}, limited: {_show(hard, exceeded)}"
+                )
+            charged.append((used, new))
+        for used, new in charged:
+            used.update(new)
+
+
+def pod_usage(pod: Pod) -> Usage:
+    """Return what a pod counts for (upstream PodUsageFunc); a finished pod counts as an object only."""
+    if pod.status.phase in {"Succeeded", "Failed"}:
+        return {"count/pods": _ONE}
+    requests, limits = requests_of(pod.spec), limits_of(pod.spec)
+    return {"count/pods": _ONE, **_compute_usage(requests, limits)}
+
+
+def _compute_usage(requests: Usage, limits: Usage) -> Usage:
+    usage = {"pods": _ONE}
+    for name, amount in requests.items():
+        if name in _COMPUTE or name.startswith(HUGE_PAGES):
+            usage[name] = usage[_REQUESTS + name] = amount
+        elif _is_extended(name):
+            usage[_REQUESTS + name] = amount
+    for name in _COMPUTE:
+        if name in limits:
+            usage[f"limits.{name}"] = limits[name]
+    return usage
+
+
+def _is_extended(name: str) -> bool:
+    return name.startswith(_DEVICE_CLASS) or ("/" in name and _NATIVE_DOMAIN not in name)
+
+
+def _is_tracked(name: str) -> bool:
+    """Tell whether a quota over this resource concerns pods (upstream MatchingResources)."""
+    extended = name.startswith(_REQUESTS) and _is_extended(name.removeprefix(_REQUESTS))
+    return name in _POD_RESOURCES or name.startswith((HUGE_PAGES, _REQUESTS + HUGE_PAGES)) or extended
+
+
+def _require_stated(quota: str, tracked: Iterable[str], pod: Pod) -> None:
+    """Refuse containers that leave open what a quota counts (upstream Constraints)."""
+    if pod.spec.resources is not None and (pod.spec.resources.requests or pod.spec.resources.limits):
+        return
+    missing: dict[str, set[str]] = {}
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        stated = _compute_usage(_exact(container.resources.requests), _exact(container.resources.limits))
+        for name in _MUST_STATE.intersection(tracked) - stated.keys():
+            missing.setdefault(name, set()).add(container.name)
+    if missing:
+        parts = [f"{name} for: {','.join(sorted(containers))}" for name, containers in sorted(missing.items())]
+        raise Rejection(f"failed quota: {quota}: must specify {'; '.join(parts)}")
+
+
+def _matches(quota: ResourceQuota, pod: Pod) -> bool:
+    selectors = [ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in quota.spec.scopes]
+    if quota.spec.scope_selector is not None:
+        selectors += quota.spec.scope_selector.match_expressions
+    return all(_in_scope(selector, pod) for selector in selectors)
+
+
+def _in_scope(selector: ScopedResourceSelectorRequirement, pod: Pod) -> bool:
+    if selector.scope_name == "PriorityClass":
+        return _priority_class_matches(selector, pod.spec.priority_class_name)
+    holds = _SCOPES.get(selector.scope_name)
+    return holds is not None and holds(pod)
+
+
+def _priority_class_matches(selector: ScopedResourceSelectorRequirement, name: str) -> bool:
+    match selector.operator:
+        case "Exists":
+            return bool(name)
+        case "DoesNotExist":
+            return not name
+        case "In":
+            return bool(name) and name in selector.values
+        case "NotIn":
+            return name not in selector.values or not name
+        case _:
+            return False
+
+
+def _is_terminating(pod: Pod) -> bool:
+    deadline = pod.spec.active_deadline_seconds
+    return deadline is not None and deadline >= 0
+
+
+def _is_best_effort(pod: Pod) -> bool:
+    """Tell whether nothing asks for CPU or memory (upstream qos.ComputePodQOS)."""
+    whole = pod.spec.resources
+    parts = [whole] if whole is not None else [c.resources for c in (*pod.spec.containers, *pod.spec.init_containers)]
+    return not any(
+        parse(amounts[name]).nanos > 0
+        for part in parts
+        for amounts in (part.requests, part.limits)
+        for name in ("cpu", "memory")
+        if name in amounts
+    )
+
+
+def _crosses_namespaces(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return False
+    sides: list[PodAffinity | PodAntiAffinity] = [
+        side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None
+    ]
+    terms = [term for side in sides for term in side.required_during_scheduling_ignored_during_execution]
+    terms += [
+        weighted.pod_affinity_term
+        for side in sides
+        for weighted in side.preferred_during_scheduling_ignored_during_execution
+    ]
+    return any(term.namespaces or term.namespace_selector is not None for term in terms)
+
+
+_SCOPES: dict[str, Callable[[Pod], bool]] = {
+    "Terminating": _is_terminating,
+    "NotTerminating": lambda pod: not _is_terminating(pod),
+    "BestEffort": _is_best_effort,
+    "NotBestEffort": lambda pod: not _is_best_effort(pod),
+    "CrossNamespacePodAffinity": _crosses_namespaces,
+}
+
+
+def _measure(quota: ResourceQuota, hard: Usage, pods: Iterable[Pod]) -> Usage:
+    """Add up what the pods of the snapshot use, for a quota that no controller has looked at."""
+    used = {name: _ZERO for name in hard if _is_tracked(name)}
+    for pod in pods:
+        if pod.metadata.namespace == quota.metadata.namespace and _matches(quota, pod):
+            for name, amount in pod_usage(pod).items():
+                if name in used:
+                    used[name] = used[name].plus(amount)
+    return used
+
+
+def _exact(resources: dict[str, str | int | float]) -> Usage:
+    return {name: parse(amount) for name, amount in resources.items()}
+
+
+def _show(amounts: Usage, names: Iterable[str]) -> str:
+    return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
