@@ -1,0 +1,237 @@
+"""Pods, as far as scheduling reads them (k8s.io/api core/v1, v1.36)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import field
+
+from kplan.api.affinity import Affinity, TopologySpreadConstraint
+from kplan.api.base import ApiObject, KubeStruct, ResourceList
+from kplan.api.meta import PlainMeta
+from kplan.api.tolerations import Toleration
+from kplan.api.volumes import Volume
+
+__all__ = [
+    "ClaimReference",
+    "Container",
+    "ContainerExtendedResourceRequest",
+    "ContainerPort",
+    "ContainerResizePolicy",
+    "ContainerRestartRule",
+    "ContainerStatus",
+    "NodeAllocatableResourceClaimStatus",
+    "Pod",
+    "PodCondition",
+    "PodExtendedResourceClaimStatus",
+    "PodOS",
+    "PodResourceClaim",
+    "PodResourceClaimStatus",
+    "PodSchedulingGate",
+    "PodSchedulingGroup",
+    "PodSpec",
+    "PodStatus",
+    "PodTemplate",
+    "PodTemplateSpec",
+    "ResourceRequirements",
+]
+
+
+class ContainerPort(KubeStruct, frozen=True):
+    """A port of a container; only a `host_port` other than 0 occupies something of the node."""
+
+    name: str = ""
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class ClaimReference(KubeStruct, frozen=True):
+    """A resource claim of the pod that a container uses, by its name in ``spec.resourceClaims``."""
+
+    name: str = ""
+    request: str = ""
+
+
+class ResourceRequirements(KubeStruct, frozen=True):
+    """Requests, limits and resource claims of a container or of a whole pod."""
+
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+    claims: tuple[ClaimReference, ...] = ()
+
+
+class ContainerResizePolicy(KubeStruct, frozen=True):
+    """Whether changing a resource in place restarts the container."""
+
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
+class ContainerRestartRule(KubeStruct, frozen=True):
+    """A restart rule; the action RestartAllContainers needs a node that declares it."""
+
+    action: str = ""
+
+
+class Container(KubeStruct, frozen=True):
+    """A container; an init container with `restart_policy` Always is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+    resize_policy: tuple[ContainerResizePolicy, ...] = ()
+
+
+class PodSchedulingGate(KubeStruct, frozen=True):
+    """A gate that keeps a pod out of the scheduling queue."""
+
+    name: str = ""
+
+
+class PodResourceClaim(KubeStruct, frozen=True):
+    """A resource claim of a pod: an existing claim, or a template of which one is made."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSchedulingGroup(KubeStruct, frozen=True):
+    """The pod group a pod belongs to (gate GenericWorkload, off by default)."""
+
+    pod_group_name: str | None = None
+
+
+class PodOS(KubeStruct, frozen=True):
+    """The operating system a pod is made for."""
+
+    name: str = ""
+
+
+class PodSpec(KubeStruct, frozen=True):
+    """What a pod asks for."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    resources: ResourceRequirements | None = None
+    overhead: ResourceList = {}
+    runtime_class_name: str | None = None
+    host_network: bool = False
+    host_users: bool | None = None
+    restart_policy: str = ""
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    scheduling_group: PodSchedulingGroup | None = None
+    os: PodOS | None = None
+
+
+class PodCondition(KubeStruct, frozen=True):
+    """One of a pod's conditions, PodScheduled and DisruptionTarget among them."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class ContainerStatus(KubeStruct, frozen=True):
+    """What the node says about a container; resources differ from the spec while a resize is under way."""
+
+    name: str = ""
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+
+
+class PodResourceClaimStatus(KubeStruct, frozen=True):
+    """The claim that was made for an entry of ``spec.resourceClaims``."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(KubeStruct, frozen=True):
+    """Which request of the special claim stands for which extended resource of which container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(KubeStruct, frozen=True):
+    """The claim that backs a pod's extended resources."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
+class NodeAllocatableResourceClaimStatus(KubeStruct, frozen=True):
+    """Node resources that a claim accounts for (gate DRANodeAllocatableResources, off by default)."""
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] = ()
+    resources: ResourceList = {}
+
+
+class PodStatus(KubeStruct, frozen=True):
+    """Where a pod is in its life."""
+
+    phase: str = ""
+    reason: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    qos_class: str = ""
+    resize: str = ""
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
+
+
+class Pod(ApiObject, frozen=True):
+    """A pod."""
+
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "Pod"
+
+    metadata: PlainMeta = PlainMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class PodTemplateSpec(KubeStruct, frozen=True):
+    """What a workload makes its pods from."""
+
+    metadata: PlainMeta = PlainMeta()
+    spec: PodSpec = PodSpec()
+
+
+class PodTemplate(ApiObject, frozen=True):
+    """A template that stands alone."""
+
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "PodTemplate"
+
+    metadata: PlainMeta = PlainMeta()
+    template: PodTemplateSpec = PodTemplateSpec()
