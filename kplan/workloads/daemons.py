@@ -1,0 +1,90 @@
+"""Which nodes a daemon set has a pod on, and what its controller adds to the template.
+
+Upstream: pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod, util/daemonset_util.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from kplan.api.affinity import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+)
+from kplan.api.apps import DaemonSet
+from kplan.api.core import Node, Pod
+from kplan.api.meta import controller_of
+from kplan.api.nodeselector import compile_node_selector
+from kplan.api.tolerations import Toleration, tolerates
+from kplan.snapshot.model import Snapshot
+
+_EXISTS = "Exists"
+_ALWAYS_TOLERATED = (
+    Toleration(key="node.kubernetes.io/not-ready", operator=_EXISTS, effect="NoExecute"),
+    Toleration(key="node.kubernetes.io/unreachable", operator=_EXISTS, effect="NoExecute"),
+    Toleration(key="node.kubernetes.io/disk-pressure", operator=_EXISTS, effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/memory-pressure", operator=_EXISTS, effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/pid-pressure", operator=_EXISTS, effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/unschedulable", operator=_EXISTS, effect="NoSchedule"),
+)
+_ON_HOST_NETWORK = Toleration(key="node.kubernetes.io/network-unavailable", operator=_EXISTS, effect="NoSchedule")
+
+
+def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod]) -> list[Pod]:
+    """Return a pod for each node that should have one and has none, nodes by name."""
+    served = {
+        pod.spec.node_name
+        for pod in snapshot.pods
+        if (owner := controller_of(pod.metadata)) is not None
+        and owner.kind == "DaemonSet"
+        and owner.name == obj.metadata.name
+        and pod.metadata.namespace == obj.metadata.namespace
+    }
+    pods = []
+    for node in sorted(snapshot.nodes, key=lambda each: each.metadata.name):
+        pod = with_tolerations(make(f"{obj.metadata.name}-{node.metadata.name}"))
+        if should_run(pod, node) and node.metadata.name not in served:
+            pods.append(pinned(pod, node.metadata.name))
+    return pods
+
+
+def with_tolerations(pod: Pod) -> Pod:
+    """Return the pod with the tolerations that every daemon pod gets."""
+    added = (*_ALWAYS_TOLERATED, _ON_HOST_NETWORK) if pod.spec.host_network else _ALWAYS_TOLERATED
+    mine = pod.spec.tolerations
+    return replace(pod, spec=replace(pod.spec, tolerations=(*mine, *(each for each in added if each not in mine))))
+
+
+def should_run(pod: Pod, node: Node) -> bool:
+    """Tell whether the controller wants a daemon pod on a node: name, selectors, taints; resources do not matter."""
+    spec = pod.spec
+    name, labels = node.metadata.name, node.metadata.labels
+    if spec.node_name and spec.node_name != name:
+        return False
+    if any(labels.get(key) != value for key, value in spec.node_selector.items()):
+        return False
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    if required is not None and not compile_node_selector(required).matches(labels, name):
+        return False
+    return all(
+        any(tolerates(toleration, taint) for toleration in spec.tolerations)
+        for taint in node.spec.taints
+        if taint.effect in ("NoSchedule", "NoExecute")
+    )
+
+
+def pinned(pod: Pod, node_name: str) -> Pod:
+    """Return the pod with the node affinity by name that its controller gives it, in place of all required terms."""
+    by_name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(by_name,)),))
+    affinity = pod.spec.affinity or Affinity()
+    node_affinity = replace(
+        affinity.node_affinity or NodeAffinity(), required_during_scheduling_ignored_during_execution=required
+    )
+    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity)))

@@ -1,0 +1,268 @@
+"""What a controller makes of a workload: its pods, and the objects that scheduling looks at beside them.
+
+Upstream: pkg/controller (deployment, replicaset, statefulset, daemon, job; v1.36). Names that controllers draw at
+random are numbered here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, ReplicaSetSpec, StatefulSet
+from kplan.api.batch import CronJob, Job
+from kplan.api.core import Pod, PodTemplate, PodTemplateSpec, ReplicationController
+from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
+from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Warning as InputWarning
+from kplan.workloads.daemons import daemon_pods
+from kplan.workloads.volumes import stateful_claims
+
+TEMPLATE_HASH = "pod-template-hash"
+_HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_HASH_LENGTH = 10
+
+
+@dataclass
+class Expansion:
+    """What comes of one manifest object.
+
+    Attributes
+    ----------
+    pods : in the order in which they would be created
+    objects : other objects that would then exist, and that scheduling reads
+    """
+
+    pods: list[Pod] = field(default_factory=list)
+    objects: list[msgspec.Struct] = field(default_factory=list)
+    warnings: list[InputWarning] = field(default_factory=list)
+
+
+def expand(obj: Any, snapshot: Snapshot, replicas: int | None) -> Expansion:
+    """Return the pods of a workload.
+
+    Parameters
+    ----------
+    obj : a Pod or one of the workload kinds
+    replicas : how many pods, instead of what the object says; None to follow the object
+    """
+    return _EXPANDERS[type(obj)](obj, snapshot, replicas)
+
+
+def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None) -> Pod:
+    """Return the pod that a template makes."""
+    owners = () if owner is None else (owner,)
+    metadata = replace(template.metadata, name=name, namespace=namespace, owner_references=owners)
+    return Pod(metadata=metadata, spec=template.spec)
+
+
+def _owner(kind: str, api_version: str, metadata: PlainMeta) -> OwnerReference:
+    return OwnerReference(api_version=api_version, kind=kind, name=metadata.name, uid=metadata.uid, controller=True)
+
+
+def _free_names(prefix: str, namespace: str, n: int, snapshot: Snapshot) -> Iterator[str]:
+    """Yield numbered names that no pod of the snapshot has."""
+    taken = snapshot.pod_by_key
+    number = 0
+    while n:
+        name = f"{prefix}-{number}"
+        number += 1
+        if f"{namespace}/{name}" not in taken:
+            n -= 1
+            yield name
+
+
+def _pod(obj: Pod, snapshot: Snapshot, replicas: int | None) -> Expansion:
+    found = Expansion()
+    metadata = obj.metadata
+    if replicas is None:
+        existing = snapshot.pod_by_key.get(f"{metadata.namespace}/{metadata.name}")
+        if existing is not None:
+            where = f"runs on {existing.spec.node_name}" if existing.spec.node_name else "is pending"
+            message = (
+                f"the snapshot has a pod of this name, which {where}; this is looked at as a further one"
+            )
+            found.warnings.append(
+                InputWarning("AlreadyExists", object_name("Pod", metadata.namespace, metadata.name), message)
+            )
+        found.pods = [obj]
+        return found
+    prefix = metadata.name or metadata.generate_name.rstrip("-")
+    found.pods = [
+        replace(obj, metadata=replace(metadata, name=name))
+        for name in _free_names(prefix, metadata.namespace, replicas, snapshot)
+    ]
+    return found
+
+
+def _numbered(
+    template: PodTemplateSpec, metadata: PlainMeta, n: int, owner: OwnerReference | None, snapshot: Snapshot
+) -> list[Pod]:
+    return [
+        template_pod(template, name, metadata.namespace, owner)
+        for name in _free_names(metadata.name, metadata.namespace, n, snapshot)
+    ]
+
+
+def _count(wanted: int | None, replicas: int | None) -> int:
+    if replicas is not None:
+        return replicas
+    return 1 if wanted is None else wanted
+
+
+def _deployment(obj: Deployment, snapshot: Snapshot, replicas: int | None) -> Expansion:
+    """Make the replica set that a deployment makes, and its pods; both carry the hash of the template."""
+    digest = _template_hash(obj.spec.template)
+    template = obj.spec.template
+    labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
+    template = replace(template, metadata=replace(template.metadata, labels=labels))
+    selector = obj.spec.selector or LabelSelector()
+    selector = replace(selector, match_labels={**selector.match_labels, TEMPLATE_HASH: digest})
+    owner = _owner("Deployment", "apps/v1", obj.metadata)
+    n = _count(obj.spec.replicas, replicas)
+    replica_set = ReplicaSet(
+        metadata=PlainMeta(
+            name=f"{obj.metadata.name}-{digest}",
+            namespace=obj.metadata.namespace,
+            labels=labels,
+            owner_references=(owner,),
+        ),
+        spec=ReplicaSetSpec(replicas=n, selector=selector, template=template),
+    )
+    pods = _numbered(template, obj.metadata, n, _owner("ReplicaSet", "apps/v1", replica_set.metadata), snapshot)
+    return Expansion(pods, [obj, replica_set], _running_beside(obj, "Deployment", snapshot))
+
+
+def _template_hash(template: PodTemplateSpec) -> str:
+    digest = hashlib.sha256(msgspec.json.encode(template, order="deterministic")).digest()
+    return "".join(_HASH_ALPHABET[byte % len(_HASH_ALPHABET)] for byte in digest[:_HASH_LENGTH])
+
+
+def _running_beside(obj: Deployment, kind: str, snapshot: Snapshot) -> list[InputWarning]:
+    """Warn when the cluster has the workload already: its pods stay, as at the start of a rollout."""
+    metadata = obj.metadata
+    if not any(
+        each.metadata.name == metadata.name and each.metadata.namespace == metadata.namespace
+        for each in snapshot.deployments
+    ):
+        return []
+    message = "is in the snapshot already: its running pods stay while these are placed, as when a rollout begins"
+    return [InputWarning("AlreadyExists", object_name(kind, metadata.namespace, metadata.name), message)]
+
+
+def _replica_set(obj: ReplicaSet, snapshot: Snapshot, replicas: int | None) -> Expansion:
+    n = _count(obj.spec.replicas, replicas)
+    owner = _owner("ReplicaSet", "apps/v1", obj.metadata)
+    return Expansion(_numbered(obj.spec.template, obj.metadata, n, owner, snapshot), [obj])
+
+
+def _replication_controller(obj: ReplicationController, snapshot: Snapshot, replicas: int | None) -> Expansion:
+    n = _count(obj.spec.replicas, replicas)
+    template = obj.spec.template or PodTemplateSpec()
+    owner = _owner("ReplicationController", "v1", obj.metadata)
+    return Expansion(_numbered(template, obj.metadata, n, owner, snapshot), [obj])
+
+
+def _stateful_set(obj: StatefulSet, snapshot: Snapshot, replicas: int | None) -> Expansion:
+    """Pods of a stateful set are numbered, so those that the cluster has are not placed again."""
+    first = obj.spec.ordinals.start if obj.spec.ordinals is not None else 0
+    metadata = obj.metadata
+    owner = _owner("StatefulSet", "apps/v1", metadata)
+    found = Expansion(objects=[obj])
+    present = []
+    for ordinal in range(first, first + _count(obj.spec.replicas, replicas)):
+        name = f"{metadata.name}-{ordinal}"
+        if f"{metadata.namespace}/{name}" in snapshot.pod_by_key:
+            present.append(name)
+            continue
+        pod = template_pod(obj.spec.template, name, metadata.namespace, owner)
+        labels = {
+            **pod.metadata.labels,
+            "statefulset.kubernetes.io/pod-name": name,
+            "apps.kubernetes.io/pod-index": str(ordinal),
+        }
+        pod = replace(pod, metadata=replace(pod.metadata, labels=labels))
+        pod, claims = stateful_claims(obj, pod, snapshot)
+        found.pods.append(pod)
+        found.objects += claims
+    if present:
+        message = f"{len(present)} of its pods are in the snapshot and stay as they are: {', '.join(present[:5])}"
+        found.warnings.append(
+            InputWarning("AlreadyExists", object_name("StatefulSet", metadata.namespace, metadata.name), message)
+        )
+    return found
+
+
+def _daemon_set(obj: DaemonSet, snapshot: Snapshot, replicas: int | None) -> Expansion:
+    metadata = obj.metadata
+    found = Expansion(objects=[obj])
+    if replicas is not None:
+        found.warnings.append(
+            InputWarning(
+                "IgnoredReplicas",
+                object_name("DaemonSet", metadata.namespace, metadata.name),
+                "a daemon set has one pod a node, whatever --replicas says",
+            )
+        )
+    owner = _owner("DaemonSet", "apps/v1", metadata)
+    found.pods = daemon_pods(
+        obj, snapshot, lambda name: template_pod(obj.spec.template, name, metadata.namespace, owner)
+    )
+    return found
+
+
+def _job(obj: Job, snapshot: Snapshot, replicas: int | None) -> Expansion:
+    """Make as many pods as a job runs side by side."""
+    metadata = obj.metadata
+    found = Expansion(objects=[obj])
+    at_a_time = 1 if obj.spec.parallelism is None else obj.spec.parallelism
+    n = at_a_time if obj.spec.completions is None else min(at_a_time, obj.spec.completions)
+    if replicas is not None:
+        n = replicas
+    elif obj.spec.suspend:
+        message = "is suspended, so it makes no pods; --replicas N looks at N of them all the same"
+        found.warnings.append(InputWarning("Suspended", object_name("Job", metadata.namespace, metadata.name), message))
+        return found
+    labels = {"batch.kubernetes.io/job-name": metadata.name, "job-name": metadata.name}
+    template = obj.spec.template
+    template = replace(template, metadata=replace(template.metadata, labels={**template.metadata.labels, **labels}))
+    found.pods = _numbered(template, metadata, n, _owner("Job", "batch/v1", metadata), snapshot)
+    if obj.spec.completion_mode == "Indexed":
+        found.pods = [_with_index(pod, index) for index, pod in enumerate(found.pods)]
+    return found
+
+
+def _with_index(pod: Pod, index: int) -> Pod:
+    labels = {**pod.metadata.labels, "batch.kubernetes.io/job-completion-index": str(index)}
+    return replace(pod, metadata=replace(pod.metadata, labels=labels))
+
+
+def _cron_job(obj: CronJob, snapshot: Snapshot, replicas: int | None) -> Expansion:
+    """One run of a cron job."""
+    metadata = replace(obj.spec.job_template.metadata, name=obj.metadata.name, namespace=obj.metadata.namespace)
+    return _job(Job(metadata=metadata, spec=obj.spec.job_template.spec), snapshot, replicas)
+
+
+def _pod_template(obj: PodTemplate, snapshot: Snapshot, replicas: int | None) -> Expansion:
+    return Expansion(_numbered(obj.template, obj.metadata, _count(None, replicas), None, snapshot))
+
+
+_EXPANDERS: Mapping[type, Callable[[Any, Snapshot, int | None], Expansion]] = {
+    Pod: _pod,
+    Deployment: _deployment,
+    ReplicaSet: _replica_set,
+    ReplicationController: _replication_controller,
+    StatefulSet: _stateful_set,
+    DaemonSet: _daemon_set,
+    Job: _job,
+    CronJob: _cron_job,
+    PodTemplate: _pod_template,
+}
+
+WORKLOADS: Mapping[str, type[msgspec.Struct]] = {kind.__name__: kind for kind in _EXPANDERS}
+"""Kinds that make pods, by name."""

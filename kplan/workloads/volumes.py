@@ -1,0 +1,78 @@
+"""Claims that controllers make for pods: of stateful sets, for ephemeral volumes, and from resource claim templates.
+
+Upstream: pkg/controller/statefulset/stateful_set_utils.go, pkg/controller/volume/ephemeral,
+pkg/controller/resourceclaim (v1.36).
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.apps import StatefulSet
+from kplan.api.core import PersistentVolumeClaim, Pod, PodResourceClaimStatus
+from kplan.api.meta import ObjectMeta, OwnerReference
+from kplan.api.resource import ResourceClaim
+from kplan.api.volumes import PersistentVolumeClaimVolumeSource, Volume
+from kplan.snapshot.model import Snapshot
+
+
+def stateful_claims(obj: StatefulSet, pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[PersistentVolumeClaim]]:
+    """Return the pod with its claims as volumes, and those claims that the cluster does not have yet."""
+    known = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.persistent_volume_claims}
+    namespace = pod.metadata.namespace
+    volumes: list[Volume] = []
+    claims: list[PersistentVolumeClaim] = []
+    for template in obj.spec.volume_claim_templates:
+        name = f"{template.metadata.name}-{pod.metadata.name}"
+        source = PersistentVolumeClaimVolumeSource(claim_name=name)
+        volumes.append(Volume(name=template.metadata.name, persistent_volume_claim=source))
+        if (namespace, name) not in known:
+            metadata = replace(template.metadata, name=name, namespace=namespace)
+            claims.append(PersistentVolumeClaim(metadata=metadata, spec=template.spec))
+    if not volumes:
+        return pod, []
+    replaced = {volume.name for volume in volumes}
+    kept = tuple(volume for volume in pod.spec.volumes if volume.name not in replaced)
+    return replace(pod, spec=replace(pod.spec, volumes=(*volumes, *kept))), claims
+
+
+def generated_claims(pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
+    """Return the pod with the claims that are made for it once it exists, volumes and devices alike.
+
+    The pod must have its uid, by which its claims know their owner.
+    """
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+    made: list[msgspec.Struct] = []
+    for volume in pod.spec.volumes:
+        template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
+        if template is not None:
+            metadata = ObjectMeta(
+                name=f"{pod.metadata.name}-{volume.name}",
+                namespace=pod.metadata.namespace,
+                labels=template.metadata.labels,
+                annotations=template.metadata.annotations,
+                owner_references=(owner,),
+            )
+            made.append(PersistentVolumeClaim(metadata=metadata, spec=template.spec))
+    pod, claims = _device_claims(pod, owner, snapshot)
+    return pod, [*made, *claims]
+
+
+def _device_claims(pod: Pod, owner: OwnerReference, snapshot: Snapshot) -> tuple[Pod, list[ResourceClaim]]:
+    templates = {(each.metadata.namespace, each.metadata.name): each for each in snapshot.resource_claim_templates}
+    statuses = {status.name: status for status in pod.status.resource_claim_statuses}
+    claims: list[ResourceClaim] = []
+    for entry in pod.spec.resource_claims:
+        template = templates.get((pod.metadata.namespace, entry.resource_claim_template_name or ""))
+        if template is None or entry.name in statuses:
+            continue
+        name = f"{pod.metadata.name}-{entry.name}"
+        metadata = replace(
+            template.spec.metadata, name=name, namespace=pod.metadata.namespace, uid=name, owner_references=(owner,)
+        )
+        claims.append(ResourceClaim(metadata=metadata, spec=template.spec.spec))
+        statuses[entry.name] = PodResourceClaimStatus(name=entry.name, resource_claim_name=name)
+    if not claims:
+        return pod, []
+    return replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses.values()))), claims
