@@ -147,10 +147,6 @@ def _from_files(paths: tuple[str, ...], options: LiveOptions) -> Access:
     where = ENV_KUBECONFIG_PATH_SEPARATOR.join(paths)
     with _errors_raised(f"the kubeconfig {where} cannot be read"):
         merged = KubeConfigMerger(where).config  # type: ignore[no-untyped-call]  # the client has no annotations here
-        if merged is None or not isinstance(merged.value, dict):
-            raise KubeconfigError(
-                f"the kubeconfig {where} is empty", hint="fetch it anew, or give another --kubeconfig"
-            )
         name = _choose_context(merged.value, options, where)
     user = _entry(merged.value, "users", name.user).get("user") or {}
     _resolve_auth_provider(user, name.user)

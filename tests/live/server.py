@@ -61,6 +61,12 @@ class Answer:
     chunked: bool = False
 
 
+@functools.cache
+def served_groups() -> frozenset[str]:
+    items = recordings()["apis-aggregated"]["response"]["body"]["items"]
+    return frozenset(item["metadata"]["name"] for item in items)
+
+
 def replay(name: str) -> Answer:
     response = recordings()[name]["response"]
     body = response["body"]
@@ -120,7 +126,7 @@ class Cluster:
             return self._discovery(request)
         parts = request.path.strip("/").split("/")
         group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
-        if group in self.groups_not_served:
+        if group in self.groups_not_served | (({group} - served_groups()) if group else set()):
             return replay("error-404-unknown-group")
         if not rest:
             return self._group_resources(request.path)

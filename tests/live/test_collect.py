@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from kplan.errors import ApiError, ForbiddenError, UnauthorizedError
+from kplan.live import collect_snapshot
+from kplan.live.resources import RESOURCES
+from kplan.snapshot import load_snapshot
+from kplan.snapshot.model import MissingKind
+from kplan.snapshot.save import save_snapshot
+
+from .conftest import Start
+from .server import READER_TOKEN, Answer, Cluster, Fault, Request, recordings, replay, status
+
+LISTS = [resource.plural for resource in RESOURCES if resource.plural in recordings()]
+
+
+def recorded_objects() -> list[dict[str, object]]:
+    """Every recorded object, with apiVersion and kind, as files have them."""
+    objects = []
+    for plural in LISTS:
+        body = recordings()[plural]["response"]["body"]
+        kind = {"apiVersion": body["apiVersion"], "kind": body["kind"].removesuffix("List")}
+        objects += [kind | item for item in body["items"]]
+    return [item for item in objects if item.get("status", {}).get("phase") not in {"Succeeded", "Failed"}]  # type: ignore[attr-defined]  # JSON
+
+
+def test_a_live_cluster_is_the_same_snapshot_as_its_objects_in_a_file(start: Start) -> None:
+    _, options = start()
+
+    snapshot = collect_snapshot(options)
+
+    assert snapshot.digest == load_snapshot(recorded_objects()).digest
+    assert (snapshot.source, snapshot.server_version) == ("live:demo", "v1.36.2")
+    assert snapshot.taken_at is not None
+    assert (snapshot.warnings, snapshot.missing) == ((), ())
+
+
+@pytest.mark.parametrize("page_size", [1, 7, 500])
+def test_the_size_of_pages_makes_no_difference(start: Start, page_size: int) -> None:
+    _, options = start(page_size=page_size)
+
+    assert collect_snapshot(options).digest == load_snapshot(recorded_objects()).digest
+
+
+def test_only_get_and_only_what_scheduling_reads(start: Start) -> None:
+    api, options = start(page_size=20)
+
+    collect_snapshot(options)
+
+    assert {request.method for request in api.requests} == {"GET"}
+    assert not {path for path in api.paths if "secret" in path or "configmap" in path or "event" in path}
+
+
+def test_terminated_pods_stay_on_the_server(start: Start) -> None:
+    api, options = start()
+
+    snapshot = collect_snapshot(options)
+
+    (pods,) = [request for request in api.requests if request.path == "/api/v1/pods"]
+    assert pods.query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
+    assert {pod.status.phase for pod in snapshot.pods} == {"Running", "Pending", "Unknown"} & {
+        pod.status.phase for pod in snapshot.pods
+    }
+
+
+def test_progress_is_told_for_every_kind(start: Start) -> None:
+    _, options = start(page_size=20)
+    told: dict[str, list[tuple[int, int | None]]] = {}
+
+    collect_snapshot(options, lambda resource, seen, total: told.setdefault(resource, []).append((seen, total)))
+
+    assert set(told) == {resource.plural for resource in RESOURCES}
+    assert told["pods"] == [(20, None), (40, None), (60, None), (82, 82)]
+
+
+def test_a_forbidden_kind_is_missing_and_its_plugins_named(start: Start) -> None:
+    cluster = Cluster(forbidden=frozenset({"poddisruptionbudgets", "jobs"}))
+    _, options = start(cluster, token=READER_TOKEN)
+
+    snapshot = collect_snapshot(options)
+
+    assert snapshot.missing == (
+        MissingKind("jobs", "forbidden", ()),
+        MissingKind("poddisruptionbudgets", "forbidden", ("DefaultPreemption",)),
+    )
+    assert [(each.code, each.object, each.message) for each in snapshot.warnings] == [
+        ("MissingKind", "jobs", "forbidden"),
+        ("MissingKind", "poddisruptionbudgets", "forbidden; without all of them decide: DefaultPreemption"),
+    ]
+    assert snapshot.pod_disruption_budgets == ()
+
+
+@pytest.mark.parametrize("resource", ["nodes", "pods"])
+def test_without_nodes_or_pods_there_is_no_snapshot(start: Start, resource: str) -> None:
+    _, options = start(Cluster(forbidden=frozenset({resource})), token=READER_TOKEN)
+
+    with pytest.raises(ForbiddenError, match=f'User "demo-reader" cannot list resource "{resource}"') as caught:
+        collect_snapshot(options)
+
+    assert "kplan snapshot rbac" in caught.value.hint
+    assert "--namespaces" in caught.value.hint
+
+
+def test_what_is_missing_stays_missing_in_the_file(start: Start, tmp_path: Path) -> None:
+    _, options = start(Cluster(forbidden=frozenset({"csinodes"})), token=READER_TOKEN)
+    snapshot = collect_snapshot(options)
+
+    save_snapshot(snapshot, tmp_path / "cluster.json")
+    loaded = load_snapshot(tmp_path / "cluster.json")
+
+    assert (loaded.missing, loaded.warnings, loaded.digest) == (snapshot.missing, snapshot.warnings, snapshot.digest)
+    assert (loaded.server_version, loaded.taken_at) == (snapshot.server_version, snapshot.taken_at)
+
+
+def test_namespaces_narrow_the_namespaced_kinds_and_say_so(start: Start) -> None:
+    api, options = start(namespaces=("shop", "data"))
+
+    snapshot = collect_snapshot(options)
+
+    assert {pod.metadata.namespace for pod in snapshot.pods} == {"shop", "data"}
+    assert len(snapshot.nodes) == 12
+    assert snapshot.missing[0].reason == "read in shop, data only"
+    assert "/api/v1/pods" not in api.paths
+    assert "/apis/policy/v1/namespaces/data/poddisruptionbudgets" in api.paths
+
+
+def test_namespaced_users_without_any_other_right_still_get_their_namespaces(start: Start) -> None:
+    cluster = Cluster(forbidden=frozenset({"namespaces", "services"}))
+    _, options = start(cluster, token=READER_TOKEN, namespaces=("shop", "data"))
+
+    snapshot = collect_snapshot(options)
+
+    assert [namespace.metadata.name for namespace in snapshot.namespaces] == ["shop", "data"]
+    assert MissingKind("services", "forbidden in shop, data", ("PodTopologySpread",)) in snapshot.missing
+
+
+def test_groups_that_the_server_does_not_have_are_not_missing(start: Start) -> None:
+    api, options = start(Cluster(groups_not_served=frozenset({"resource.k8s.io"})))
+
+    snapshot = collect_snapshot(options)
+
+    assert snapshot.resource_slices == ()
+    assert snapshot.missing == ()
+    assert not [path for path in api.paths if path.startswith("/apis/resource.k8s.io")]
+
+
+def test_a_group_that_goes_away_meanwhile_is_not_missing_either(start: Start) -> None:
+    def gone(request: Request) -> Answer | None:
+        return replay("error-404-unknown-group") if request.path.endswith("/resourceslices") else None
+
+    _, options = start(Cluster(fault=gone))
+
+    assert collect_snapshot(options).missing == ()
+
+
+def once(path: str, answer: Answer, *, when: str = "") -> Fault:
+    """Answer the first request for a path, the first with a continue token if `when` says so, with this instead."""
+    lock, done = threading.Lock(), []
+
+    def fault(request: Request) -> Answer | None:
+        with lock:
+            if request.path != path or done or (when and when not in request.query):
+                return None
+            done.append(request)
+            return answer
+
+    return fault
+
+
+def test_a_list_that_expires_is_finished_and_said_to_be_of_two_moments(start: Start) -> None:
+    expired = replay("error-410-expired-continue")
+    _, options = start(Cluster(fault=once("/api/v1/pods", expired, when="continue")), page_size=20)
+
+    snapshot = collect_snapshot(options)
+
+    assert snapshot.digest == load_snapshot(recorded_objects()).digest
+    assert [(each.code, each.object) for each in snapshot.warnings] == [("InconsistentList", "pods")]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Answer(429, b"slow down", {"Retry-After": "0"}),
+        Answer(500, b"oops", {"Retry-After": "0"}),
+        Answer(200, b'{"items": [', cut_after=4),
+    ],
+    ids=["429", "500", "cut off"],
+)
+def test_passing_trouble_passes(start: Start, trouble: Answer) -> None:
+    _, options = start(Cluster(fault=once("/api/v1/nodes", trouble)))
+
+    assert len(collect_snapshot(options).nodes) == 12
+
+
+def test_lasting_trouble_ends_and_stops_the_other_lists(start: Start) -> None:
+    def broken(request: Request) -> Answer | None:
+        return status(500, "InternalError", "etcd is away") if request.path == "/api/v1/nodes" else None
+
+    _, options = start(Cluster(fault=broken))
+
+    with pytest.raises(ApiError, match=r"etcd is away \(500, asked 1 times\)"):
+        collect_with_no_patience(options)
+
+
+def collect_with_no_patience(options: object) -> None:
+    from kplan.live import reader
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "MAX_ATTEMPTS", 1)
+        collect_snapshot(options)  # type: ignore[arg-type]  # the fixture's options
+
+
+def test_an_unknown_user_is_told_to_log_in(start: Start) -> None:
+    _, options = start(token="expired")
+
+    with pytest.raises(UnauthorizedError, match="does not know who asks") as caught:
+        collect_snapshot(options)
+
+    assert "log in again" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("version", "part"),
+    [
+        ("v1.33.4", "is not yet at work: DynamicResourceAllocation (v1.34)"),
+        ("v1.38.0", "what v1.37 and later changed or turned on is not known here"),
+    ],
+)
+def test_another_version_of_the_server_is_a_warning_with_what_may_differ(start: Start, version: str, part: str) -> None:
+    _, options = start(Cluster(git_version=version))
+
+    (warning,) = collect_snapshot(options).warnings
+
+    assert warning.code == "ServerVersion"
+    assert part in warning.message

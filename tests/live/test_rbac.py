@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from kplan.api.kinds import KINDS
+from kplan.live import LiveOptions
+from kplan.live.collect import collect
+from kplan.live.rbac import cluster_role
+from kplan.live.resources import RESOURCES
+
+from .server import Cluster
+from .test_discovery import Direct
+
+
+def granted() -> set[tuple[str, str]]:
+    return {
+        (group, plural)
+        for rule in cluster_role()["rules"]
+        for group in rule["apiGroups"]
+        for plural in rule["resources"]
+    }
+
+
+def asked(path: str) -> tuple[str, str] | None:
+    """Group and resource of a list's path; None for discovery and the version."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) == 3:
+        return "", parts[2]
+    return (parts[1], parts[3]) if parts[0] == "apis" and len(parts) == 4 else None
+
+
+def test_the_role_grants_what_the_collector_asks_for_and_no_more() -> None:
+    direct = Direct(Cluster())
+
+    collect(direct, LiveOptions(), source="test")
+
+    assert {resource for path in direct.paths if (resource := asked(path))} == granted()
+
+
+def test_the_role_only_reads() -> None:
+    assert {verb for rule in cluster_role()["rules"] for verb in rule["verbs"]} == {"get", "list"}
+
+
+def test_the_role_opens_no_secrets() -> None:
+    plurals = {plural for _, plural in granted()}
+
+    assert plurals.isdisjoint({"secrets", "configmaps", "*"})
+    assert not any("/" in plural for plural in plurals)
+
+
+def test_every_kind_of_a_snapshot_is_collected() -> None:
+    assert {resource.kind for resource in RESOURCES} == set(KINDS)
+
+
+def test_the_role_takes_another_name() -> None:
+    assert cluster_role("reader")["metadata"] == {"name": "reader"}

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import email.utils
+import json
+import time
+from collections.abc import Mapping
+
+import pytest
+
+from kplan.errors import ApiError, ForbiddenError, UnauthorizedError, UnreachableError
+from kplan.live.faults import BrokenAnswerError
+from kplan.live.reader import ExpiredListError, Reader
+from kplan.live.transport import Response
+
+from .server import recordings
+
+
+class Script:
+    """A transport that gives one answer after the other, and raises those that are errors."""
+
+    def __init__(self, *answers: Response | Exception) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:
+        self.asked += 1
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+OK = Response(200, {}, b"{}")
+
+
+def busy(status: int = 429, **headers: str) -> Response:
+    return Response(status, {name.replace("_", "-"): value for name, value in headers.items()}, b"too many requests")
+
+
+def recorded(name: str) -> Response:
+    response = recordings()[name]["response"]
+    body = response["body"]
+    return Response(response["status"], {}, (body if isinstance(body, str) else json.dumps(body)).encode())
+
+
+def ask(*answers: Response | Exception) -> tuple[Response, list[float], int]:
+    script, waits = Script(*answers), []
+    response = Reader(script, sleep=waits.append).get("/api/v1/pods")
+    return response, waits, script.asked
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_passing_trouble_is_waited_out_as_long_as_the_server_asks(status: int) -> None:
+    response, waits, asked = ask(busy(status, Retry_After="3"), OK)
+
+    assert (response, waits, asked) == (OK, [3.0], 2)
+
+
+def test_without_retry_after_the_waits_double() -> None:
+    _, waits, _ = ask(busy(), busy(), busy(), OK)
+
+    assert waits == [0.5, 1.0, 2.0]
+
+
+def test_retry_after_may_be_a_date() -> None:
+    _, (wait,), _ = ask(busy(Retry_After=email.utils.formatdate(time.time() + 10, usegmt=True)), OK)
+
+    assert 8 <= wait <= 10
+
+
+def test_a_retry_after_that_is_neither_number_nor_date_is_as_good_as_none() -> None:
+    _, waits, _ = ask(busy(Retry_After="soon"), OK)
+
+    assert waits == [0.5]
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
+    response, waits, _ = ask(BrokenAnswerError("cut"), OK)
+
+    assert (response, waits) == (OK, [0.5])
+
+
+@pytest.mark.parametrize("answer", [busy(503), BrokenAnswerError("cut")])
+def test_patience_ends_after_six_attempts(answer: Response | Exception) -> None:
+    script = Script(answer)
+
+    with pytest.raises((ApiError, UnreachableError)):
+        Reader(script, sleep=lambda _seconds: None).get("/api/v1/pods")
+
+    assert script.asked == 6
+
+
+def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
+    waits: list[float] = []
+
+    with pytest.raises(ApiError, match=r"too many requests \(429, asked 1 times\)") as caught:
+        Reader(Script(busy(Retry_After="3600")), sleep=waits.append).get("/api/v1/pods")
+
+    assert waits == []
+    assert "try again later" in caught.value.hint
+
+
+def test_no_connection_is_not_tried_again() -> None:
+    script = Script(UnreachableError("refused"))
+
+    with pytest.raises(UnreachableError):
+        Reader(script, sleep=lambda _seconds: None).get("/version")
+
+    assert script.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message", "hint"),
+    [
+        ("error-401-bad-token", UnauthorizedError, "does not know who asks: Unauthorized", "log in again"),
+        ("error-403-anonymous", ForbiddenError, 'User "system:anonymous" cannot list resource', "snapshot rbac"),
+        ("error-404-unknown-group", ApiError, "404 page not found", "server address"),
+        ("error-404-unknown-resource", ApiError, "could not find the requested resource", "server address"),
+        ("error-410-expired-continue", ExpiredListError, "continue parameter is too old", "again"),
+    ],
+)
+def test_what_a_real_server_refuses_becomes_an_error_with_a_next_step(
+    name: str, kind: type[ApiError], message: str, hint: str
+) -> None:
+    answer = recorded(name)
+
+    with pytest.raises(kind, match=message) as caught:
+        ask(answer)
+
+    assert caught.value.status == answer.status
+    assert hint in caught.value.hint
+
+
+def test_an_expired_list_brings_the_token_that_goes_on() -> None:
+    with pytest.raises(ExpiredListError) as caught:
+        ask(recorded("error-410-expired-continue"))
+
+    assert caught.value.continue_token.startswith("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEs")
+
+
+def test_a_page_that_is_no_status_is_shown_from_its_beginning_only() -> None:
+    page = Response(418, {}, b"<html>" + b"secret " * 1000)
+
+    with pytest.raises(ApiError) as caught:
+        ask(page)
+
+    assert len(caught.value.message) < 320

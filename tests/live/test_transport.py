@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import inspect
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from kplan.errors import UnreachableError
+from kplan.live import LiveOptions, transport
+from kplan.live.kubeconfig import load_access
+from kplan.live.transport import Transport
+
+from .conftest import Start
+from .server import CERTIFICATES, Answer, Cluster, kubeconfig
+
+
+def connect(options: LiveOptions) -> Transport:
+    return Transport(load_access(options), request_timeout=options.request_timeout)
+
+
+def test_the_seam_offers_get_and_no_way_to_say_another_verb() -> None:
+    public = {name for name, _ in inspect.getmembers(Transport) if not name.startswith("_")}
+
+    assert public == {"close", "get", "server"}
+    assert list(inspect.signature(Transport.get).parameters) == ["self", "path", "query", "accept"]
+
+
+def test_only_the_seam_knows_the_network() -> None:
+    room = Path(transport.__file__).parent
+
+    requesting = [path.name for path in room.glob("*.py") if ".request(" in path.read_text()]
+
+    assert requesting == ["transport.py"]
+    assert (room / "transport.py").read_text().count(".request(") == 1
+    assert '.request(\n                "GET",' in (room / "transport.py").read_text()
+
+
+def test_an_answer_comes_with_status_headers_and_body(start: Start) -> None:
+    _, options = start()
+
+    response = connect(options).get("/version")
+
+    assert response.status == 200
+    assert response.headers["Content-Type"] == "application/json"
+    assert b"v1.36.2" in response.body
+
+
+def test_statuses_are_answers_not_errors(start: Start) -> None:
+    _, options = start()
+
+    assert connect(options).get("/apis/nosuch.example.com/v1/things").status == 404
+
+
+def test_query_and_credentials_reach_the_server(start: Start) -> None:
+    anything = Cluster(fault=lambda _request: Answer(200, b"{}"))
+    api, options = start(anything, impersonate_user="jane", impersonate_groups=("devs", "ops & more"))
+
+    connect(options).get("/api/v1/nodes", {"limit": "5", "continue": "a+b/c="})
+
+    (request,) = api.requests
+    assert request.query == {"limit": "5", "continue": "a+b/c="}
+    assert request.header("Authorization") == ["Bearer admin-token"]
+    assert request.header("Impersonate-User") == ["jane"]
+    assert request.header("Impersonate-Group") == ["devs", "ops & more"]
+
+
+def test_chunked_and_compressed_bodies_arrive_whole(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_is_loopback", lambda _server: False)
+    body = b'{"x": "' + b"y" * 100_000 + b'"}'
+    _, options = start(Cluster(fault=lambda _request: Answer(200, body, chunked=True)))
+
+    response = connect(options).get("/api/v1/pods")
+
+    assert response.headers["Content-Encoding"] == "gzip"
+    assert response.body == body
+
+
+def test_a_client_certificate_signs_in(start: Start) -> None:
+    user = {
+        "client-certificate": str(CERTIFICATES / "client.pem"),
+        "client-key": str(CERTIFICATES / "client-key.pem"),
+    }
+    _, options = start(Cluster(accepts_client_certificates=True), user=user)
+
+    assert connect(options).get("/api/v1/nodes", {"limit": "1"}).status == 200
+
+
+def test_a_server_without_tls_can_be_asked(start: Start) -> None:
+    _, options = start(tls=False)
+
+    assert connect(options).get("/version").status == 200
+
+
+def test_an_untrusted_certificate_stops_with_a_way_on(start: Start) -> None:
+    _, options = start(authority="stranger")
+
+    with pytest.raises(UnreachableError, match="is not trusted: unable to get local issuer") as caught:
+        connect(options).get("/version")
+
+    assert "certificate authority" in caught.value.hint
+
+
+def test_an_untrusted_certificate_passes_when_nobody_looks(start: Start) -> None:
+    _, options = start(authority="stranger", insecure_skip_tls_verify=True)
+
+    assert connect(options).get("/version").status == 200
+
+
+def test_a_certificate_for_another_host_stops_and_names_the_setting(start: Start) -> None:
+    _, options = start(certificate="elsewhere")
+
+    with pytest.raises(UnreachableError, match="IP address mismatch") as caught:
+        connect(options).get("/version")
+
+    assert "tls-server-name" in caught.value.hint
+
+
+def test_tls_server_name_makes_the_other_host_right(start: Start) -> None:
+    _, options = start(certificate="elsewhere", cluster_entry={"tls-server-name": "elsewhere.example.com"})
+
+    assert connect(options).get("/version").status == 200
+
+
+def test_asking_a_plain_server_over_tls_says_so(start: Start, tmp_path: Path) -> None:
+    api, options = start(tls=False)
+    kubeconfig(tmp_path, api.url.replace("http://", "https://"))
+
+    with pytest.raises(UnreachableError, match="does not speak TLS"):
+        connect(options).get("/version")
+
+
+def test_a_refused_connection_says_where(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"https://127.0.0.1:{taken.getsockname()[1]}"
+        options = LiveOptions(kubeconfig=str(kubeconfig(tmp_path, url)))
+
+        with pytest.raises(UnreachableError, match=f"cannot connect to {url}: Connection refused") as caught:
+            connect(options).get("/version")
+
+    assert "is the API server running" in caught.value.hint
+
+
+def test_an_unknown_host_says_so(tmp_path: Path) -> None:
+    options = LiveOptions(kubeconfig=str(kubeconfig(tmp_path, "https://no-such-host.invalid:6443")))
+
+    with pytest.raises(UnreachableError, match=r"the host name of https://no-such-host\.invalid:6443 is unknown"):
+        connect(options).get("/version")
+
+
+def test_a_dead_proxy_is_named(start: Start) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        proxy = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        _, options = start(cluster_entry={"proxy-url": proxy})
+
+        with pytest.raises(UnreachableError, match="the proxy on the way") as caught:
+            connect(options).get("/version")
+
+    assert "proxy-url" in caught.value.hint
+
+
+def test_a_server_that_says_nothing_runs_into_the_timeout(start: Start) -> None:
+    released = threading.Event()
+
+    def wait(_request: object) -> None:
+        released.wait(5)
+
+    _, options = start(Cluster(fault=wait), request_timeout=0.2)
+
+    with pytest.raises(UnreachableError, match=r"no complete answer from .* within 0\.2 s") as caught:
+        connect(options).get("/version")
+
+    released.set()
+    assert "--request-timeout" in caught.value.hint
+
+
+def test_a_trickle_runs_into_the_timeout_too(start: Start) -> None:
+    slow = Answer(200, b"x" * 1000, pause=0.05)
+    _, options = start(Cluster(fault=lambda _request: slow), request_timeout=0.3)
+
+    with pytest.raises(UnreachableError, match=r"within 0\.3 s"):
+        connect(options).get("/version")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_answer_cut_short_is_an_error_and_no_short_answer(start: Start, chunked: bool) -> None:
+    cut = Answer(200, b'{"items": []}' * 500, cut_after=100, chunked=chunked)
+    _, options = start(Cluster(fault=lambda _request: cut))
+
+    with pytest.raises(UnreachableError, match="broke off in the middle of an answer"):
+        connect(options).get("/version")
+
+
+def test_credentials_that_ran_out_are_read_anew_once(start: Start, tmp_path: Path) -> None:
+    """As with the tokens of exec plugins: the first is refused, the plugin is run again and gives another."""
+    counter = tmp_path / "calls"
+    plugin = tmp_path / "plugin.sh"
+    plugin.write_text(
+        "#!/bin/sh\n"
+        f"echo x >> {counter}\n"
+        f"if [ $(wc -l < {counter}) -gt 1 ]; then token=admin-token; else token=old-token; fi\n"
+        'echo "{\\"apiVersion\\": \\"client.authentication.k8s.io/v1\\", \\"kind\\": \\"ExecCredential\\",'
+        ' \\"status\\": {\\"token\\": \\"$token\\", \\"expirationTimestamp\\": \\"2020-01-01T00:00:00Z\\"}}"\n'
+    )
+    plugin.chmod(0o755)
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}}
+    api, options = start(user=user)
+
+    assert connect(options).get("/version").status == 200
+    assert len(api.requests) <= 2
