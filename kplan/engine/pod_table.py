@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kplan.api.labels import Selector
 from kplan.engine.affinity import NO_TERMS, PodAffinityTerms
@@ -37,11 +38,11 @@ class PodMatch:
 
 
 class PodColumn(Protocol):
-    """Some pods of a table: `column` is bool of shape (at least n_pods,)."""
+    """A count of something for each pod of a table, small, or whether it is one of those meant."""
 
     @property
-    def column(self) -> BoolArray:
-        """Return whether each pod is one of them."""
+    def column(self) -> NDArray[Any]:
+        """One element a pod, bool or integer of shape (at least n_pods,)."""
         ...
 
 

@@ -144,13 +144,19 @@ class NodeView:
         return self.delta_count(self.cluster.pods.mask(match))
 
     def delta_count(self, some: PodColumn) -> Int64Array:
-        """Return by how many of some pods each position's own node differs from the cluster's; not to be written to."""
+        """Return by how much each position's own node differs from the cluster's; not to be written to.
+
+        Parameters
+        ----------
+        some : which pods count, or how much each of them does
+        """
         if self.delta is None:
             return np.zeros(len(self), np.int64)
-        mine = np.flatnonzero(some.column[self.delta.pods])
+        values = some.column[self.delta.pods]
+        mine = np.flatnonzero(values)
         # Counts of pods: far below 2**53, so that the float sums of bincount are exact.
-        signs = self.delta.signs[mine]
-        return np.bincount(self.delta.positions[mine], weights=signs, minlength=len(self)).astype(np.int64)
+        weights = values[mine] * self.delta.signs[mine]
+        return np.bincount(self.delta.positions[mine], weights=weights, minlength=len(self)).astype(np.int64)
 
     def pods_at(self, position: int) -> list[int]:
         """List the pods of one node as this position sees it (for explanations and rare rules, not for hot paths)."""

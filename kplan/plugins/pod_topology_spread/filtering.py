@@ -45,9 +45,7 @@ class HardConstraint:
         self._counted = counted
         n_slots = len(self.column.values) + 1
         self._absent = n_slots - 1
-        self._pods = DomainCounts(
-            cluster, constraint.base_match(pod.namespace), self.column.slots, n_slots, counted
-        )
+        self._pods = DomainCounts(cluster, constraint.base_match(pod.namespace), self.column.slots, n_slots, counted)
         self._change_match = constraint.change_match(pod.namespace)
         self.self_match = int(constraint.selector.matches(pod.labels))
         self._is_domain: BoolArray = np.zeros(n_slots, np.bool_)

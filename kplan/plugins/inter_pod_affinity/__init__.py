@@ -1,0 +1,10 @@
+"""Keeps pods near or away from other pods. Upstream: plugins/interpodaffinity (v1.36)."""
+
+from kplan.plugins.inter_pod_affinity.plugin import (
+    REASON_AFFINITY,
+    REASON_ANTI_AFFINITY,
+    REASON_EXISTING_ANTI_AFFINITY,
+    InterPodAffinity,
+)
+
+__all__ = ["REASON_AFFINITY", "REASON_ANTI_AFFINITY", "REASON_EXISTING_ANTI_AFFINITY", "InterPodAffinity"]

@@ -1,0 +1,116 @@
+"""Which nodes required terms leave: the pod's own, and those of running pods against it.
+
+Upstream: plugins/interpodaffinity/filtering.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kplan.engine.arrays import BoolArray
+from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.plugins.inter_pod_affinity.explaining import Explainer
+from kplan.plugins.inter_pod_affinity.incoming import RequiredTerms, TermCounts
+from kplan.plugins.inter_pod_affinity.running import RunningTerms
+
+REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+_AFFINITY, _ANTI_AFFINITY, _EXISTING_ANTI_AFFINITY = 1, 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class FilterState:
+    """What one pod requires of others (None: nothing), and others of it."""
+
+    required: RequiredTerms | None
+    running: RunningTerms
+
+
+def affinity_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
+    """Reject positions by the first rule that fails: affinity, anti-affinity, anti-affinity of running pods."""
+    bits = np.zeros(len(nodes), np.uint32)
+    rejected = existing_anti_affinity_fails(state.running, nodes)
+    if rejected is not None:
+        bits[rejected] = _EXISTING_ANTI_AFFINITY
+    required = state.required
+    if required is not None and required.anti_affinity:
+        bits[anti_affinity_fails(required, nodes)] = _ANTI_AFFINITY
+    if required is not None and required.affinity:
+        bits[affinity_fails(required, nodes)] = _AFFINITY
+    explainer = Explainer(required, state.running, nodes)
+    return Verdicts(
+        bits,
+        (
+            Reason(REASON_AFFINITY, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, explainer.affinity),
+            Reason(REASON_ANTI_AFFINITY, Code.UNSCHEDULABLE, explainer.anti_affinity),
+            Reason(REASON_EXISTING_ANTI_AFFINITY, Code.UNSCHEDULABLE, explainer.existing_anti_affinity),
+        ),
+    )
+
+
+def affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
+    """Return where pods that the pod must be near are missing, bool of shape (n_view,).
+
+    The first pod of a series that wants to be near its own kind may go to any node with the topology labels, as long
+    as no pod anywhere would do.
+    """
+    labelled = nodes.take(required.labelled)
+    has_company = np.ones(len(nodes), np.bool_)
+    for term in required.affinity:
+        has_company &= _has_pods(term, nodes)
+    if required.matches_itself:
+        has_company |= _is_first_of_series(required, nodes)
+    return ~(labelled & has_company)
+
+
+def _is_first_of_series(required: RequiredTerms, nodes: NodeView) -> BoolArray:
+    """Return which positions see no pod at all that the affinity terms mean, bool of shape (n_view,)."""
+    if not nodes.is_changed:
+        return np.full(len(nodes), not any(term.counts.any() for term in required.affinity))
+    is_first = np.ones(len(nodes), np.bool_)
+    for term in required.affinity:
+        seen = int(term.counts.sum()) + nodes.delta_matches(term.match) * nodes.take(term.column.present)
+        is_first &= seen == 0
+    return is_first
+
+
+def anti_affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
+    """Return where pods are that the pod must not be near, bool of shape (n_view,)."""
+    rejected = _has_pods(required.anti_affinity[0], nodes)
+    for term in required.anti_affinity[1:]:
+        rejected |= _has_pods(term, nodes)
+    return rejected
+
+
+def _has_pods(term: TermCounts, nodes: NodeView) -> BoolArray:
+    """Return which positions see pods that the term means in their own domain, bool of shape (n_view,), a new array."""
+    slots = nodes.take(term.column.slots)
+    if not nodes.is_changed:
+        seen: BoolArray = (term.counts > 0)[slots]
+        return seen
+    counts = term.counts[slots] + nodes.delta_matches(term.match)
+    changed: BoolArray = (counts > 0) & nodes.take(term.column.present)
+    return changed
+
+
+def existing_anti_affinity_fails(running: RunningTerms, nodes: NodeView) -> BoolArray | None:
+    """Return where running pods do not want the pod near, bool of shape (n_view,); None for nowhere."""
+    if nodes.is_changed:
+        running.look_at_all_pods()
+    elif not running.n_rejecting:
+        return None
+    rejected: BoolArray | None = None
+    for topology_key, terms in running.rejecting.items():
+        slots = nodes.take(terms.column.slots)
+        if nodes.is_changed:
+            seen = terms.counts[slots] + nodes.delta_count(running.held[topology_key])
+            here: BoolArray = (seen > 0) & nodes.take(terms.column.present)
+        else:
+            here = (terms.counts > 0)[slots]
+        rejected = here if rejected is None else rejected | here
+    return rejected

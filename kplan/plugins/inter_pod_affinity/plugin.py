@@ -1,0 +1,149 @@
+"""The plugin: required terms filter, preferred ones score, and what was counted is kept for pods that say the same.
+
+Upstream: plugins/interpodaffinity/plugin.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from kplan.api.affinity import PodAffinity, PodAntiAffinity
+from kplan.config.args import InterPodAffinityArgs
+from kplan.engine.arrays import Int64Array
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.recent import Recent
+from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.interface import (
+    SKIP,
+    CycleState,
+    Handle,
+    PreFilterResult,
+    PreScoreResult,
+    Scope,
+    Status,
+)
+from kplan.framework.runtime import PluginError
+from kplan.plugins.inter_pod_affinity.filtering import (
+    REASON_AFFINITY,
+    REASON_ANTI_AFFINITY,
+    REASON_EXISTING_ANTI_AFFINITY,
+    FilterState,
+    affinity_verdicts,
+)
+from kplan.plugins.inter_pod_affinity.incoming import PreferredTerms, RequiredTerms
+from kplan.plugins.inter_pod_affinity.running import RunningTerms
+from kplan.plugins.inter_pod_affinity.scoring import ScoreState, normalized, raw_scores, score_lines, score_state
+
+__all__ = ["REASON_AFFINITY", "REASON_ANTI_AFFINITY", "REASON_EXISTING_ANTI_AFFINITY", "InterPodAffinity"]
+
+MAX_KEPT = 128
+"""Kinds of pods whose counts are kept, of each sort of count: some bytes a node and term."""
+
+_encoder = msgspec.json.Encoder()
+
+
+class InterPodAffinity:
+    """Rejects nodes and scores them by the pods that the pod must, would rather or must not be near, and vice versa."""
+
+    name: ClassVar[str] = "InterPodAffinity"
+    scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
+        self._hard_affinity_weight = args.hard_pod_affinity_weight
+        self._ignores_preferences_of_others = args.ignore_preferred_terms_of_existing_pods
+        self._cluster = handle.cluster
+        self._listers = handle.listers
+        self._required: Recent[RequiredTerms] = Recent(MAX_KEPT)
+        self._preferred: Recent[PreferredTerms] = Recent(MAX_KEPT)
+        self._running: Recent[RunningTerms] = Recent(MAX_KEPT)
+
+    # --- filter -------------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Get the counts ready; skip when the pod requires nothing and no running pod requires anything of it."""
+        pod = cycle.pod
+        if pod.affinity_error:
+            return PreFilterResult(status=Status.unresolvable(f"parsing pod: {pod.affinity_error}"))
+        required: RequiredTerms | None = None
+        if pod.affinity.required_affinity or pod.affinity.required_anti_affinity:
+            required = self._required.get(_key(pod), lambda: RequiredTerms(self._cluster, pod, self._listers))
+        running = self._running_terms(pod)
+        if required is None and not running.n_rejecting:
+            return SKIP
+        cycle.write(FilterState(required, running))
+        return None
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes whose topology domains lack pods, or hold pods, as terms say."""
+        state = cycle.find(FilterState)
+        if state is None:
+            text = f'error reading "PreFilter{self.name}" from cycleState: not found'
+            return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(text, Code.ERROR))
+        return affinity_verdicts(state, nodes)
+
+    # --- score --------------------------------------------------------------------------------------------------------
+
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
+        """Add up the weights of all terms per domain; skip when no term means any pod."""
+        pod = cycle.pod
+        affinity = pod.pod.spec.affinity
+        prefers = affinity is not None and (
+            _has_preferred(affinity.pod_affinity) or _has_preferred(affinity.pod_anti_affinity)
+        )
+        if self._ignores_preferences_of_others and not prefers:
+            return PreScoreResult.SKIP_SHAPE
+        if pod.affinity_error:
+            return Status.error(f"failed to parse pod: {pod.affinity_error}")
+        contributions = list(self._running_terms(pod).contributions())
+        if prefers:
+            own = self._preferred.get(_key(pod), lambda: PreferredTerms(self._cluster, pod, self._listers))
+            contributions += own.contributions()
+        state = score_state(contributions)
+        if state is None:
+            return PreScoreResult.SKIP
+        cycle.write(state)
+        return None
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Return the sum of the weights in each node's domains; negative where pods would rather be apart."""
+        state = cycle.find(ScoreState)
+        if state is None:
+            text = f'failed to read "PreScore{self.name}" from cycleState: not found'
+            raise PluginError(f'running Score plugins: plugin "{self.name}" failed with: {text}')
+        return raw_scores(state, self._cluster, nodes)
+
+    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+        """Stretch the scores over 0 to 100."""
+        return normalized(scores)
+
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Say what each topology domain of a node scores."""
+        state = cycle.find(ScoreState)
+        return [] if state is None else score_lines(state, self._cluster, row)
+
+    # --- what is kept -------------------------------------------------------------------------------------------------
+
+    def _running_terms(self, pod: PodInfo) -> RunningTerms:
+        running = self._running.get(
+            (pod.namespace, frozenset(pod.labels.items())),
+            lambda: RunningTerms(
+                self._cluster, pod, self._listers.namespace_labels(pod.namespace), self._hard_affinity_weight
+            ),
+        )
+        running.refresh()
+        return running
+
+
+def _has_preferred(part: PodAffinity | PodAntiAffinity | None) -> bool:
+    return part is not None and bool(part.preferred_during_scheduling_ignored_during_execution)
+
+
+def _key(pod: PodInfo) -> bytes:
+    """Return all that the plugin reads of a pod, encoded; equal for pods that say the same."""
+    affinity = pod.pod.spec.affinity
+    near, apart = (None, None) if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity)
+    return _encoder.encode((pod.namespace, pod.labels, near, apart))

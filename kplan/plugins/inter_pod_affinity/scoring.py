@@ -1,0 +1,63 @@
+"""Which nodes preferred terms would rather have: the pod's own, and those of running pods.
+
+Upstream: plugins/interpodaffinity/scoring.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kplan.engine.arrays import MAX_NODE_SCORE, FloatArray, Int64Array
+from kplan.engine.cluster import Cluster
+from kplan.engine.view import NodeView
+from kplan.plugins.inter_pod_affinity.incoming import Contribution
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreState:
+    """What the domains of each topology key score, int64 of shape (n_domains + 1,) each; the last element is 0."""
+
+    per_domain: dict[str, Int64Array]
+
+
+def score_state(contributions: Iterable[Contribution]) -> ScoreState | None:
+    """Add up what all terms say; None when no term means any pod, and then there is nothing to score."""
+    per_domain: dict[str, Int64Array] = {}
+    for topology_key, scores in contributions:
+        known = per_domain.get(topology_key)
+        per_domain[topology_key] = scores if known is None else known + scores
+    return ScoreState(per_domain) if per_domain else None
+
+
+def raw_scores(state: ScoreState, cluster: Cluster, nodes: NodeView) -> Int64Array:
+    """Add up what the domains of each node of the view score, int64 of shape (n_view,)."""
+    total = np.zeros(len(nodes), np.int64)
+    for topology_key, scores in state.per_domain.items():
+        total += scores[nodes.take(cluster.nodes.label(topology_key).slots)]
+    return total
+
+
+def normalized(scores: Int64Array) -> Int64Array:
+    """Stretch scores from the lowest (0) to the highest (100), cutting off fractions; equal scores become 0."""
+    lowest = int(scores.min())
+    spread = int(scores.max()) - lowest
+    if spread == 0:
+        return np.zeros(len(scores), np.int64)
+    share: FloatArray = (scores - lowest).astype(np.float64) / np.float64(spread)
+    return (np.float64(MAX_NODE_SCORE) * share).astype(np.int64)
+
+
+def score_lines(state: ScoreState, cluster: Cluster, row: int) -> list[str]:
+    """Say what each topology domain of a node scores."""
+    lines = []
+    for topology_key, scores in state.per_domain.items():
+        column = cluster.nodes.label(topology_key)
+        slot = int(column.slots[row])
+        if slot < len(column.values):
+            lines.append(f"{topology_key}={column.values[slot]}: {int(scores[slot]):+d} from preferred terms")
+        else:
+            lines.append(f"no label {topology_key}")
+    return lines
