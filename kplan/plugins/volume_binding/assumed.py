@@ -1,0 +1,56 @@
+"""Volumes and claims as the reservations of a plan leave them.
+
+Upstream: plugins/volumebinding/{assume_cache,passive_assume_cache}.go (v1.36). A reserved volume is promised to its
+claim, and a claim that is to be provisioned remembers for which node; neither counts as bound yet.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim
+from kplan.engine.node_table import NodeTable
+from kplan.engine.volumes import ANNOTATION_SELECTED_NODE, ClaimKey, volume_class
+from kplan.framework.listers import Listers
+from kplan.plugins.volume_binding.static_matching import ClassVolumes
+
+
+def claim_key(claim: PersistentVolumeClaim) -> ClaimKey:
+    """Return the key of a claim."""
+    return claim.metadata.namespace, claim.metadata.name
+
+
+class AssumedVolumes:
+    """Existing volumes by class, with what is promised, and the nodes for which claims are to be provisioned."""
+
+    def __init__(self, nodes: NodeTable, listers: Listers) -> None:
+        self._nodes = nodes
+        self._listers = listers
+        self._classes: dict[str, ClassVolumes] = {}
+        self._selected_nodes: dict[ClaimKey, str] = {}
+
+    @cached_property
+    def _volumes_by_class(self) -> dict[str, list[PersistentVolume]]:
+        by_class: dict[str, list[PersistentVolume]] = {}
+        for volume in self._listers.persistent_volumes.values():
+            by_class.setdefault(volume_class(volume), []).append(volume)
+        return by_class
+
+    def of_class(self, name: str) -> ClassVolumes:
+        """Return the volumes of a storage class."""
+        volumes = self._classes.get(name)
+        if volumes is None:
+            volumes = self._classes[name] = ClassVolumes(self._nodes, self._volumes_by_class.get(name, ()))
+        return volumes
+
+    def selected_node(self, claim: PersistentVolumeClaim) -> str | None:
+        """Return the node for which a claim is to be provisioned, None when none has been selected."""
+        selected = self._selected_nodes.get(claim_key(claim))
+        return claim.metadata.annotations.get(ANNOTATION_SELECTED_NODE) if selected is None else selected
+
+    def select_node(self, claim: PersistentVolumeClaim, node_name: str | None) -> None:
+        """Note for which node a claim is to be provisioned; None goes back to what the claim itself says."""
+        if node_name is None:
+            self._selected_nodes.pop(claim_key(claim), None)
+        else:
+            self._selected_nodes[claim_key(claim)] = node_name

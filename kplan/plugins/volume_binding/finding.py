@@ -1,0 +1,236 @@
+"""Whether all claims of a pod can be satisfied, for every node at once.
+
+Upstream: plugins/volumebinding/binder.go FindPodVolumes (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kplan.api.affinity import VolumeNodeAffinity
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim
+from kplan.engine.arrays import BitArray, BoolArray, Int64Array
+from kplan.engine.csi_translation import MIGRATED, InTreePlugin, TranslationError, in_tree_plugin, translated_affinity
+from kplan.engine.node_table import NodeTable
+from kplan.engine.volume_topology import reachable
+from kplan.engine.volumes import ANNOTATION_MIGRATED_PLUGINS, claim_class
+from kplan.framework.listers import Listers
+from kplan.plugins.volume_binding.assumed import AssumedVolumes
+from kplan.plugins.volume_binding.provisioning import Provisioning, can_provision
+from kplan.plugins.volume_binding.static_matching import NO_VOLUME, BindingError, ClassVolumes, claim_nanos
+
+REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
+REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
+REASON_NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
+REASON_PV_NOT_EXIST = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, PV_NOT_EXIST, FIRST_ERROR = (1 << k for k in range(5))
+"""Bits of a finding, in the order in which reasons are reported."""
+
+
+@dataclass(frozen=True)
+class PodClaims:
+    """A pod's claims, one entry a volume.
+
+    Attributes
+    ----------
+    bound : have their volume
+    delayed : get one once the pod has a node
+    """
+
+    bound: tuple[PersistentVolumeClaim, ...]
+    delayed: tuple[PersistentVolumeClaim, ...]
+
+
+@dataclass
+class StaticMatch:
+    """What a claim finds among the existing volumes of its class.
+
+    Attributes
+    ----------
+    indices : int64 array of shape (n_nodes,); place in `volumes`, or NO_VOLUME
+    """
+
+    claim: PersistentVolumeClaim
+    volumes: ClassVolumes
+    indices: Int64Array
+
+
+@dataclass
+class Finding:
+    """How the claims of a pod fare on every node.
+
+    Attributes
+    ----------
+    bits : uint32 array of shape (n_nodes,), 0 where all are satisfied
+    errors : texts of the bits from FIRST_ERROR on
+    matches : claims that looked for an existing volume, in the order in which they did
+    selected : claims that are to be provisioned for a node selected before
+    """
+
+    bits: BitArray
+    errors: list[str] = field(default_factory=list)
+    matches: list[StaticMatch] = field(default_factory=list)
+    selected: list[PersistentVolumeClaim] = field(default_factory=list)
+
+    def reject(self, nodes: BoolArray, bit: int) -> None:
+        """Add a reason on some nodes."""
+        self.bits[nodes] |= np.uint32(bit)
+
+    def fail(self, nodes: BoolArray, text: str) -> None:
+        """Put an error in the place of all reasons on some nodes."""
+        if nodes.any():
+            if text not in self.errors:
+                self.errors.append(text)
+            self.bits[nodes] = FIRST_ERROR << self.errors.index(text)
+
+
+class VolumeFinder:
+    """Looks for the volumes of pods, given what reservations have left."""
+
+    def __init__(self, nodes: NodeTable, listers: Listers, assumed: AssumedVolumes) -> None:
+        self.nodes = nodes
+        self.listers = listers
+        self.assumed = assumed
+        self.provisioning = Provisioning(nodes, listers)
+        self._migrated: dict[str, BoolArray] = {}
+
+    def find(self, claims: PodClaims) -> Finding:
+        """Judge all nodes for a pod's claims."""
+        finding = Finding(np.zeros(len(self.nodes), np.uint32))
+        failed = self._check_bound(claims.bound, finding)
+        if claims.delayed:
+            self._check_delayed(claims.delayed, finding, failed)
+        return finding
+
+    # --- claims that have a volume ------------------------------------------------------------------------------------
+
+    def _check_bound(self, claims: Sequence[PersistentVolumeClaim], finding: Finding) -> BoolArray | None:
+        """Reject nodes that do not reach a bound volume; the first claim that fails decides.
+
+        Returns
+        -------
+        The nodes on which this erred, or None where it erred on none.
+        """
+        pending: BoolArray | None = None
+        failed: BoolArray | None = None
+        for claim in claims:
+            volume = self.listers.persistent_volumes.get(claim.spec.volume_name)
+            if volume is not None and _is_everywhere(volume):
+                continue
+            if pending is None:
+                pending = np.ones(len(self.nodes), np.bool_)
+            if volume is None:
+                finding.reject(pending, PV_NOT_EXIST)
+                break
+            reached, untranslated, problem = self.reach(volume)
+            if untranslated is not None:
+                failed = pending & untranslated if failed is None else failed | (pending & untranslated)
+                finding.fail(pending & untranslated, problem)
+                pending &= ~untranslated
+            finding.reject(pending & ~reached, NODE_CONFLICT)
+            pending &= reached
+        return failed
+
+    def reach(self, volume: PersistentVolume) -> tuple[BoolArray, BoolArray | None, str]:
+        """Return from which nodes a bound volume can be reached.
+
+        On nodes whose CSINode says that its type is migrated, the volume is seen as the CSI driver sees it; those on
+        which that fails come second, with the reason.
+        """
+        original = volume.spec.node_affinity
+        plugin = in_tree_plugin(volume.spec)
+        if plugin is None or plugin.name not in MIGRATED:
+            return reachable(self.nodes, original), None, ""
+        migrated = self.migrated_nodes(plugin)
+        if not migrated.any():
+            return reachable(self.nodes, original), None, ""
+        try:
+            translated = translated_affinity(volume)
+        except TranslationError as error:
+            return reachable(self.nodes, original), migrated, f"could not translate pv: {error}"
+        if translated == original:
+            return reachable(self.nodes, original), None, ""
+        reached = np.where(migrated, reachable(self.nodes, translated), reachable(self.nodes, original))
+        return reached, None, ""
+
+    def affinity_on(self, volume: PersistentVolume, row: int) -> VolumeNodeAffinity | None:
+        """Return the affinity of a bound volume as one node sees it (for explanations)."""
+        plugin = in_tree_plugin(volume.spec)
+        if plugin is not None and plugin.name in MIGRATED and self.migrated_nodes(plugin)[row]:
+            return translated_affinity(volume)
+        return volume.spec.node_affinity
+
+    def migrated_nodes(self, plugin: InTreePlugin) -> BoolArray:
+        """Return which nodes' CSINode lists a type as migrated, bool of shape (n_nodes,)."""
+        nodes = self._migrated.get(plugin.name)
+        if nodes is None:
+            csi_nodes = self.listers.csi_nodes
+            listed = (
+                csi_nodes[name].metadata.annotations.get(ANNOTATION_MIGRATED_PLUGINS, "") if name in csi_nodes else ""
+                for name in self.nodes.names
+            )
+            nodes = np.fromiter((plugin.name in each.split(",") for each in listed), np.bool_, len(self.nodes))
+            self._migrated[plugin.name] = nodes
+        return nodes
+
+    # --- claims that have none ----------------------------------------------------------------------------------------
+
+    def _check_delayed(
+        self, claims: Sequence[PersistentVolumeClaim], finding: Finding, failed: BoolArray | None
+    ) -> None:
+        """Look for existing volumes, smallest claims first; what is not found must be provisioned."""
+        pending = np.ones(len(self.nodes), np.bool_) if failed is None else ~failed
+        to_match = []
+        for claim in claims:
+            selected = self.assumed.selected_node(claim)
+            if selected is None:
+                to_match.append(claim)
+                continue
+            finding.selected.append(claim)
+            elsewhere = np.ones(len(self.nodes), np.bool_)
+            row = self.nodes.row_of.get(selected)
+            if row is not None:
+                elsewhere[row] = False
+            finding.reject(pending & elsewhere, BIND_CONFLICT)
+            pending &= ~elsewhere
+        try:
+            finding.matches = self._match(to_match)
+        except BindingError as error:
+            finding.fail(pending, str(error))
+            return
+        self._check_provisions(finding, pending)
+
+    def _match(self, claims: list[PersistentVolumeClaim]) -> list[StaticMatch]:
+        matches: list[StaticMatch] = []
+        for claim in sorted(claims, key=claim_nanos):
+            volumes = self.assumed.of_class(claim_class(claim))
+            taken = [match.indices for match in matches if match.volumes is volumes]
+            matches.append(StaticMatch(claim, volumes, volumes.match(claim, taken)))
+        return matches
+
+    def _check_provisions(self, finding: Finding, pending: BoolArray) -> None:
+        """Reject nodes for which a volume cannot be made; the first claim that fails decides."""
+        everywhere = np.ones(len(self.nodes), np.bool_)
+        wanted = [(claim, everywhere) for claim in finding.selected]
+        wanted += [(match.claim, match.indices == NO_VOLUME) for match in finding.matches]
+        for claim, missing in wanted:
+            needed = pending & missing
+            if not needed.any():
+                continue
+            storage_class = self.listers.storage_classes[claim_class(claim)]
+            possible = self.provisioning.allowed(storage_class) & can_provision(storage_class)
+            finding.reject(needed & ~possible, BIND_CONFLICT)
+            pending = pending & (possible | ~missing)
+            enough = self.provisioning.has_space(storage_class, claim)
+            if enough is not None:
+                finding.reject(needed & possible & ~enough, NOT_ENOUGH_SPACE)
+                pending = pending & (enough | ~missing)
+
+
+def _is_everywhere(volume: PersistentVolume) -> bool:
+    """Tell at a glance whether a volume can be reached from all nodes, whatever was migrated."""
+    return volume.spec.node_affinity is None and in_tree_plugin(volume.spec) is None

@@ -1,0 +1,208 @@
+"""The extension points: PreFilter sorts the claims, Filter judges the nodes, Reserve keeps what was found.
+
+Upstream: plugins/volumebinding/volume_binding.go (v1.36). The gate StorageCapacityScoring is off by default; without it
+upstream makes no scorer, so Score is always skipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from kplan.api.core import PersistentVolumeClaim, Pod
+from kplan.config.args import VolumeBindingArgs
+from kplan.engine.arrays import Int64Array
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.engine.volumes import (
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_class,
+    claim_name,
+    ephemeral_problem,
+    is_fully_bound,
+    not_found,
+    quoted,
+)
+from kplan.framework.interface import (
+    SKIP_SHAPE,
+    SUCCESS,
+    CycleState,
+    Handle,
+    PreFilterResult,
+    PreScoreResult,
+    Scope,
+    Status,
+)
+from kplan.plugins.volume_binding.assumed import AssumedVolumes
+from kplan.plugins.volume_binding.details import bind_conflicts, missing_volumes, node_conflicts, space_shortages
+from kplan.plugins.volume_binding.finding import (
+    REASON_BIND_CONFLICT,
+    REASON_NODE_CONFLICT,
+    REASON_NOT_ENOUGH_SPACE,
+    REASON_PV_NOT_EXIST,
+    Finding,
+    PodClaims,
+    VolumeFinder,
+)
+from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
+
+REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+
+
+@dataclass
+class _CycleClaims:
+    """A pod's claims, and how they fare once a filter has looked.
+
+    Neither pods on the nodes nor anything else that happens within a cycle changes that, so one look serves all views.
+    """
+
+    claims: PodClaims
+    finding: Finding | None = None
+
+
+@dataclass
+class _Reservation:
+    """What Reserve took, to be given back."""
+
+    promised: list[tuple[ClassVolumes, int]] = field(default_factory=list)
+    to_provision: list[PersistentVolumeClaim] = field(default_factory=list)
+
+
+class VolumeBinding:
+    """Rejects nodes for which a pod's claims cannot be satisfied, and keeps the volumes of the node that is chosen."""
+
+    name: ClassVar[str] = "VolumeBinding"
+    scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
+        self.args = args
+        self.listers = handle.listers
+        self.nodes = handle.cluster.nodes
+        self.assumed = AssumedVolumes(self.nodes, self.listers)
+        self.finder = VolumeFinder(self.nodes, self.listers, self.assumed)
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Reject pods whose claims are missing, lost, being deleted, somebody else's, or should have been bound."""
+        pod = cycle.pod.pod
+        claims = self._claims(pod)
+        if isinstance(claims, str):
+            return PreFilterResult(status=Status.unresolvable(claims))
+        if not claims:
+            return SKIP_SHAPE
+        bound, delayed, has_immediate = [], [], False
+        for claim in claims:
+            if is_fully_bound(claim):
+                bound.append(claim)
+                continue
+            waits = self._waits_for_consumer(claim)
+            if isinstance(waits, Status):
+                return PreFilterResult(status=waits)
+            if waits and not claim.spec.volume_name:
+                delayed.append(claim)
+            else:
+                has_immediate = True
+        if has_immediate:
+            return PreFilterResult(status=Status.unresolvable(REASON_UNBOUND_IMMEDIATE))
+        cycle.write(_CycleClaims(PodClaims(tuple(bound), tuple(delayed))))
+        return None
+
+    def _claims(self, pod: Pod) -> list[PersistentVolumeClaim] | str:
+        """List the claims of a pod's volumes, or say what is wrong with the first that cannot be used."""
+        claims = []
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
+            if name is None:
+                continue
+            is_ephemeral = volume.persistent_volume_claim is None
+            claim = self.listers.persistent_volume_claims.get((pod.metadata.namespace, name))
+            if claim is None:
+                if is_ephemeral:
+                    return f"waiting for ephemeral volume controller to create the persistentvolumeclaim {quoted(name)}"
+                return not_found("persistentvolumeclaim", name)
+            shown = f"persistentvolumeclaim {quoted(name)}"
+            if claim.status.phase == "Lost":
+                return f"{shown} bound to non-existent persistentvolume {quoted(claim.spec.volume_name)}"
+            if claim.metadata.deletion_timestamp is not None:
+                return f"{shown} is being deleted"
+            if is_ephemeral and (problem := ephemeral_problem(pod, claim)):
+                return problem
+            claims.append(claim)
+        return claims
+
+    def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | Status:
+        name = claim_class(claim)
+        storage_class = self.listers.storage_classes.get(name) if name else None
+        if storage_class is None:
+            return False
+        if storage_class.volume_binding_mode is None:
+            return Status.error(f"VolumeBindingMode not set for StorageClass {quoted(name)}")
+        return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes that do not reach a bound volume, or where an unbound claim finds none and none can be made."""
+        state = cycle.read(_CycleClaims)
+        claims, finder = state.claims, self.finder
+        finding = state.finding
+        if finding is None:
+            finding = state.finding = finder.find(claims)
+        found = finding
+
+        def node_details(position: int) -> list[Detail]:
+            return node_conflicts(finder, claims, nodes.row(position))
+
+        def bind_details(position: int) -> list[Detail]:
+            return bind_conflicts(finder, found, nodes.row(position))
+
+        def space_details(position: int) -> list[Detail]:
+            return space_shortages(finder, found, nodes.row(position))
+
+        def missing_details(_position: int) -> list[Detail]:
+            return missing_volumes(finder, claims)
+
+        unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        reasons = (
+            Reason(REASON_NODE_CONFLICT, unresolvable, node_details),
+            Reason(REASON_BIND_CONFLICT, unresolvable, bind_details),
+            Reason(REASON_NOT_ENOUGH_SPACE, unresolvable, space_details),
+            Reason(REASON_PV_NOT_EXIST, unresolvable, missing_details),
+            *(Reason(text, Code.ERROR) for text in found.errors),
+        )
+        return Verdicts(nodes.take(found.bits), reasons)
+
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult:
+        """Leave Score out: there is nothing to score by."""
+        return PreScoreResult.SKIP_SHAPE
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Score no node above another."""
+        return np.zeros(len(nodes), np.int64)
+
+    def reserve(self, cycle: CycleState, row: int) -> Status:
+        """Promise the volumes found for a node to their claims, and note the node in claims to be provisioned."""
+        state = cycle.find(_CycleClaims)
+        if state is None or state.finding is None or not state.claims.delayed:
+            return SUCCESS
+        reservation = _Reservation(to_provision=list(state.finding.selected))
+        for match in state.finding.matches:
+            index = int(match.indices[row])
+            if index == NO_VOLUME:
+                reservation.to_provision.append(match.claim)
+            else:
+                match.volumes.promise(index, match.claim)
+                reservation.promised.append((match.volumes, index))
+        for claim in reservation.to_provision:
+            self.assumed.select_node(claim, self.nodes.names[row])
+        cycle.write(reservation)
+        return SUCCESS
+
+    def unreserve(self, cycle: CycleState, row: int) -> None:
+        """Give back what Reserve took."""
+        reservation = cycle.find(_Reservation)
+        if reservation is None:
+            return
+        for volumes, index in reservation.promised:
+            volumes.promise(index, None)
+        for claim in reservation.to_provision:
+            self.assumed.select_node(claim, None)
