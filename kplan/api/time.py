@@ -10,6 +10,7 @@ __all__ = ["from_micros", "to_micros"]
 _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
+_WHOLE_SECONDS = len("2026-03-01T10:00:00Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -22,6 +23,12 @@ def to_micros(text: str) -> int:
     ValueError
         If the text is not an RFC 3339 time.
     """
+    if len(text) == _WHOLE_SECONDS and text[-1] == "Z" and text[10] == "T" and text[7] == "-":
+        # Nearly all times look like this one, and a cluster holds one for every pod.
+        try:
+            return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+        except ValueError:
+            pass
     match = _RFC3339.fullmatch(text)
     if match is None:
         msg = f"{text!r} is not a time like 2026-03-01T10:00:00Z"

@@ -76,7 +76,7 @@ class PreemptionResult:
     def leaving_pods(self) -> list[int]:
         """Pods to be evicted in the order in which they leave, by name.
 
-        Each leaves a gap in its node's list that the last pod fills, and that list's order tells equal pods apart later on.
+        Each leaves a gap in its node's list that the last pod fills, and that order tells equal pods apart later.
         """
         return sorted(self.victim_pods, key=lambda pod: (self.infos[pod].namespace, self.infos[pod].name))
 
