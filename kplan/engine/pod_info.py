@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
-from kplan.api.time import to_micros
 from kplan.engine.affinity import PodAffinityTerms, affinity_terms
 from kplan.engine.resources import PodResources, pod_resources
 from kplan.engine.volumes import storage_kinds
@@ -69,12 +68,6 @@ class PodInfo:
     def resources(self) -> PodResources:
         """What the pod takes from its node."""
         return pod_resources(self.pod)
-
-    @cached_property
-    def start_micros(self) -> int:
-        """Microseconds since the epoch at which the pod started, or NO_START_TIME."""
-        start = self.pod.status.start_time
-        return NO_START_TIME if start is None else to_micros(start)
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:

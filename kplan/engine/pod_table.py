@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplan.api.labels import Selector
+from kplan.api.time import to_micros
 from kplan.engine.affinity import NO_TERMS, PodAffinityTerms
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
-from kplan.engine.pod_info import PodInfo
+from kplan.engine.pod_info import NO_START_TIME, PodInfo
 from kplan.engine.volumes import storage_kinds
 
 _FIRST_CAPACITY = 64
@@ -87,7 +88,6 @@ class PodTable:
         self._label_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
         self._priorities: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
         self._terminating: BoolArray = np.zeros(_FIRST_CAPACITY, np.bool_)
-        self._start_micros: Int64Array = np.zeros(0, np.int64)
         self._requests: dict[str, Int64Array] = {}
         self._namespace_code_of: dict[str, int] = {}
         self._label_code_of: dict[frozenset[tuple[str, str]], int] = {}
@@ -110,7 +110,6 @@ class PodTable:
         twin._label_codes = self._label_codes.copy()
         twin._priorities = self._priorities.copy()
         twin._terminating = self._terminating.copy()
-        twin._start_micros = self._start_micros
         twin._requests = dict(self._requests)
         twin._namespace_code_of = self._namespace_code_of.copy()
         twin._label_code_of = self._label_code_of.copy()
@@ -157,41 +156,37 @@ class PodTable:
     @property
     def start_micros(self) -> Int64Array:
         """Start of each pod in microseconds since the epoch, NO_START_TIME for one that has not started."""
-        known = len(self._start_micros)
-        if known < len(self.infos):
-            more = np.fromiter((info.start_micros for info in self.infos[known:]), np.int64)
-            self._start_micros = np.concatenate((self._start_micros, more))
-        return self._start_micros
+        return self._derived("start", _start_micros)
 
     def requests(self, resource: str) -> Int64Array:
         """Return what each pod takes of a resource, int64 of shape (n_pods,), in the scheduler's units."""
-        return self._derived(resource, lambda info: info.resources.requests.get(resource, 0))
+        return self._derived(resource, lambda infos: [info.resources.requests.get(resource, 0) for info in infos])
 
     @property
     def nonzero_cpu(self) -> Int64Array:
         """MilliCPU that each pod counts for in scores."""
-        return self._derived("nonzero cpu", lambda info: info.resources.nonzero_cpu)
+        return self._derived("nonzero cpu", lambda infos: [info.resources.nonzero_cpu for info in infos])
 
     @property
     def nonzero_memory(self) -> Int64Array:
         """Bytes of memory that each pod counts for in scores."""
-        return self._derived("nonzero memory", lambda info: info.resources.nonzero_memory)
+        return self._derived("nonzero memory", lambda infos: [info.resources.nonzero_memory for info in infos])
 
     @property
     def n_host_ports(self) -> Int64Array:
         """How many host ports each pod takes."""
-        return self._derived("host ports", lambda info: len(info.host_ports))
+        return self._derived("host ports", lambda infos: [len(info.host_ports) for info in infos])
 
     @property
     def n_storage_volumes(self) -> Int64Array:
         """How many volumes of each pod storage plugins look at."""
-        return self._derived("storage", lambda info: sum(bool(storage_kinds(each)) for each in info.pod.spec.volumes))
+        return self._derived("storage", lambda infos: [_n_storage_volumes(info) for info in infos])
 
-    def _derived(self, key: str, read: Callable[[PodInfo], int]) -> Int64Array:
+    def _derived(self, key: str, read: Callable[[list[PodInfo]], list[int]]) -> Int64Array:
         column = self._requests.get(key)
         known = 0 if column is None else len(column)
         if column is None or known < len(self.infos):
-            more = np.fromiter((read(info) for info in self.infos[known:]), np.int64, len(self.infos) - known)
+            more = np.asarray(read(self.infos[known:]), np.int64)
             column = more if column is None else np.concatenate((column, more))
             self._requests[key] = column
         return column
@@ -283,3 +278,14 @@ class PodTable:
             (namespaces is None or info.namespace in namespaces) and bool(self.selector_mask(selector)[code])
             for namespaces, selector in match.clauses
         )
+
+
+def _n_storage_volumes(info: PodInfo) -> int:
+    return sum(bool(storage_kinds(volume)) for volume in info.pod.spec.volumes)
+
+
+def _start_micros(infos: list[PodInfo]) -> list[int]:
+    """Read start times, each distinct text once: replicas start together."""
+    texts = [info.pod.status.start_time for info in infos]
+    micros_of = {text: NO_START_TIME if text is None else to_micros(text) for text in set(texts)}
+    return [micros_of[text] for text in texts]
