@@ -7,6 +7,7 @@ from typing import Any
 
 from kplan.config.model import Profile
 from kplan.framework.interface import Handle, Plugin
+from kplan.plugins.dynamic_resources import DynamicResources
 from kplan.plugins.image_locality import ImageLocality
 from kplan.plugins.inter_pod_affinity import InterPodAffinity
 from kplan.plugins.node_affinity import NodeAffinity
@@ -38,6 +39,7 @@ PLUGINS: Mapping[str, Callable[[Any, Handle], Plugin]] = {
         NodeResourcesFit,
         PodTopologySpread,
         InterPodAffinity,
+        DynamicResources,
         NodeResourcesBalancedAllocation,
         ImageLocality,
         NodeDeclaredFeatures,

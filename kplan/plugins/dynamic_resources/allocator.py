@@ -24,10 +24,15 @@ from kplan.plugins.dynamic_resources.counters import CounterLedger
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import AllocationError, Pool, device_matches
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, expressions
+from kplan.plugins.dynamic_resources.results import DeviceResult, check_node_selectors
 from kplan.plugins.dynamic_resources.selection import Selection
 from kplan.plugins.dynamic_resources.taints import prevents_allocation
 
-__all__ = ["DeviceResult", "FailedOnNodeError", "Market", "NamedClaim", "allocate"]
+__all__ = ["FailedOnNodeError", "Market", "NamedClaim", "NodePools", "allocate"]
+
+
+#: More steps than any search takes.
+_NO_LIMIT = 2**63
 
 
 class FailedOnNodeError(Exception):
@@ -50,20 +55,6 @@ class NamedClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceResult:
-    """A device given to a request.
-
-    Attributes
-    ----------
-    consumed : what the request takes of a shareable device, in nanos; None where the device is the claim's own
-    """
-
-    request: RequestSpec
-    device: DeviceInfo
-    consumed: Amounts | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Market:
     """What all searches of a cycle share: which devices are taken, the classes, and the answers of selectors so far."""
 
@@ -72,10 +63,25 @@ class Market:
     selection: Selection
 
 
+class NodePools:
+    """The pools that a node can reach, and their usable devices in the order in which searches try them."""
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self.pools = tuple(pools)
+        self.has_invalid = any(pool.is_invalid for pool in pools)
+        self.candidates = tuple(
+            (pool, device) for pool in pools if not (pool.is_incomplete or pool.is_invalid) for device in pool.devices
+        )
+
+
 def allocate(
-    node: Node, pools: Sequence[Pool], claims: Sequence[NamedClaim], market: Market
+    node: Node, pools: NodePools, claims: Sequence[NamedClaim], market: Market, step_limit: int
 ) -> list[list[DeviceResult]] | None:
     """Find devices for all claims on one node: one list a claim, or None when there is no solution.
+
+    Parameters
+    ----------
+    step_limit : how many steps the search may take, 0 for any number
 
     Raises
     ------
@@ -84,15 +90,17 @@ def allocate(
     FailedOnNodeError
         If there is no solution, and part of the node's devices could not be considered.
     """
-    search = _Search(node, pools, claims, market)
+    search = _Search(node, pools, claims, market, step_limit)
     search.prepare()
     try:
         is_done = search.claim(0)
     except _TooManyDevicesError as error:
         raise AllocationError(str(error)) from None
     if is_done:
+        for claim, devices in zip(claims, search.results, strict=True):
+            check_node_selectors(claim.name, devices)
         return search.results
-    if any(pool.is_invalid for pool in pools):
+    if pools.has_invalid:
         msg = "invalid resource pools were encountered"
         raise FailedOnNodeError(msg)
     return None
@@ -120,17 +128,18 @@ class _Wanted:
 class _Search:
     """One node's search; `results` grows and shrinks as it goes on."""
 
-    def __init__(self, node: Node, pools: Sequence[Pool], claims: Sequence[NamedClaim], market: Market) -> None:
+    def __init__(
+        self, node: Node, pools: NodePools, claims: Sequence[NamedClaim], market: Market, step_limit: int
+    ) -> None:
         self.results: list[list[DeviceResult]] = [[] for _ in claims]
         self._node = node
-        self._pools = pools
+        self._pools = pools.pools
         self._claims = claims
         self._allocated = market.allocated
         self._classes = market.classes
         self._selection = market.selection
-        self._candidates = [
-            (pool, device) for pool in pools if not (pool.is_incomplete or pool.is_invalid) for device in pool.devices
-        ]
+        self._candidates = pools.candidates
+        self._steps_left = step_limit or _NO_LIMIT
         self._wanted: list[list[list[_Wanted]]] = []
         self._constraints: list[list[Constraint]] = []
         self._counters = CounterLedger(market.allocated.is_allocated)
@@ -235,6 +244,10 @@ class _Search:
 
     def _devices(self, claim: int, index: int, wanted: _Wanted, *, n_done: int, start: int) -> bool:
         """Allocate the remaining devices of a request, from the candidate at `start` on, then the requests after it."""
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            msg = f"node {self._node.metadata.name}: timed out trying to allocate devices"
+            raise AllocationError(msg)
         spec = wanted.spec
         if spec.wants_all and not wanted.all_devices:
             return False

@@ -1,0 +1,120 @@
+"""Which claims a pod has, and whether they can be used yet.
+
+Upstream: k8s.io/dynamic-resource-allocation resourceclaim/resourceclaim.go, pkg/scheduler/framework/plugins/
+dynamicresources/dynamicresources.go foreachPodResourceClaim (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kplan.api.core import Pod, PodResourceClaim
+from kplan.api.meta import controller_of
+from kplan.api.resource import (
+    AllocatedDeviceStatus,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from kplan.api.time import to_micros
+
+__all__ = ["ClaimKey", "ClaimProblem", "has_timed_out", "is_broken", "key_of", "user_claims"]
+
+#: (namespace, name)
+ClaimKey = tuple[str, str]
+
+
+class ClaimProblem(Exception):  # noqa: N818 - a reason to wait, not a failure
+    """Why a pod has to wait for one of its claims, in upstream's words."""
+
+
+def key_of(claim: ResourceClaim) -> ClaimKey:
+    """Return a claim's namespace and name."""
+    return claim.metadata.namespace, claim.metadata.name
+
+
+def user_claims(pod: Pod, claims: Mapping[ClaimKey, ResourceClaim]) -> list[ResourceClaim]:
+    """List the claims that a pod names, in its order; entries for which no claim was wanted are left out.
+
+    Raises
+    ------
+    ClaimProblem
+        If a claim is not there yet, is going away, or belongs to another pod.
+    """
+    found = []
+    for entry in pod.spec.resource_claims:
+        name = _claim_name(pod, entry)
+        if name is None:
+            continue
+        claim = claims.get((pod.metadata.namespace, name))
+        if claim is None:
+            msg = f'could not find ResourceClaim "{pod.metadata.namespace}/{name}"'
+            raise ClaimProblem(msg)
+        if claim.metadata.deletion_timestamp is not None:
+            msg = f'resourceclaim "{name}" is being deleted'
+            raise ClaimProblem(msg)
+        if entry.resource_claim_name is None:
+            _check_owner(pod, claim)
+        found.append(claim)
+    return found
+
+
+def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
+    """Return the name of the claim of an entry; None where a controller decided that none is needed."""
+    if entry.resource_claim_name is not None:
+        return entry.resource_claim_name
+    me = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
+    if entry.resource_claim_template_name is None:
+        msg = f'{me}, spec.resourceClaim "{entry.name}": none of the supported fields are set'
+        raise ClaimProblem(msg)
+    for status in pod.status.resource_claim_statuses:
+        if status.name == entry.name:
+            return status.resource_claim_name
+    msg = f"{me}: ResourceClaim not created yet"
+    raise ClaimProblem(msg)
+
+
+def _check_owner(pod: Pod, claim: ResourceClaim) -> None:
+    owner = controller_of(claim.metadata)
+    if owner is None or owner.uid != pod.metadata.uid:
+        msg = (
+            f"ResourceClaim {claim.metadata.namespace}/{claim.metadata.name} was not created for Pod "
+            f"{pod.metadata.namespace}/{pod.metadata.name} (Pod is not owner)"
+        )
+        raise ClaimProblem(msg)
+
+
+def is_broken(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> bool:
+    """Tell whether an allocated claim cannot be used any more: its devices failed, or did not get ready in time.
+
+    Upstream: isClaimReadyForBinding, isClaimTimeout (v1.36).
+    """
+    if claim.status.allocation is None:
+        return False
+    for result in claim.status.allocation.devices.results:
+        if not result.binding_conditions:
+            continue
+        conditions = _conditions(claim, result)
+        if any(conditions.get(name) == "True" for name in result.binding_failure_conditions):
+            return True
+        if any(conditions.get(name) != "True" for name in result.binding_conditions):
+            return has_timed_out(claim, now_micros, timeout_micros)
+    return False
+
+
+def has_timed_out(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> bool:
+    """Tell whether devices with binding conditions were allocated too long ago."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.allocation_timestamp is None:
+        return False
+    has_conditions = any(result.binding_conditions for result in allocation.devices.results)
+    return has_conditions and to_micros(allocation.allocation_timestamp) + timeout_micros < now_micros
+
+
+def _conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> dict[str, str]:
+    """Return what the driver says of an allocated device, by condition; nothing when it has not said anything."""
+
+    def is_meant(status: AllocatedDeviceStatus) -> bool:
+        return (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device)
+
+    status = next(filter(is_meant, claim.status.devices), None)
+    return {} if status is None else {each.type: each.status for each in reversed(status.conditions)}

@@ -1,0 +1,206 @@
+"""The devices of a cluster and what searches for them found, node by node, kept until something changes there.
+
+A search depends on a node, the slices that it can reach, what the claims ask for and which of the devices in reach are
+taken. So the outcome for a kind of claims is kept with each node, and searched anew only where a device in reach came
+or went since.
+
+Upstream has no counterpart: it searches every node for every pod.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import OrderedDict, defaultdict
+from collections.abc import Mapping, Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from kplan.api.core import Node
+from kplan.api.resource import DeviceClass
+from kplan.engine.arrays import Int64Array, RowArray
+from kplan.engine.cluster import Cluster
+from kplan.framework.listers import Listers, by_name
+from kplan.plugins.dynamic_resources.allocator import (
+    FailedOnNodeError,
+    Market,
+    NamedClaim,
+    NodePools,
+    allocate,
+)
+from kplan.plugins.dynamic_resources.inventory import Inventory, PoolId
+from kplan.plugins.dynamic_resources.pools import AllocationError, gather_pools
+from kplan.plugins.dynamic_resources.ranks import rank
+from kplan.plugins.dynamic_resources.requests import ClaimSpec
+from kplan.plugins.dynamic_resources.results import DeviceResult
+from kplan.plugins.dynamic_resources.selection import Selection
+from kplan.plugins.dynamic_resources.tracker import ClaimTracker
+
+__all__ = ["Catalogue", "ClusterDevices", "Outcome", "Outcomes", "catalogue_of", "devices_of", "named"]
+
+#: Kinds of claims whose outcomes are kept at a time.
+_MAX_KINDS = 64
+#: Stands for the name of the claim at a position, in messages that are kept for claims of any name.
+_PLACEHOLDER = "\x00{}\x00"
+
+Solution = list[list[DeviceResult]]
+
+
+class Outcome(enum.IntEnum):
+    """What a search on one node ended with."""
+
+    FOUND = 0
+    NOT_FOUND = 1
+    FAILED = 2
+    ERROR = 3
+
+
+class Catalogue:
+    """What stays as it is during a plan: slices, classes, what each node can reach, and the answers of selectors."""
+
+    def __init__(self, listers: Listers) -> None:
+        self.inventory = Inventory(listers.snapshot.resource_slices)
+        self.classes: Mapping[str, DeviceClass] = by_name(listers.snapshot.device_classes)
+        self.selection = Selection()
+        self._pools: dict[str, tuple[Node, NodePools | AllocationError]] = {}
+
+    def pools(self, node: Node) -> NodePools:
+        """Return the pools that a node can reach.
+
+        Raises
+        ------
+        AllocationError
+            If some slice cannot be used.
+        """
+        known = self._pools.get(node.metadata.name)
+        if known is None or known[0] is not node:
+            known = self._pools[node.metadata.name] = node, self._gather(node)
+        if isinstance(known[1], AllocationError):
+            raise known[1]
+        return known[1]
+
+    def _gather(self, node: Node) -> NodePools | AllocationError:
+        try:
+            return NodePools(gather_pools(self.inventory, node))
+        except AllocationError as error:
+            return error
+
+
+class Outcomes:
+    """What was found for one kind of claims, node by node.
+
+    Attributes
+    ----------
+    codes : uint8 array of shape (n_nodes,), an Outcome each
+    solutions : devices for each claim, by node row, where they were found
+    messages : what is wrong, by node row
+    ranks : int64 array of shape (n_nodes,), for prioritized lists
+    """
+
+    def __init__(self, n_nodes: int) -> None:
+        self.codes = np.zeros(n_nodes, np.uint8)
+        self.ranks: Int64Array = np.zeros(n_nodes, np.int64)
+        self.solutions: dict[int, Solution] = {}
+        self.messages: dict[int, str] = {}
+        self._seen: Int64Array = np.full(n_nodes, -1, np.int64)
+
+    def stale(self, rows: RowArray, versions: Int64Array) -> RowArray:
+        """Return those of the rows whose devices changed since they were searched."""
+        stale: RowArray = rows[self._seen[rows] != versions[rows]]
+        return stale
+
+    def set(self, row: int, version: int, outcome: Outcome, found: Solution | str | None) -> None:
+        """Keep the outcome of a search."""
+        self._seen[row] = version
+        self.codes[row] = outcome
+        self.solutions.pop(row, None)
+        self.messages.pop(row, None)
+        if isinstance(found, str):
+            self.messages[row] = found
+        elif found is not None:
+            self.solutions[row] = found
+
+
+class ClusterDevices:
+    """One cluster's devices, claims and outcomes; shared by all profiles.
+
+    Attributes
+    ----------
+    tracker : ClaimTracker
+    catalogue : Catalogue
+    """
+
+    def __init__(self, cluster: Cluster, listers: Listers) -> None:
+        self.catalogue = catalogue_of(listers)
+        self.tracker = ClaimTracker(listers.snapshot.resource_claims)
+        self._nodes = cluster.nodes.nodes
+        self._versions: Int64Array = np.zeros(len(self._nodes), np.int64)
+        self._rows_of_pool: defaultdict[PoolId, set[int]] = defaultdict(set)
+        self._position = 0
+        self._outcomes: OrderedDict[object, Outcomes] = OrderedDict()
+        self._market = Market(self.tracker.allocated, self.catalogue.classes, self.catalogue.selection)
+
+    def solve(self, specs: Sequence[ClaimSpec], key: object, rows: RowArray, step_limit: int) -> Outcomes:
+        """Search devices for claims on some nodes; equal keys say that the claims ask for the same."""
+        outcomes = self._outcomes.get(key)
+        if outcomes is None:
+            outcomes = self._outcomes[key] = Outcomes(len(self._nodes))
+            if len(self._outcomes) > _MAX_KINDS:
+                self._outcomes.popitem(last=False)
+        else:
+            self._outcomes.move_to_end(key)
+        self._catch_up()
+        claims = [NamedClaim(_PLACEHOLDER.format(index), spec) for index, spec in enumerate(specs)]
+        for row in outcomes.stale(rows, self._versions).tolist():
+            outcome, found = self._search(row, claims, step_limit)
+            outcomes.set(row, int(self._versions[row]), outcome, found)
+            if outcome is Outcome.FOUND and not isinstance(found, str):
+                outcomes.ranks[row] = sum(map(rank, specs, found or ()))
+        return outcomes
+
+    def _catch_up(self) -> None:
+        """Mark the nodes that can reach a device whose state changed."""
+        log = self.tracker.log
+        for pool in {PoolId(device.driver, device.pool) for device in log[self._position :]}:
+            self._versions[list(self._rows_of_pool[pool])] += 1
+        self._position = len(log)
+
+    def _search(self, row: int, claims: Sequence[NamedClaim], step_limit: int) -> tuple[Outcome, Solution | str | None]:
+        node = self._nodes[row]
+        try:
+            pools = self.catalogue.pools(node)
+            for pool in pools.pools:
+                self._rows_of_pool[pool.id].add(row)
+            found = allocate(node, pools, claims, self._market, step_limit)
+        except FailedOnNodeError as error:
+            return Outcome.FAILED, str(error)
+        except AllocationError as error:
+            return Outcome.ERROR, str(error)
+        return (Outcome.NOT_FOUND, None) if found is None else (Outcome.FOUND, found)
+
+
+def named(message: str, names: Sequence[str]) -> str:
+    """Put the names of the claims into a message that was kept without them."""
+    for index, name in enumerate(names):
+        message = message.replace(_PLACEHOLDER.format(index), name)
+    return message
+
+
+_catalogues: WeakKeyDictionary[Listers, Catalogue] = WeakKeyDictionary()
+_clusters: WeakKeyDictionary[Cluster, ClusterDevices] = WeakKeyDictionary()
+
+
+def catalogue_of(listers: Listers) -> Catalogue:
+    """Return the one catalogue of a snapshot."""
+    catalogue = _catalogues.get(listers)
+    if catalogue is None:
+        catalogue = _catalogues[listers] = Catalogue(listers)
+    return catalogue
+
+
+def devices_of(cluster: Cluster, listers: Listers) -> ClusterDevices:
+    """Return the one record of a cluster's devices: what one profile hands out is gone for the others too."""
+    devices = _clusters.get(cluster)
+    if devices is None:
+        devices = _clusters[cluster] = ClusterDevices(cluster, listers)
+    return devices

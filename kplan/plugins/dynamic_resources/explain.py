@@ -1,0 +1,68 @@
+"""Why a node has no devices for a claim, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kplan.api.core import Node
+from kplan.api.resource import ResourceClaim
+from kplan.engine.verdicts import Detail
+from kplan.plugins.dynamic_resources.allocator import NodePools
+from kplan.plugins.dynamic_resources.cel import CelCompileError, CelError, CostLimitError
+from kplan.plugins.dynamic_resources.claims import key_of
+from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices
+from kplan.plugins.dynamic_resources.inventory import DeviceInfo
+from kplan.plugins.dynamic_resources.pools import AllocationError, device_matches
+from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec, expressions
+from kplan.plugins.dynamic_resources.taints import prevents_allocation
+
+__all__ = ["explain_no_devices"]
+
+
+def explain_no_devices(node: Node, claims: Iterable[ResourceClaim], devices: ClusterDevices) -> list[Detail]:
+    """Count, for each request of claims to allocate, the devices that a node can reach.
+
+    Each entry says how many devices match the class and the selectors of a request (``matching``), and how many of
+    those nobody has and no taint keeps away (``free``); of alternatives each has an entry.
+    """
+    try:
+        pools = devices.catalogue.pools(node)
+    except AllocationError:
+        return []
+    return [
+        {"claim": "/".join(key_of(claim)), **_count(node, pools, request, devices)}
+        for claim in claims
+        for alternatives in claim_spec(claim.spec).requests
+        for request in alternatives
+    ]
+
+
+def _count(node: Node, pools: NodePools, request: RequestSpec, devices: ClusterDevices) -> Detail:
+    matching = [device for _, device in pools.candidates if _matches(node, device, request, devices)]
+    allocated = devices.tracker.allocated
+    free = [
+        device
+        for device in matching
+        if (request.admin_access or device.id not in allocated.devices)
+        and not prevents_allocation(device, request.tolerations)
+    ]
+    return {
+        "request": request.full_name,
+        "deviceClass": request.class_name,
+        "wanted": "all" if request.wants_all else str(request.count),
+        "matching": str(len(matching)),
+        "free": str(len(free)),
+    }
+
+
+def _matches(node: Node, device: DeviceInfo, request: RequestSpec, devices: ClusterDevices) -> bool:
+    device_class = devices.catalogue.classes.get(request.class_name)
+    if device_class is None or (device.slice.is_per_device and not device_matches(device, node)):
+        return False
+    try:
+        return all(
+            text is None or devices.catalogue.selection.results(text).matches(device)
+            for text in (*expressions(device_class.spec.selectors), *request.expressions)
+        )
+    except (CelCompileError, CelError, CostLimitError):
+        return False

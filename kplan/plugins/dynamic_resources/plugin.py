@@ -1,0 +1,397 @@
+"""DynamicResources: claims for devices are allocated where the pod can run, and keep pods away from everywhere else.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (v1.36).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kplan.api.nodeselector import compile_node_selector
+from kplan.api.resource import ResourceClaim
+from kplan.api.time import to_micros
+from kplan.config.args import DynamicResourcesArgs
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray, default_normalize_score
+from kplan.engine.node_matching import match_node_selector
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.diagnosis import FilterOutcome
+from kplan.framework.interface import (
+    SKIP,
+    SKIP_SHAPE,
+    SUCCESS,
+    CycleState,
+    Handle,
+    PostFilterResult,
+    PreFilterResult,
+    PreScoreResult,
+    Scope,
+    Status,
+)
+from kplan.plugins.dynamic_resources.claims import ClaimProblem, is_broken, key_of, user_claims
+from kplan.plugins.dynamic_resources.cluster_devices import (
+    Outcome,
+    Outcomes,
+    Solution,
+    devices_of,
+    named,
+)
+from kplan.plugins.dynamic_resources.explain import explain_no_devices
+from kplan.plugins.dynamic_resources.extended import (
+    existing_claim,
+    extended_claim_spec,
+    requested_resources,
+)
+from kplan.plugins.dynamic_resources.ranks import allocated_rank
+from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
+from kplan.plugins.dynamic_resources.results import allocation_result
+from kplan.plugins.dynamic_resources.totals import DeviceCounter
+
+REASON_NOT_ALLOCATED = "cannot allocate all claims"
+REASON_NOT_AVAILABLE = "resourceclaim not available on the node"
+REASON_INVALID_POOLS = "invalid resource pools were encountered"
+REASON_STALE_CLAIM = "cannot schedule extended resource claim"
+REASON_NO_RESOURCE = "cannot fit resource"
+
+#: How upstream calls the claim for extended resources before it exists.
+_UNNAMED = "<extended-resources>"
+#: Search steps that upstream's filter timeout stands for: about one a microsecond. Counting keeps answers reproducible.
+_NANOS_PER_STEP = 1000
+
+#: Different texts of errors that one answer can tell apart; the first node's text is the one that is reported.
+_MAX_ERRORS = 24
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found on nodes that have to allocate the same claims.
+
+    Attributes
+    ----------
+    where : bool array of shape (n_nodes,), those that were asked
+    outcomes : by node row
+    """
+
+    where: BoolArray
+    outcomes: Outcomes
+
+
+@dataclass
+class _State:
+    """One pod's claims; none until PreFilter is through.
+
+    Attributes
+    ----------
+    claims : the claims that the pod names, in its order
+    to_allocate : those of them that have no allocation
+    resources : extended resources that the pod asks for, if a device class stands behind one of them
+    leftover : a claim for extended resources from an earlier attempt
+    unavailable : claims with an allocation, and the nodes where they cannot be used
+    found : what filter found, by the key of the claims to allocate
+    """
+
+    claims: tuple[ResourceClaim, ...] = ()
+    to_allocate: tuple[ResourceClaim, ...] = ()
+    resources: dict[str, int] = field(default_factory=dict)
+    leftover: ResourceClaim | None = None
+    unavailable: tuple[tuple[ResourceClaim, BoolArray], ...] = ()
+    found: dict[bytes, _Found] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the pod has nothing to do with devices."""
+        return not self.claims and not self.resources
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the claims to allocate, the one for extended resources last."""
+        keys = ["/".join(key_of(claim)) for claim in self.to_allocate]
+        return [*keys, _UNNAMED]
+
+    def solution(self, row: int) -> Solution | None:
+        """Return the devices that were found on a node, for the claims to allocate."""
+        solutions = (found.outcomes.solutions.get(row) for found in self.found.values() if found.where[row])
+        return next(solutions, None)
+
+
+class DynamicResources:
+    """Rejects nodes on which a pod's claims cannot be allocated or, being allocated, cannot be used."""
+
+    name: ClassVar[str] = "DynamicResources"
+    scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
+        self._args = args or DynamicResourcesArgs()
+        self._nodes = handle.cluster.nodes
+        self._taken_at = handle.listers.snapshot.taken_at
+        self._devices = devices_of(handle.cluster, handle.listers)
+        self._tracker = self._devices.tracker
+        self._extended_classes = handle.listers.extended_resource_classes
+        handle.device_totals = DeviceCounter(self._nodes, self._devices, self._extended_classes)
+
+    # --- before any node --------------------------------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Keep a pod waiting until all its claims are there."""
+        try:
+            user_claims(pod.pod, self._tracker.claims)
+        except ClaimProblem as problem:
+            return Status.unresolvable(str(problem))
+        return SUCCESS
+
+    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+        """Collect the pod's claims; those that are not there and classes that do not exist reject the pod."""
+        pod = cycle.pod.pod
+        state = _State()
+        cycle.write(state)
+        try:
+            claims = tuple(user_claims(pod, self._tracker.claims))
+        except ClaimProblem as problem:
+            return PreFilterResult(status=Status.unresolvable(str(problem)))
+        resources = requested_resources(pod, self._extended_classes)
+        if not claims and not resources:
+            return SKIP if pod.spec.resource_claims else SKIP_SHAPE
+        to_allocate = tuple(claim for claim in claims if claim.status.allocation is None)
+        for claim in to_allocate:
+            rejection = self._check_classes(claim)
+            if rejection is not None:
+                return PreFilterResult(status=rejection)
+        for claim in claims:
+            errors = _selector_errors(claim)
+            if errors:
+                return PreFilterResult(status=Status.error(errors))
+        state.claims, state.to_allocate, state.resources = claims, to_allocate, resources
+        state.leftover = existing_claim(pod, self._tracker.claims.values()) if resources else None
+        state.unavailable = tuple(self._unavailable(claims))
+        return None
+
+    def _check_classes(self, claim: ResourceClaim) -> Status | None:
+        for request in claim.spec.devices.requests:
+            if request.exactly is not None:
+                wanted = [(request.name, request.exactly.device_class_name)]
+            elif request.first_available:
+                wanted = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
+            else:
+                name = "/".join(key_of(claim))
+                return Status.unresolvable(f"resource claim {name}, request {request.name}: unknown request type")
+            for name, class_name in wanted:
+                if not class_name:
+                    return Status.error(f"request {name}: unsupported request type")
+                if class_name not in self._devices.catalogue.classes:
+                    return Status.unresolvable(f"request {name}: device class {class_name} does not exist")
+        return None
+
+    def _unavailable(self, claims: tuple[ResourceClaim, ...]) -> Iterator[tuple[ResourceClaim, BoolArray]]:
+        """Yield the allocated claims that some nodes cannot use, with those nodes."""
+        for claim in claims:
+            allocation = claim.status.allocation
+            if allocation is None:
+                continue
+            if is_broken(claim, self._now_micros(), self._args.binding_timeout // 1000):
+                yield claim, np.ones(len(self._nodes), np.bool_)
+            elif allocation.node_selector is not None:
+                yield claim, ~match_node_selector(self._nodes, compile_node_selector(allocation.node_selector))
+
+    def _now_micros(self) -> int:
+        return time.time_ns() // 1000 if self._taken_at is None else to_micros(self._taken_at)
+
+    # --- node by node -----------------------------------------------------------------------------------------------
+
+    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+        """Reject nodes where claims cannot be allocated, or where an allocated claim cannot be used."""
+        state = cycle.read(_State)
+        n_view = len(nodes)
+        if state.leftover is not None and state.leftover.spec.devices.requests:
+            stale = Reason(REASON_STALE_CLAIM, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+            return Verdicts.where(np.ones(n_view, np.bool_), stale)
+        rows = np.arange(n_view) if nodes.rows is None else nodes.rows
+        codes = np.full(len(self._nodes), Outcome.FOUND, np.uint8)
+        messages: dict[int, str] = {}
+        lacking, cases = self._cases(cycle, state, rows)
+        is_asked = np.zeros(len(self._nodes), np.bool_)
+        for case_rows, specs in cases:
+            is_asked[case_rows] = True
+            if specs:
+                limit = -(-self._args.filter_timeout // _NANOS_PER_STEP)
+                key = _encoder.encode((specs, limit))
+                outcomes = self._devices.solve(specs, key, case_rows, limit)
+                codes[case_rows] = outcomes.codes[case_rows]
+                messages.update((row, text) for row, text in outcomes.messages.items() if codes[row] == Outcome.ERROR)
+                found = state.found.setdefault(key, _Found(np.zeros(len(self._nodes), np.bool_), outcomes))
+                found.where[case_rows] = True
+        unavailable = np.zeros(len(self._nodes), np.bool_)
+        for _, where in state.unavailable:
+            unavailable |= where
+        return self._verdicts(cycle, nodes, (lacking[rows], codes[rows], (unavailable & is_asked)[rows]), messages)
+
+    def _cases(
+        self, cycle: CycleState, state: _State, rows: RowArray
+    ) -> tuple[BoolArray, list[tuple[RowArray, tuple[ClaimSpec, ...]]]]:
+        """Sort nodes by what has to be allocated on them.
+
+        Returns
+        -------
+        lacking : bool array of shape (n_nodes,)
+            Nodes that have nothing to do with an extended resource that no device class stands behind.
+        cases : (rows, claims) pairs
+            Nodes without any claim to look at, allocated or not, are left out.
+        """
+        specs = tuple(claim_spec(claim.spec) for claim in state.to_allocate)
+        lacking = np.zeros(len(self._nodes), np.bool_)
+        if not state.resources:
+            return lacking, [(rows, specs)]
+        backed = np.zeros(len(self._nodes), np.int64)
+        resources = sorted(state.resources)
+        for bit, resource in enumerate(resources):
+            by_devices = (self._nodes.allocatable(resource) == 0) & (resource in self._extended_classes)
+            backed |= np.where(by_devices, 1 << bit, 0)
+            lacking |= ~by_devices & ~self._lists(resource)
+        cases = []
+        for code in np.unique(backed[rows]).tolist():
+            if not code and not state.claims:
+                continue
+            named_resources = [resource for bit, resource in enumerate(resources) if code >> bit & 1]
+            extended = extended_claim_spec(cycle.pod.pod, named_resources, self._extended_classes)
+            cases.append((rows[(backed[rows] == code) & ~lacking[rows]], (*specs, extended)))
+        return lacking, cases
+
+    def _lists(self, resource: str) -> BoolArray:
+        """Return which nodes list an extended resource at all, bool of shape (n_nodes,)."""
+        return self._nodes.derived(
+            ("lists", resource),
+            lambda: np.asarray([resource in node.status.allocatable for node in self._nodes.nodes], np.bool_),
+        )
+
+    def _verdicts(
+        self,
+        cycle: CycleState,
+        nodes: NodeView,
+        columns: tuple[BoolArray, NDArray[np.uint8], BoolArray],
+        messages: dict[int, str],
+    ) -> Verdicts:
+        lacking, codes, unavailable = columns
+        state = cycle.read(_State)
+        unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+        def explain(position: int) -> list[Detail]:
+            node = self._nodes.nodes[nodes.row(position)]
+            return explain_no_devices(node, state.to_allocate, self._devices)
+
+        failures = [
+            (lacking, Reason(REASON_NO_RESOURCE, unresolvable)),
+            (codes == Outcome.NOT_FOUND, Reason(REASON_NOT_ALLOCATED, unresolvable, explain)),
+            (codes == Outcome.FAILED, Reason(REASON_INVALID_POOLS, unresolvable)),
+            (unavailable & (codes == Outcome.FOUND), Reason(REASON_NOT_AVAILABLE, unresolvable)),
+        ]
+        if messages:
+            texts = [messages.get(nodes.row(position), "") for position in range(len(nodes))]
+            column = np.asarray(texts)
+            failures.extend(
+                (column == text, Reason(named(text, state.names), Code.ERROR))
+                for text in list(dict.fromkeys(filter(None, texts)))[:_MAX_ERRORS]
+            )
+            failures.append((codes == Outcome.ERROR, Reason("too many different errors", Code.ERROR)))
+        return Verdicts.first_of(*failures)
+
+    def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
+        """Say what upstream would do about claims that are in the way; nothing is changed."""
+        state = cycle.find(_State)
+        if state is None:
+            return PostFilterResult(Status.error("not found"))
+        return PostFilterResult(Status.unschedulable(self._remedy(cycle, state, outcome)))
+
+    def _remedy(self, cycle: CycleState, state: _State, outcome: FilterOutcome) -> str:
+        if state.is_empty:
+            return "no new claims to deallocate"
+        met = _rows_not_available(outcome)
+        for claim, where in state.unavailable:
+            is_mine = all(consumer.uid == cycle.pod.uid for consumer in claim.status.reserved_for)
+            if is_mine and len(claim.status.reserved_for) <= 1 and bool(where[met].any()):
+                return "deallocation of ResourceClaim completed"
+        if state.leftover is not None:
+            return "deletion of ResourceClaim completed"
+        return "still not schedulable"
+
+    # --- scores -----------------------------------------------------------------------------------------------------
+
+    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | None:
+        """Leave out pods without alternatives, for which every node scores 0."""
+        state = cycle.read(_State)
+        if state.is_empty:
+            return PreScoreResult.SKIP if cycle.pod.pod.spec.resource_claims else PreScoreResult.SKIP_SHAPE
+        has_alternatives = any(
+            request.first_available for claim in state.claims for request in claim.spec.devices.requests
+        )
+        return None if has_alternatives else PreScoreResult.SKIP
+
+    def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
+        """Score nodes by how early in its list the alternative stands that each request got there."""
+        state = cycle.read(_State)
+        scores: Int64Array = np.zeros(len(self._nodes), np.int64)
+        settled = sum(map(allocated_rank, state.claims))
+        for found in state.found.values():
+            scores[found.where] = found.outcomes.ranks[found.where] + settled
+        taken: Int64Array = nodes.take(scores)
+        return taken
+
+    def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
+        """Scale so that the best node gets 100."""
+        return default_normalize_score(scores, reverse=False)
+
+    # --- the chosen node --------------------------------------------------------------------------------------------
+
+    def reserve(self, cycle: CycleState, row: int) -> Status:
+        """Give the pod the devices that were found on the node, and its claims."""
+        state = cycle.read(_State)
+        if state.is_empty:
+            return SUCCESS
+        pod = cycle.pod.pod
+        solution = state.solution(row)
+        if solution is None and state.to_allocate:
+            return Status.error("claim allocation not found for node")
+        found = list(solution or ())
+        node_name = self._nodes.names[row]
+        for claim in state.claims:
+            allocation = None
+            if claim.status.allocation is None:
+                share = claim.metadata.uid or "/".join(key_of(claim))
+                allocation = allocation_result(found.pop(0), node_name, share)
+            self._tracker.assign(pod, key_of(claim), allocation)
+        for devices in found:
+            self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + _UNNAMED))
+        return SUCCESS
+
+    def unreserve(self, cycle: CycleState, row: int) -> None:
+        """Take everything back."""
+        self._tracker.take_back(cycle.pod.pod)
+
+
+def _selector_errors(claim: ResourceClaim) -> str:
+    """Return what is wrong with the node selector of an allocated claim, or empty."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.node_selector is None:
+        return ""
+    errors = compile_node_selector(allocation.node_selector).errors
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
+
+
+def _rows_not_available(outcome: FilterOutcome) -> RowArray:
+    """Return the nodes that got as far as being rejected for a claim that is not available there."""
+    for index, (name, verdicts) in enumerate(outcome.verdicts):
+        if name == DynamicResources.name:
+            texts = [reason.text for reason in verdicts.reasons]
+            if REASON_NOT_AVAILABLE in texts:
+                bit = 1 << texts.index(REASON_NOT_AVAILABLE)
+                positions = np.flatnonzero((outcome.first == index) & ((verdicts.bits & bit) != 0))
+                return positions if outcome.rows is None else outcome.rows[positions]
+    return np.zeros(0, np.intp)

@@ -1,0 +1,114 @@
+"""From the devices that a search found to what a claim's status would say.
+
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating createNodeSelector (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kplan.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kplan.api.quantity import Quantity
+from kplan.api.resource import (
+    AllocationResult,
+    Device,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceSliceSpec,
+)
+from kplan.plugins.dynamic_resources.amounts import Amounts
+from kplan.plugins.dynamic_resources.inventory import DeviceInfo
+from kplan.plugins.dynamic_resources.pools import AllocationError
+from kplan.plugins.dynamic_resources.requests import RequestSpec
+
+__all__ = ["DeviceResult", "allocation_result", "check_node_selectors"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceResult:
+    """A device given to a request.
+
+    Attributes
+    ----------
+    consumed : what the request takes of a shareable device, in nanos; None where the device is the claim's own
+    """
+
+    request: RequestSpec
+    device: DeviceInfo
+    consumed: Amounts | None = None
+
+    @property
+    def place(self) -> Device | ResourceSliceSpec:
+        """What says where the device can be reached: itself, or its slice."""
+        of = self.device.slice
+        return self.device.device if of.is_per_device else of.slice.spec
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the device belongs to one node, or binds its claim to the node where it is used."""
+        return self.place.node_name is not None or bool(self.device.device.binds_to_node)
+
+
+def check_node_selectors(claim: str, devices: Sequence[DeviceResult]) -> None:
+    """Refuse slices from whose node selectors none for the claim can be made.
+
+    Raises
+    ------
+    AllocationError
+        If a selector has several terms.
+    """
+    for each in devices:
+        if each.is_local:
+            return
+        selector = each.place.node_selector
+        if selector is not None and len(selector.node_selector_terms) > 1:
+            n_terms = len(selector.node_selector_terms)
+            msg = f"create NodeSelector for claim {claim}: unsupported ResourceSlice.NodeSelector with {n_terms} terms"
+            raise AllocationError(msg)
+
+
+def allocation_result(devices: Sequence[DeviceResult], node_name: str, share_prefix: str) -> AllocationResult:
+    """Return a claim's allocation; shares of devices are named after the claim and their position."""
+    results = tuple(_device(each, f"{share_prefix}-{position}") for position, each in enumerate(devices))
+    return AllocationResult(
+        devices=DeviceAllocationResult(results=results), node_selector=_node_selector(devices, node_name)
+    )
+
+
+def _device(result: DeviceResult, share_id: str) -> DeviceRequestAllocationResult:
+    device = result.device
+    return DeviceRequestAllocationResult(
+        request=result.request.full_name,
+        driver=device.id.driver,
+        pool=device.id.pool,
+        device=device.id.device,
+        admin_access=True if result.request.admin_access else None,
+        tolerations=result.request.tolerations,
+        binding_conditions=device.device.binding_conditions,
+        binding_failure_conditions=device.device.binding_failure_conditions,
+        share_id=None if result.consumed is None else share_id,
+        consumed_capacity={name: str(Quantity(amount)) for name, amount in (result.consumed or {}).items()},
+    )
+
+
+def _node_selector(devices: Sequence[DeviceResult], node_name: str) -> NodeSelector | None:
+    """Return which nodes can reach the devices: this one if any of them is its own, all for None."""
+    if any(each.is_local for each in devices):
+        own = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+        return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(own,)),))
+    selectors = (each.place.node_selector for each in devices)
+    terms = [term for selector in selectors if selector is not None for term in selector.node_selector_terms]
+    term = NodeSelectorTerm(
+        match_fields=_distinct(field for each in terms for field in each.match_fields),
+        match_expressions=_distinct(expression for each in terms for expression in each.match_expressions),
+    )
+    return NodeSelector(node_selector_terms=(term,)) if term.match_fields or term.match_expressions else None
+
+
+def _distinct(requirements: Iterable[NodeSelectorRequirement]) -> tuple[NodeSelectorRequirement, ...]:
+    """Leave out requirements that say the same as one before them, values in whatever order."""
+    distinct: dict[tuple[str, str, frozenset[str]], NodeSelectorRequirement] = {}
+    for each in requirements:
+        distinct.setdefault((each.key, each.operator, frozenset(each.values)), each)
+    return tuple(distinct.values())

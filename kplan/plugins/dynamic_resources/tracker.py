@@ -1,0 +1,71 @@
+"""The claims of a cluster as a plan goes on: what is allocated for whom, and which devices that takes.
+
+A plan binds at once, so a claim that was allocated for one pod is there for the next one; upstream's next pod would
+have to wait until it is written.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimTracker (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from kplan.api.core import Pod
+from kplan.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from kplan.plugins.dynamic_resources.allocated import AllocatedState
+from kplan.plugins.dynamic_resources.claims import ClaimKey, key_of
+from kplan.plugins.dynamic_resources.inventory import DeviceId
+
+__all__ = ["ClaimTracker"]
+
+
+class ClaimTracker:
+    """All claims, by namespace and name, and what they take.
+
+    Attributes
+    ----------
+    claims : the claims as they stand
+    allocated : the devices that are taken
+    log : devices whose state changed, in order; a reader that keeps its place can follow
+    """
+
+    def __init__(self, claims: Iterable[ResourceClaim]) -> None:
+        self.claims: dict[ClaimKey, ResourceClaim] = {key_of(claim): claim for claim in claims}
+        self.allocated = AllocatedState()
+        self.log: list[DeviceId] = []
+        self._unnamed: dict[str, AllocationResult] = {}
+        self._before: dict[str, dict[ClaimKey, ResourceClaim]] = {}
+        for claim in self.claims.values():
+            if claim.status.allocation is not None:
+                self.allocated.add(claim.status.allocation)
+
+    def assign(self, pod: Pod, key: ClaimKey, allocation: AllocationResult | None) -> None:
+        """Reserve a claim for a pod, with a new allocation if it had none."""
+        claim = self.claims[key]
+        self._before.setdefault(pod.metadata.uid, {}).setdefault(key, claim)
+        status = claim.status
+        if allocation is not None:
+            status = replace(status, allocation=allocation)
+            self.log.extend(self.allocated.add(allocation))
+        if all(consumer.uid != pod.metadata.uid for consumer in status.reserved_for):
+            me = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+            status = replace(status, reserved_for=(*status.reserved_for, me))
+        self.claims[key] = replace(claim, status=status)
+
+    def assign_unnamed(self, pod: Pod, allocation: AllocationResult) -> None:
+        """Take devices for the claim that the scheduler makes for a pod's extended resources."""
+        self._unnamed[pod.metadata.uid] = allocation
+        self.log.extend(self.allocated.add(allocation))
+
+    def take_back(self, pod: Pod) -> None:
+        """Undo all that was assigned to a pod."""
+        for key, before in self._before.pop(pod.metadata.uid, {}).items():
+            allocation = self.claims[key].status.allocation
+            if before.status.allocation is None and allocation is not None:
+                self.log.extend(self.allocated.remove(allocation))
+            self.claims[key] = before
+        unnamed = self._unnamed.pop(pod.metadata.uid, None)
+        if unnamed is not None:
+            self.log.extend(self.allocated.remove(unnamed))
