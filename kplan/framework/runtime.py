@@ -130,6 +130,8 @@ class Framework:
         self.weights = {ref.name: ref.weight for ref in profile.plugins.get("score", ())}
         self._scopes = {name: plugin.scope for name, plugin in plugins.items()}
         self._is_kept = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
+        # Asked once: telling a protocol by looking at the methods of a plugin takes longer than many a score.
+        self._normalizes = frozenset(name for name, each in plugins.items() if isinstance(each, NormalizeScorePlugin))
         self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
 
     def scope_of(self, name: str) -> Scope:
@@ -345,12 +347,12 @@ class Framework:
             weight = self.weights[name]
             raw = None if kept.raw is None else kept.raw.get(name)
             uniform = kept.uniform.get(name)
-            if raw is not None and (uniform is not None or not isinstance(plugin, NormalizeScorePlugin)):
+            if raw is not None and (uniform is not None or name not in self._normalizes):
                 scores = raw if uniform is None else np.broadcast_to(np.int64(uniform), len(self.cluster))
                 outcome.parts.append(ScorePart(name, weight, scores, is_full=True))
                 continue
             scores = plugin.score(cycle, feasible) if raw is None else feasible.take(raw)
-            if isinstance(plugin, NormalizeScorePlugin):
+            if name in self._normalizes:
                 scores = plugin.normalize_score(cycle, scores)
             outcome.parts.append(ScorePart(name, weight, scores, is_full=False))
             outcome.total = outcome.total + weight * scores
@@ -396,7 +398,7 @@ class Framework:
                 kept[name] = raw
             else:
                 kept[name][changed] = raw
-            if isinstance(plugin, NormalizeScorePlugin):
+            if name in self._normalizes:
                 whole = kept[name]
                 is_uniform = len(whole) > 0 and bool((whole == whole[0]).all())
                 entry.uniform[name] = int(plugin.normalize_score(cycle, whole[:1].copy())[0]) if is_uniform else None
