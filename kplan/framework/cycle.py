@@ -66,6 +66,8 @@ class CycleResult:
 def schedule_pod(session: Session, pod: int) -> CycleResult:
     """Decide about one pending pod. Nothing changes, but for what Reserve plugins take when a node is chosen."""
     info = session.cluster.pods.infos[pod]
+    if pod in session.refused:
+        return CycleResult(pod, Outcome.ERROR, session.refused[pod])
     framework = session.framework_for(info)
     if framework is None:
         name = info.pod.spec.scheduler_name

@@ -43,6 +43,7 @@ class Session:
     Attributes
     ----------
     extenders : called in order after the filters, and for scores
+    refused : pods that an API server would not take, and why
     """
 
     cluster: Cluster
@@ -52,6 +53,7 @@ class Session:
     options: SessionOptions = field(default_factory=SessionOptions)
     extenders: Sequence[Extender] = ()
     nominator: Nominator = field(default_factory=Nominator)
+    refused: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sampling = Sampling(self.options.start_index)
@@ -83,6 +85,7 @@ class Session:
             self.options,
             self.extenders,
             self.nominator.copy(),
+            self.refused.copy(),
         )
 
     def framework_for(self, pod: PodInfo) -> Framework | None:

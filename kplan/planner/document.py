@@ -82,9 +82,7 @@ def placement_report(
     fail_on : what makes the verdict a failure; None for the defaults of `place`
     nodes_of : index of a placement -> the nodes to tell about; None or no entry for all
     """
-    verdict: Verdict = judge(
-        placements, planner.warnings, DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on
-    )
+    verdict: Verdict = judge(placements, planner.warnings, DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on)
     chosen = nodes_of or {}
     return {
         **header(planner, "PlacementReport"),

@@ -138,11 +138,7 @@ def _rejections(outcome: FilterOutcome, names: list[str], rows: list[int]) -> di
         status = outcome.status(row)
         if status is None:
             continue
-        others = {
-            name: _failure(other)
-            for name, other in outcome.all_failing(row).items()
-            if name != status.plugin
-        }
+        others = {name: _failure(other) for name, other in outcome.all_failing(row).items() if name != status.plugin}
         rejections[names[row]] = Rejection(status.plugin or None, _failure(status), others)
     return rejections
 

@@ -42,9 +42,7 @@ class PodRef:
     @staticmethod
     def of(info: PodInfo, origin: Origin | None = None) -> PodRef:
         """Name a pod."""
-        return PodRef(
-            info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin
-        )
+        return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)
 
     @property
     def key(self) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Literal
 
+import msgspec
+
 from kplan.api.core import Pod
 from kplan.config.defaults import default_configuration
 from kplan.config.model import Profile, SchedulerConfiguration
@@ -23,6 +25,7 @@ from kplan.framework.interface import Handle, Plugin, PostFilterResult
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.planner.explanation import Explanation, explain
+from kplan.planner.incoming import IncomingPod, with_objects
 from kplan.planner.placement import Origin, Placement, PodRef
 from kplan.planner.plan import Plan
 from kplan.planner.run import Replay, Run, run_in_order
@@ -32,7 +35,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 
 Sampling = Literal["all", "as-configured"]
-PodLike = str | Pod | Mapping[str, Any]
+PodLike = str | Pod | Mapping[str, Any] | IncomingPod
 
 _TERMINATED = ("Succeeded", "Failed")
 
@@ -51,6 +54,8 @@ class Planner:
     start_index : where the first sampled search starts
     seed : draw among equal best nodes at random with this seed; None takes the first by name
     extenders : extenders to call; none are called by default
+    additions : objects that the cluster would hold besides, such as those that come with manifests
+    warnings : what was odd about the question, to be told with every answer
     """
 
     def __init__(
@@ -62,6 +67,8 @@ class Planner:
         start_index: int = 0,
         seed: int | None = None,
         extenders: Sequence[Extender] = (),
+        additions: Iterable[msgspec.Struct] = (),
+        warnings: Iterable[InputWarning] = (),
     ) -> None:
         if sampling not in ("all", "as-configured"):
             raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
@@ -69,35 +76,35 @@ class Planner:
         self.config = config or default_configuration()
         self.options = SessionOptions(sampling == "as-configured", start_index, seed)
         self.extenders = tuple(extenders)
+        self.world = with_objects(snapshot, additions)
+        self._asked_with = tuple(warnings)
         self._origins: dict[int, Origin] = {}
 
     @cached_property
     def session(self) -> Session:
         """The snapshot's cluster before anything is planned; not to be changed, only forked."""
-        nodes = NodeTable(self.snapshot.nodes)
-        infos = [PodInfo(pod) for pod in self.snapshot.pods if pod.status.phase not in _TERMINATED]
+        nodes = NodeTable(self.world.nodes)
+        infos = [PodInfo(pod) for pod in self.world.pods if pod.status.phase not in _TERMINATED]
         # Among equal victims the order on the node decides, and the order in a file must not.
         infos.sort(key=lambda info: (info.namespace, info.name))
         cluster = Cluster.build(nodes, infos)
-        session = Session(
-            cluster, Listers(self.snapshot), self.config, _make_plugins, self.options, self.extenders
-        )
+        session = Session(cluster, Listers(self.world), self.config, _make_plugins, self.options, self.extenders)
         session.nominate_from_status()
         return session
 
     @cached_property
     def warnings(self) -> tuple[InputWarning, ...]:
         """What the snapshot and the configuration hold that is odd, missing or not modelled."""
-        return (*self.snapshot.warnings, *self.config.warnings)
+        return (*self.snapshot.warnings, *self.config.warnings, *self._asked_with)
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
-    def place(self, pod: PodLike, *, origin: Origin | None = None) -> Placement:
+    def place(self, pod: PodLike) -> Placement:
         """Say where one pod would go, changing nothing.
 
         Parameters
         ----------
-        pod : NAMESPACE/NAME of a pending pod of the snapshot, or a pod object
+        pod : NAMESPACE/NAME of a pending pod of the snapshot, a pod object, or one that came out of manifests
 
         Raises
         ------
@@ -106,30 +113,26 @@ class Planner:
         UsageError
             When the pod already runs.
         """
-        return self.plan([pod], origins=[origin]).placements[0]
+        return self.plan([pod]).placements[0]
 
     def plan(
         self,
         pods: Iterable[PodLike],
         *,
         settle_preemption: bool = False,
-        origins: Sequence[Origin | None] = (),
     ) -> Plan:
         """Place pods in the order given on a private copy of the cluster.
 
         Parameters
         ----------
         settle_preemption : let preemption take place, and try its pod again right after
-        origins : where each pod comes from, for reports
 
         Raises
         ------
         NotFoundError, UsageError
             As for `place`.
         """
-        wanted = list(pods)
-        came_from = [*origins, *[None] * (len(wanted) - len(origins))]
-        ids = [self._known(pod, origin) for pod, origin in zip(wanted, came_from, strict=False)]
+        ids = [self.pod_id(pod) for pod in pods]
 
         def start() -> tuple[Session, Run]:
             session = self.session.fork()
@@ -151,13 +154,22 @@ class Planner:
 
     # --- pods ---------------------------------------------------------------------------------------------------------
 
-    def _known(self, pod: PodLike, origin: Origin | None) -> int:
+    def pod_id(self, pod: PodLike) -> int:
+        """Return the row of a pod to place; one that is not in the snapshot is made known.
+
+        Raises
+        ------
+        NotFoundError, UsageError
+            As for `place`.
+        """
         if isinstance(pod, str):
             return self._pending(pod)
-        info = PodInfo(self._as_pod(pod))
-        row = self.session.cluster.add_pod(info)
-        if origin is not None:
-            self._origins[row] = origin
+        if not isinstance(pod, IncomingPod):
+            return self.session.cluster.add_pod(PodInfo(self._as_pod(pod)))
+        row = self.session.cluster.add_pod(PodInfo(pod.pod))
+        self._origins[row] = pod.origin
+        if pod.refused:
+            self.session.refused[row] = pod.refused
         return row
 
     def _as_pod(self, pod: Pod | Mapping[str, Any]) -> Pod:

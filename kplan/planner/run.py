@@ -18,8 +18,8 @@ Run = Iterator[CycleResult]
 def run_in_order(session: Session, pods: Sequence[int], *, settle_preemption: bool) -> Run:
     """Schedule pods in the order given.
 
-    A placed pod takes its room before the next is looked at. One that fits nowhere leaves no trace, unless preemption is
-    settled: then its victims leave at once, it is nominated to their node, and tried again right after.
+    A placed pod takes its room before the next is looked at. One that fits nowhere leaves no trace, unless preemption
+    is settled: then its victims leave at once, it is nominated to their node, and tried again right after.
     """
     for pod in pods:
         result = schedule_pod(session, pod)

@@ -84,9 +84,7 @@ def parse_fail_on(text: str) -> tuple[str, ...]:
     return words
 
 
-def judge(
-    placements: Sequence[Placement], warnings: Sequence[InputWarning], fail_on: Sequence[str]
-) -> Verdict:
+def judge(placements: Sequence[Placement], warnings: Sequence[InputWarning], fail_on: Sequence[str]) -> Verdict:
     """Hold what happened against what counts. Of a pod that was tried twice the last outcome counts."""
     wanted = set(fail_on) - {NONE}
     because: list[str] = []

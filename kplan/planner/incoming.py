@@ -1,0 +1,129 @@
+"""Pods that are not in the cluster yet, validated and admitted as an API server would, with all that comes with them."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.admission.admit import Admitter
+from kplan.admission.validation import validate_pod
+from kplan.api.core import Pod
+from kplan.api.kinds import type_of
+from kplan.errors import ManifestError, Problem
+from kplan.planner.placement import Origin
+from kplan.snapshot.defaults import complete
+from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Warning as InputWarning
+from kplan.workloads.manifests import ManifestPod, Manifests
+from kplan.workloads.volumes import generated_claims
+
+_UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
+"""Name space of the uids that new pods get here: the same pod, the same uid."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingPod:
+    """A pod to place that the snapshot does not hold.
+
+    Attributes
+    ----------
+    refused : why the API server would not take it; empty when it would
+    """
+
+    pod: Pod
+    origin: Origin
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """What manifests bring into the cluster.
+
+    Attributes
+    ----------
+    pods : in reading order
+    objects : other objects that scheduling reads: services, claims, budgets, replica sets, …
+    """
+
+    pods: tuple[IncomingPod, ...]
+    objects: tuple[msgspec.Struct, ...]
+    warnings: tuple[InputWarning, ...]
+
+
+def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
+    """Put the pods of manifests through validation and admission.
+
+    Raises
+    ------
+    ManifestError
+        With everything that an API server would not accept as an object, each with file, document and JSON path.
+    """
+    _validate(manifests.pods)
+    objects = [complete(obj, type_of(obj)) for obj in manifests.objects]
+    world = with_objects(snapshot, objects)
+    admitter = Admitter(world)
+    warnings = list(manifests.warnings)
+    pods = []
+    for each in manifests.pods:
+        admitted = admitter.admit(each.pod)
+        warnings += [warning for warning in admitted.warnings if warning not in warnings]
+        pod = _with_uid(admitted.pod)
+        pod, claims = generated_claims(pod, world)
+        objects += [complete(claim, type_of(claim)) for claim in claims]
+        origin = Origin(each.file, each.document, each.kind, each.name)
+        pods.append(IncomingPod(pod, origin, admitted.rejected or ""))
+    return Incoming(tuple(pods), tuple(objects), tuple(warnings))
+
+
+def _validate(pods: Sequence[ManifestPod]) -> None:
+    """Check each workload's pods; its replicas say the same, so one speaks for all."""
+    problems: list[Problem] = []
+    seen: set[tuple[str, int | None, str, str]] = set()
+    for each in pods:
+        workload = (each.file, each.document, each.json_path, each.name)
+        if workload in seen:
+            continue
+        seen.add(workload)
+        problems += [
+            Problem(
+                problem.message,
+                path=each.file,
+                document=each.document,
+                json_path=each.json_path + problem.json_path.removeprefix("$"),
+                hint=problem.hint,
+            )
+            for problem in validate_pod(each.pod)
+        ]
+    if problems:
+        raise ManifestError(problems)
+
+
+def _with_uid(pod: Pod) -> Pod:
+    metadata = pod.metadata
+    if metadata.uid:
+        return pod
+    uid = str(uuid.uuid5(_UID_SPACE, f"{metadata.namespace}/{metadata.name}"))
+    return replace(pod, metadata=replace(metadata, uid=uid))
+
+
+def with_objects(snapshot: Snapshot, objects: Iterable[msgspec.Struct]) -> Snapshot:
+    """Return the snapshot with further objects; one of the same kind and name takes the place of the older."""
+    added: dict[str, dict[tuple[str, str], Any]] = {}
+    for obj in objects:
+        metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+        added.setdefault(type_of(obj).attribute, {})[metadata.namespace, metadata.name] = obj
+    if not added:
+        return snapshot
+    changes: dict[str, Any] = {}
+    for attribute, newer in added.items():
+        kept = tuple(
+            obj for obj in getattr(snapshot, attribute) if (obj.metadata.namespace, obj.metadata.name) not in newer
+        )
+        changes[attribute] = (*kept, *newer.values())
+    return dataclasses.replace(snapshot, **changes)
