@@ -4,7 +4,8 @@ The signatures are written as CEL writes them, one overload a line; ``~A`` is an
 fields, ``device.attributes`` and so on, so that the checker knows their types; the one variable beside them is for
 ``has`` and ``cel.bind``, and only these fields may be selected from it.
 
-Left out are the authorizer's functions, which need a variable that device selectors do not have, and ``format``.
+Selectors are read as stored expressions, for which functions of every feature are there: so ``includes`` is, although
+lists as attributes are not. Left out: the authorizer's functions, whose variable selectors do not have, and ``format``.
 
 Upstream: k8s.io/dynamic-resource-allocation cel/compile.go, k8s.io/apiserver pkg/cel/environment/base.go and
 pkg/cel/library (v1.36).
@@ -114,6 +115,7 @@ strings.quote(string): string
 list<string>.join(): string
 list<string>.join(string): string
 
+dyn.includes(dyn): bool
 list<~A>.indexOf(~A): int
 string.indexOf(string): int
 string.indexOf(string, int): int

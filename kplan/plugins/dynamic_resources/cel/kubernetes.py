@@ -24,6 +24,7 @@ from kplan.plugins.dynamic_resources.cel.values import (
     CelError,
     Semver,
     Value,
+    equal,
     no_such_overload,
 )
 
@@ -31,6 +32,9 @@ __all__ = ["KUBERNETES_FUNCTIONS"]
 
 _NANO = 10**9
 _MAX_INT64 = 2**63 - 1
+#: How many values of a list ``includes`` looks at.
+_MAX_INCLUDES = 48
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Interface | IPv6Interface
 
@@ -211,6 +215,20 @@ def _is_link_local_multicast(address: Address) -> bool:
     return int(address) >> 112 & 0xFF0F == 0xFF02
 
 
+# Attributes
+
+
+def _includes(value: Value, wanted: Value) -> bool:
+    if not isinstance(value, list):
+        return equal(value, wanted)
+    if any(equal(item, wanted) for item in value[:_MAX_INCLUDES]):
+        return True
+    if len(value) > _MAX_INCLUDES:
+        msg = f"'includes' function cannot be applied to lists longer than {_MAX_INCLUDES} values"
+        raise CelError(msg)
+    return False
+
+
 # URLs
 
 
@@ -281,6 +299,7 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "containsCIDR": _contains_cidr,
     "prefixLength": _on_network("prefixLength", lambda network: network.network.prefixlen),
     "masked": _on_network("masked", lambda network: ip_interface(str(network.network))),
+    "includes": _includes,
     "url": _url,
     "isURL": _is_valid(_url),
     "getScheme": _on_url("getScheme", lambda url: url.scheme),
