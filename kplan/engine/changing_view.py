@@ -155,7 +155,7 @@ class ChangingView(NodeView):
         return True
 
     def delta_count(self, some: PodColumn) -> Int64Array:
-        """Return by how many of some pods each position's own node differs from the cluster's; not to be written to."""
+        """Return by how much each position's own node differs from the cluster's; not to be written to."""
         counts = self._counts.get(some)
         if counts is None:
             column = some.column

@@ -96,8 +96,8 @@ class PodTable:
         self._masks: dict[PodMatch, PodMask] = {}
         self.term_sets: list[PodAffinityTerms] = [NO_TERMS]
         self._term_code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
-        self._term_codes: CodeArray = np.zeros(0, np.int32)
-        self._n_term_codes = 0
+        self._term_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
+        self._without_term_code: list[int] = []
 
     def __len__(self) -> int:
         return len(self.infos)
@@ -118,7 +118,7 @@ class PodTable:
         twin.term_sets = self.term_sets.copy()
         twin._term_code_of = self._term_code_of.copy()
         twin._term_codes = self._term_codes.copy()
-        twin._n_term_codes = self._n_term_codes
+        twin._without_term_code = self._without_term_code.copy()
         return twin
 
     def add(self, info: PodInfo) -> int:
@@ -136,10 +136,12 @@ class PodTable:
         self._label_codes[row] = code
         self._priorities[row] = info.priority
         self._terminating[row] = info.is_terminating
+        if info.pod.spec.affinity is not None:
+            self._without_term_code.append(row)
         return row
 
     def _grow(self) -> None:
-        for name in ("_namespace_codes", "_label_codes", "_priorities", "_terminating"):
+        for name in ("_namespace_codes", "_label_codes", "_priorities", "_terminating", "_term_codes"):
             column = getattr(self, name)
             setattr(self, name, np.concatenate((column, np.zeros_like(column))))
 
@@ -207,16 +209,11 @@ class PodTable:
 
     @property
     def term_codes(self) -> CodeArray:
-        """Index into `term_sets` of each pod's inter-pod terms, int32 of shape (at least n_pods,)."""
-        n_pods = len(self.infos)
-        if self._n_term_codes < n_pods:
-            if n_pods > len(self._term_codes):
-                self._term_codes = np.concatenate((self._term_codes, np.zeros(n_pods, np.int32)))
-            for row in range(self._n_term_codes, n_pods):
-                terms = self.infos[row].affinity
-                self._term_codes[row] = self._term_code(terms) if terms else 0
-            self._n_term_codes = n_pods
-        return self._term_codes
+        """Index into `term_sets` of each pod's inter-pod terms, int32 of shape (n_pods,)."""
+        for row in self._without_term_code:
+            self._term_codes[row] = self._term_code(self.infos[row].affinity)
+        self._without_term_code.clear()
+        return self._term_codes[: len(self.infos)]
 
     def _term_code(self, terms: PodAffinityTerms) -> int:
         code = self._term_code_of.get(terms)

@@ -58,7 +58,7 @@ class TermsHeld:
         """One element a pod, int16 of shape (n_pods,)."""
         n_pods = len(self._pods)
         if len(self._column) < n_pods:
-            codes = self._pods.term_codes[:n_pods]
+            codes = self._pods.term_codes
             unknown = self._pods.term_sets[len(self._per_set) :]
             added = np.fromiter((self._count(terms) for terms in unknown), np.int16, len(unknown))
             self._per_set = np.concatenate((self._per_set, added))
