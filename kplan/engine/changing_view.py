@@ -48,16 +48,21 @@ class ChangingView(NodeView):
         self._requested: dict[str, Int64Array] = {}
         self._values: dict[str, Int64Array] = {}
         self._counts: dict[PodColumn, Int64Array] = {}
+        self._steps: list[tuple[RowArray, int]] = []
         self._current: PodDelta | None = None
 
     @property
     def delta(self) -> PodDelta | None:
-        """All that differs from the cluster at this step; worked out when a plugin asks for it."""
+        """All that happened up to this step, in order; put together when a plugin asks for it."""
         if self._current is None:
-            away = np.flatnonzero(self.is_away)
-            leaving = PodDelta(self.positions[away], self.pods[away], np.full(len(away), -1, np.int64))
-            self._current = leaving if self.extra is None else leaving.joined(self.extra)
+            changes = np.concatenate((np.arange(len(self.pods)), *(changes for changes, _ in self._steps)))
+            signs = np.repeat([-1, *(sign for _, sign in self._steps)], self._lengths())
+            happened = PodDelta(self.positions[changes], self.pods[changes], signs, in_order=True)
+            self._current = happened if self.extra is None else happened.joined(self.extra)
         return self._current if len(self._current.pods) else None
+
+    def _lengths(self) -> list[int]:
+        return [len(self.pods), *(len(changes) for changes, _ in self._steps)]
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -79,6 +84,7 @@ class ChangingView(NodeView):
     def _change(self, changes: RowArray, sign: int) -> None:
         if len(changes) == 0:
             return
+        self._steps.append((changes, sign))
         self._current = None
         where, pods = self.positions[changes], self.pods[changes]
         for resource, column in self._requested.items():
@@ -89,8 +95,9 @@ class ChangingView(NodeView):
             column[where] += sign * some.column[pods]
 
     def reorder(self, order: RowArray) -> None:
-        """Put `pods` into another order, that of `order`, which must leave each with its position."""
-        self.pods, self.is_away = self.pods[order], self.is_away[order]
+        """Put `pods` into another order, that of `order`, which must leave each with its position; before any step."""
+        assert not self._steps, "steps refer to pods by their index"  # noqa: S101
+        self.pods = self.pods[order]
         self._current = None
 
     def narrowed(self, keep: BoolArray) -> ChangingView:
@@ -103,6 +110,8 @@ class ChangingView(NodeView):
             extra = PodDelta(index[self.extra.positions[stays]], self.extra.pods[stays], self.extra.signs[stays])
         view = ChangingView(self.cluster, self.rows[keep], index[self.positions[mine]], self.pods[mine], extra)
         view.is_away = self.is_away[mine]
+        renumbered = np.cumsum(mine) - 1
+        view._steps = [(renumbered[changes[mine[changes]]], sign) for changes, sign in self._steps]
         view._requested = {name: column[keep] for name, column in self._requested.items()}
         view._values = {name: column[keep] for name, column in self._values.items()}
         view._counts = {some: column[keep] for some, column in self._counts.items()}

@@ -32,11 +32,14 @@ class PodDelta:
     pods : intp array of shape (n_changes,)
         Rows of the pod table.
     signs : int64 array of shape (n_changes,), +1 or -1
+    in_order : the changes are listed as they happened, and a pod may leave and come more than once
+        Otherwise pods leave first. It matters to what forgets who else took something: the set of ports in use.
     """
 
     positions: RowArray
     pods: RowArray
     signs: Int64Array
+    in_order: bool = False
 
     @staticmethod
     def of(changes: list[tuple[int, int, int]]) -> PodDelta:
@@ -50,6 +53,7 @@ class PodDelta:
             np.concatenate((self.positions, other.positions)),
             np.concatenate((self.pods, other.pods)),
             np.concatenate((self.signs, other.signs)),
+            self.in_order,
         )
 
 

@@ -96,22 +96,23 @@ def is_taken(wanted: HostPort, used: Iterable[HostPort]) -> bool:
 def _changed_ports(nodes: NodeView, delta: PodDelta) -> dict[int, set[HostPort]]:
     """Return the ports in use at each position whose own pods with ports differ from the cluster's.
 
-    Pods that leave go first. As upstream keeps no count, a port that two pods share is free once either has left.
+    Unless the changes come in order, pods that leave go first. As upstream keeps no count, a port that two pods share is free once either has left.
     """
     cluster = nodes.cluster
     with_ports = np.flatnonzero(cluster.pods.n_host_ports[delta.pods])
+    if not delta.in_order:
+        with_ports = with_ports[np.argsort(delta.signs[with_ports], kind="stable")]
     changed: dict[int, set[HostPort]] = {}
-    for sign in (-1, 1):
-        for i in with_ports[delta.signs[with_ports] == sign].tolist():
-            position = int(delta.positions[i])
-            used = changed.get(position)
-            if used is None:
-                used = changed[position] = set(cluster.used_ports.get(nodes.row(position), ()))
-            ports = cluster.pods.infos[delta.pods[i]].host_ports
-            if sign < 0:
-                used.difference_update(ports)
-            else:
-                used.update(ports)
+    for i in with_ports.tolist():
+        position = int(delta.positions[i])
+        used = changed.get(position)
+        if used is None:
+            used = changed[position] = set(cluster.used_ports.get(nodes.row(position), ()))
+        ports = cluster.pods.infos[delta.pods[i]].host_ports
+        if delta.signs[i] < 0:
+            used.difference_update(ports)
+        else:
+            used.update(ports)
     return changed
 
 
