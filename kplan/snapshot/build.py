@@ -13,8 +13,8 @@ from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.errors import Problem, SnapshotError
 from kplan.snapshot.checks import QuantityCheck, reference_warnings
 from kplan.snapshot.defaults import complete
-from kplan.snapshot.document import lean
 from kplan.snapshot.knowledge import knowledge_warnings
+from kplan.snapshot.lean import lean
 from kplan.snapshot.model import MissingKind, Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 from kplan.snapshot.priorities import resolve_priority
 

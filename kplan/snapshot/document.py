@@ -13,14 +13,13 @@ again.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-import msgspec.structs
 
 from kplan.api.base import KubeStruct
 from kplan.api.kinds import KINDS, Kind
-from kplan.api.meta import ObjectMeta
+from kplan.snapshot.lean import lean
 from kplan.snapshot.model import MissingKind, Snapshot
 
 __all__ = [
@@ -30,37 +29,14 @@ __all__ = [
     "SnapshotDocument",
     "SnapshotMetadata",
     "field_name",
-    "lean",
     "missing_of",
     "to_bytes",
     "to_document",
 ]
 
-S = TypeVar("S", bound=msgspec.Struct)
-
 API_VERSION = "kplan/v1"
 KIND = "Snapshot"
 FORMAT_VERSION = "1.0"
-
-#: Annotations that decide; all others stay out of the file.
-DECIDING_ANNOTATIONS = frozenset(
-    {
-        "kubernetes.io/azure-file-resource-group",
-        "pv.kubernetes.io/bind-completed",
-        "pv.kubernetes.io/bound-by-controller",
-        "pv.kubernetes.io/migrated-to",
-        "pv.kubernetes.io/provisioned-by",
-        "resource.kubernetes.io/extended-resource-claim",
-        "resource.kubernetes.io/pod-claim-name",
-        "storage.alpha.kubernetes.io/migrated-plugins",
-        "storageclass.beta.kubernetes.io/is-default-class",
-        "storageclass.kubernetes.io/is-default-class",
-        "volume.beta.kubernetes.io/storage-class",
-        "volume.beta.kubernetes.io/storage-provisioner",
-        "volume.kubernetes.io/selected-node",
-        "volume.kubernetes.io/storage-provisioner",
-    }
-)
 
 
 class MissingEntry(KubeStruct, frozen=True):
@@ -130,12 +106,3 @@ def field_name(kind: Kind) -> str:
 def missing_of(metadata: SnapshotMetadata) -> tuple[MissingKind, ...]:
     """Return the kinds that could not be read when the snapshot was taken."""
     return tuple(MissingKind(entry.resource, entry.reason, entry.blinds) for entry in metadata.missing)
-
-
-def lean(obj: S) -> S:
-    """Return the object without the annotations that decide nothing."""
-    metadata = getattr(obj, "metadata", None)
-    if isinstance(metadata, ObjectMeta) and metadata.annotations:
-        kept = {key: text for key, text in metadata.annotations.items() if key in DECIDING_ANNOTATIONS}
-        return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(metadata, annotations=kept))
-    return obj
