@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kplan.engine.arrays import BitArray, BoolArray, RowArray
+from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 
 
 class Code(enum.IntEnum):
@@ -49,11 +49,14 @@ class Reason:
     code : what it means for preemption
     details : position in the view -> details, asked only when somebody looks
         Reads the cluster as it is at that moment, so it must be asked before the cluster changes.
+    shortfall : positions in the view -> how much is missing at each, int64 array of their shape
+        Tells which of the rejected nodes comes closest; None where that cannot be measured. Asked like `details`.
     """
 
     text: str
     code: Code
     details: Callable[[int], list[Detail]] | None = None
+    shortfall: Callable[[RowArray], Int64Array] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,5 +120,10 @@ class Verdicts:
 
 
 def _moved(reason: Reason, positions: RowArray) -> Reason:
-    details = reason.details
-    return reason if details is None else Reason(reason.text, reason.code, lambda new: details(int(positions[new])))
+    details, shortfall = reason.details, reason.shortfall
+    return Reason(
+        reason.text,
+        reason.code,
+        None if details is None else lambda new: details(int(positions[new])),
+        None if shortfall is None else lambda new: shortfall(positions[new]),
+    )

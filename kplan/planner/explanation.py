@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,11 @@ from kplan.engine.arrays import RowArray
 from kplan.engine.verdicts import Reason
 from kplan.framework.cycle import CycleResult
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus
+from kplan.framework.interface import ScoreDetailPlugin
+from kplan.planner.closest import Group, closest_rows
+
+CLOSEST = 5
+"""So many of the closest nodes are named for every reason in a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +76,31 @@ class NodeScore:
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """How many nodes a plugin rejected for a reason."""
+    """How many nodes a plugin rejected for a reason, and which of them come closest to taking the pod."""
 
     plugin: str | None
     reason: str
     nodes: int
+    closest: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"plugin": self.plugin, "reason": self.reason, "nodes": self.nodes}
+        """Return the JSON form; of many closest nodes the first."""
+        closest = list(self.closest[:CLOSEST])
+        return {"plugin": self.plugin, "reason": self.reason, "nodes": self.nodes, "closest": closest}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The nodes that a table shows: of those that can take the pod the best, of each reason those that come closest.
+
+    Attributes
+    ----------
+    top : how many of each; None for all
+    with_score_details : say in words and numbers where the scores come from
+    """
+
+    top: int | None = 5
+    with_score_details: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +108,44 @@ class Explanation:
     """Why a pod is placed where it is, or nowhere.
 
     `feasible_nodes`, `rejections`, `scores` and `not_evaluated` hold the nodes that were asked for, in order of name;
-    `ties` and `rejection_summary` always speak of all.
+    `ties`, `feasible_count`, `not_evaluated_count` and `rejection_summary` always speak of all.
+
+    Attributes
+    ----------
+    score_details : node -> plugin -> where its raw score comes from, a line each
     """
 
     ties: tuple[str, ...] = ()
     feasible_nodes: tuple[str, ...] = ()
     feasible_count: int = 0
     not_evaluated: tuple[str, ...] = ()
+    not_evaluated_count: int = 0
     rejections: Mapping[str, Rejection] = field(default_factory=dict)
     rejection_summary: tuple[ReasonCount, ...] = ()
     scores: Mapping[str, NodeScore] = field(default_factory=dict)
     score_details: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
 
+    def narrowed(self, shown: Shown) -> Explanation:
+        """Return the explanation for the nodes that a table shows; the score details are not added."""
+        if shown.top is None:
+            return self
+        kept = {node for count in self.rejection_summary for node in count.closest[: shown.top]}
+        best = sorted(self.feasible_nodes, key=lambda node: -self.scores[node].total if node in self.scores else 0)
+        kept.update(best[: shown.top])
+        kept.update(self.not_evaluated[: shown.top])
+        return replace(
+            self,
+            feasible_nodes=tuple(node for node in self.feasible_nodes if node in kept),
+            not_evaluated=tuple(node for node in self.not_evaluated if node in kept),
+            rejections={node: rejection for node, rejection in self.rejections.items() if node in kept},
+            rejection_summary=tuple(
+                replace(count, closest=count.closest[: shown.top]) for count in self.rejection_summary
+            ),
+            scores={node: score for node, score in self.scores.items() if node in kept},
+        )
 
-def explain(result: CycleResult, names: list[str], nodes: Iterable[str] | None = None) -> Explanation:
+
+def explain(result: CycleResult, names: list[str], nodes: Iterable[str] | Shown | None = None) -> Explanation:
     """Read a decision out while it is live.
 
     Parameters
@@ -111,17 +156,21 @@ def explain(result: CycleResult, names: list[str], nodes: Iterable[str] | None =
     outcome = result.filter
     if outcome is None:
         return Explanation()
-    rows = _rows(names, nodes)
+    closest = closest_rows(outcome, nodes.top if isinstance(nodes, Shown) else None)
+    rows = _shown_rows(result, outcome, closest, nodes) if isinstance(nodes, Shown) else _rows(names, nodes)
     feasible = [row for row in rows if outcome.feasible[row]]
     ignored = outcome.not_evaluated
+    wants_details = isinstance(nodes, Shown) and nodes.with_score_details
     return Explanation(
         ties=tuple(names[row] for row in result.ties),
         feasible_nodes=tuple(names[row] for row in feasible),
         feasible_count=int(np.count_nonzero(outcome.feasible)),
         not_evaluated=tuple(names[row] for row in rows if ignored is not None and ignored[row]),
+        not_evaluated_count=0 if ignored is None else int(np.count_nonzero(ignored)),
         rejections=_rejections(outcome, names, rows),
-        rejection_summary=_summary(outcome),
+        rejection_summary=_summary(outcome, closest, names),
         scores=_scores(result, names, feasible),
+        score_details=_score_details(result, names, feasible) if wants_details else {},
     )
 
 
@@ -130,6 +179,22 @@ def _rows(names: list[str], nodes: Iterable[str] | None) -> list[int]:
         return list(range(len(names)))
     wanted = set(nodes)
     return [row for row, name in enumerate(names) if name in wanted]
+
+
+def _shown_rows(
+    result: CycleResult, outcome: FilterOutcome, closest: Mapping[Group, list[int]], shown: Shown
+) -> list[int]:
+    if shown.top is None:
+        return list(range(outcome.n_nodes))
+    rows = {row for group in closest.values() for row in group}
+    if result.scores is None:
+        rows.update(np.flatnonzero(outcome.feasible)[: shown.top].tolist())
+    else:
+        scored = result.scores
+        rows.update(scored.rows[np.lexsort((scored.rows, -scored.total))][: shown.top].tolist())
+    if outcome.not_evaluated is not None:
+        rows.update(np.flatnonzero(outcome.not_evaluated)[: shown.top].tolist())
+    return sorted(rows)
 
 
 def _rejections(outcome: FilterOutcome, names: list[str], rows: list[int]) -> dict[str, Rejection]:
@@ -154,11 +219,14 @@ def _details(reasons: Iterable[Reason], position: int) -> Iterable[Mapping[str, 
                 yield detail if "reason" in detail else {"reason": reason.text, **detail}
 
 
-def _summary(outcome: FilterOutcome) -> tuple[ReasonCount, ...]:
+def _summary(outcome: FilterOutcome, closest: Mapping[Group, list[int]], names: list[str]) -> tuple[ReasonCount, ...]:
     """Count nodes per reason: most frequent first, then by plugin and text."""
     counts = outcome.reason_counts()
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(ReasonCount(plugin or None, text, n) for (plugin, text), n in ordered)
+    return tuple(
+        ReasonCount(group[0] or None, group[1], n, tuple(names[row] for row in closest.get(group, ())))
+        for group, n in ordered
+    )
 
 
 def _scores(result: CycleResult, names: list[str], feasible: list[int]) -> dict[str, NodeScore]:
@@ -171,3 +239,15 @@ def _scores(result: CycleResult, names: list[str], feasible: list[int]) -> dict[
         names[row]: NodeScore(int(scored.total[position_of[row]]), scored.plugins_at(int(position_of[row])))
         for row in feasible
     }
+
+
+def _score_details(result: CycleResult, names: list[str], feasible: list[int]) -> dict[str, dict[str, list[str]]]:
+    framework, cycle = result.framework, result.cycle
+    if result.scores is None or framework is None or cycle is None:
+        return {}
+    scored = {part.name for part in result.scores.parts}
+    plugins = [
+        plugin for plugin in framework.score_plugins if plugin.name in scored and isinstance(plugin, ScoreDetailPlugin)
+    ]
+    told = {names[row]: {plugin.name: plugin.score_details(cycle, row) for plugin in plugins} for row in feasible}
+    return {node: {name: lines for name, lines in found.items() if lines} for node, found in told.items()}

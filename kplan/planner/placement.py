@@ -9,9 +9,9 @@ from typing import Any
 
 from kplan.engine.pod_info import PodInfo
 from kplan.framework.cycle import Outcome
-from kplan.planner.explanation import Explanation, NodeScore, ReasonCount, Rejection
+from kplan.planner.explanation import Explanation, NodeScore, ReasonCount, Rejection, Shown
 
-Explain = Callable[[Iterable[str] | None], Explanation]
+Explain = Callable[[Iterable[str] | Shown | None], Explanation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class Placement:
         """Scores of the feasible nodes; empty when one or none is feasible."""
         return self.explanation.scores
 
-    def to_dict(self, nodes: Iterable[str] | None = None) -> dict[str, Any]:
-        """Return the JSON form, about all nodes or only those named."""
+    def to_dict(self, nodes: Iterable[str] | Shown | None = None) -> dict[str, Any]:
+        """Return the JSON form, about all nodes or only those named or shown."""
         found = self.explanation if nodes is None else self.explain(nodes)
         return {
             "pod": self.pod.to_dict(),
@@ -135,10 +135,16 @@ class Placement:
             "node": self.node,
             "ties": list(found.ties),
             "message": self.message,
+            "feasibleCount": found.feasible_count,
             "feasibleNodes": list(found.feasible_nodes),
+            "notEvaluatedCount": found.not_evaluated_count,
             "notEvaluated": list(found.not_evaluated),
             "rejections": {name: rejection.to_dict() for name, rejection in found.rejections.items()},
             "rejectionSummary": [count.to_dict() for count in found.rejection_summary],
             "scores": {name: score.to_dict() for name, score in found.scores.items()},
+            "scoreDetails": {
+                node: {plugin: list(lines) for plugin, lines in told.items()}
+                for node, told in found.score_details.items()
+            },
             "preemption": None if self.preemption is None else dict(self.preemption),
         }

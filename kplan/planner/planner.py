@@ -24,7 +24,7 @@ from kplan.framework.extenders import Extender
 from kplan.framework.interface import Handle, Plugin, PostFilterResult
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
-from kplan.planner.explanation import Explanation, explain
+from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
 from kplan.planner.placement import Origin, Placement, PodRef
 from kplan.planner.plan import Plan
@@ -199,8 +199,13 @@ class Planner:
         info = session.cluster.pods.infos[result.pod]
         names = session.cluster.nodes.names
 
-        def tell(nodes: Iterable[str] | None) -> Explanation:
-            return known if known is not None and nodes is None else explain(replay.at(index), names, nodes)
+        def tell(nodes: Iterable[str] | Shown | None) -> Explanation:
+            if known is not None and nodes is None:
+                return known
+            # Calling an extender again may give another answer, so what it led to is not brought back.
+            if known is not None and isinstance(nodes, Shown) and (self.extenders or not nodes.with_score_details):
+                return known.narrowed(nodes)
+            return explain(replay.at(index), names, nodes)
 
         found = result.post_filter
         nominated = None if found is None or found.nominated_row is None else names[found.nominated_row]

@@ -14,7 +14,7 @@ import numpy as np
 
 from kplan.api.core import Pod
 from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy, UtilizationShapePoint
-from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, Int64Array, round_half_away
+from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, Int64Array, RowArray, round_half_away
 from kplan.engine.resource_scoring import Allocation, Capacities, ResourceScoring, ScoredRequest
 from kplan.engine.resources import (
     CPU,
@@ -129,7 +129,10 @@ class NodeResourcesFit:
             bits |= insufficient.astype(bits.dtype) << k
             reasons.append(
                 Reason(
-                    REASON_INSUFFICIENT.format(resource), Code.UNSCHEDULABLE, partial(_resource_details, nodes, request)
+                    REASON_INSUFFICIENT.format(resource),
+                    Code.UNSCHEDULABLE,
+                    partial(_resource_details, nodes, request),
+                    partial(_shortfall, nodes, request),
                 )
             )
         return Verdicts(bits, tuple(reasons), nodes.take(state.too_large))
@@ -276,6 +279,12 @@ def _resource_details(nodes: NodeView, request: _Request, position: int) -> list
     resource = request.resource
     allocatable, used = int(nodes.allocatable(resource)[position]), int(nodes.requested(resource)[position])
     return [_detail(REASON_INSUFFICIENT.format(resource), resource, request.amount, allocatable, used)]
+
+
+def _shortfall(nodes: NodeView, request: _Request, positions: RowArray) -> Int64Array:
+    free = nodes.allocatable(request.resource)[positions] - nodes.requested(request.resource)[positions]
+    missing: Int64Array = request.amount - free
+    return missing
 
 
 def _detail(reason: str, resource: str, requested: int, allocatable: int, used: int) -> Detail:

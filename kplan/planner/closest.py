@@ -1,0 +1,87 @@
+"""Of the nodes that were rejected for a reason, those that come closest to taking the pod.
+
+A node comes close when few reasons hold against it; of those alike, when little is missing, where that can be measured.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.verdicts import Reason, Verdicts
+from kplan.framework.diagnosis import FilterOutcome
+
+Group = tuple[str, str]
+"""The plugin that rejects first, and its reason."""
+
+
+def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[int]]:
+    """Return for each group of rejected nodes its rows, the closest first, `limit` at most.
+
+    Notes
+    -----
+    Ties go by row, hence by name. Rows that nominated pods, an extender or PreFilter rejected cannot be measured; they
+    follow in order of name.
+    """
+    if outcome.pre_filter_status is not None:
+        rows = list(range(outcome.n_nodes if limit is None else min(limit, outcome.n_nodes)))
+        return {(outcome.pre_filter_status.plugin, text): rows for text in outcome.pre_filter_status.reasons}
+    found: dict[Group, list[int]] = {}
+    all_rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
+    measured = _is_measured(outcome, all_rows)
+    n_reasons = _reasons_against(outcome)
+    for index, (plugin, verdict) in enumerate(outcome.verdicts):
+        mine = (outcome.first == index) & measured
+        if not mine.any():
+            continue
+        for k, reason in enumerate(verdict.reasons):
+            positions = np.flatnonzero(mine & _holds(verdict, k))
+            if len(positions):
+                ordered = _by_closeness(positions, n_reasons, reason)
+                found[plugin, reason.text] = all_rows[ordered[:limit]].tolist()
+    _add_unmeasured(outcome, found, limit)
+    return found
+
+
+def _is_measured(outcome: FilterOutcome, rows: RowArray) -> BoolArray:
+    measured = np.ones(outcome.n_nodes, np.bool_)
+    measured[list(outcome.overrides)] = False
+    if outcome.not_evaluated is not None:
+        measured &= ~outcome.not_evaluated
+    here: BoolArray = measured[rows]
+    return here
+
+
+def _holds(verdict: Verdicts, k: int) -> BoolArray:
+    holds: BoolArray = (verdict.bits >> k & 1).astype(np.bool_)
+    return holds
+
+
+def _reasons_against(outcome: FilterOutcome) -> Int64Array:
+    total = np.zeros(len(outcome.first), np.int64)
+    for _, verdict in outcome.verdicts:
+        if verdict.bits.any():
+            for k in range(len(verdict.reasons)):
+                total += _holds(verdict, k)
+    return total
+
+
+def _by_closeness(positions: RowArray, n_reasons: Int64Array, reason: Reason) -> RowArray:
+    missing = np.zeros(len(positions), np.int64) if reason.shortfall is None else reason.shortfall(positions)
+    return positions[np.lexsort((positions, missing, n_reasons[positions]))]
+
+
+def _add_unmeasured(outcome: FilterOutcome, found: dict[Group, list[int]], limit: int | None) -> None:
+    others: dict[Group, list[int]] = {}
+    for row in sorted(outcome.overrides):
+        status = outcome.overrides[row]
+        for text in status.texts:
+            others.setdefault((status.plugin, text), []).append(row)
+    if outcome.rows is not None and outcome.absent is not None:
+        is_absent = np.ones(outcome.n_nodes, np.bool_)
+        is_absent[outcome.rows] = False
+        absent = np.flatnonzero(is_absent)[:limit].tolist()
+        for text in outcome.absent.texts if absent else ():
+            others.setdefault((outcome.absent.plugin, text), []).extend(absent)
+    for group, rows in others.items():
+        found[group] = [*found.get(group, ()), *rows][:limit]
