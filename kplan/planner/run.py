@@ -58,8 +58,6 @@ def settle(session: Session, result: CycleResult) -> bool:
         for pod in found.detail.cleared_pods:
             session.nominator.drop(pod)
         session.nominator.nominate(result.pod, found.nominated_row)
-    elif found.detail.clears_nomination:
-        session.nominator.drop(result.pod)
     return False
 
 

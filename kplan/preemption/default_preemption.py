@@ -68,7 +68,7 @@ class DefaultPreemption:
         if len(found) == 0:
             _raise_errors(run)
             message = f"preemption: {fit_error(run.rejections)}"
-            return replace(blank, message=message, dry_run=run, clears_nomination=True)
+            return replace(blank, message=message, dry_run=run)
         found = self._ask_extenders(cycle, run, found)
         if len(found) == 0:
             return replace(blank, message=f"preemption: {MESSAGE_NO_CANDIDATE}", dry_run=run)

@@ -35,7 +35,6 @@ class PreemptionResult:
     choice : how they compare
     chosen : index of the candidate that is taken, or None
     cleared_pods : pods of lower priority that lose their nomination to the chosen node
-    clears_nomination : the pod loses its own nomination, since nothing helps
     """
 
     infos: Sequence[PodInfo]
@@ -48,7 +47,6 @@ class PreemptionResult:
     choice: Choice | None = None
     chosen: int | None = None
     cleared_pods: tuple[int, ...] = ()
-    clears_nomination: bool = False
 
     # --- the decision -------------------------------------------------------------------------------------------------
 
