@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import msgspec
+
+from kplan.api.base import ApiObject
+from kplan.api.kinds import KINDS, kind_of, split_api_version, type_of
+
+
+def test_groups_tell_kinds_apart_and_versions_do_not() -> None:
+    assert kind_of("apps/v1", "Deployment") is not None
+    assert kind_of("extensions/v1beta1", "Deployment") is None
+    found = kind_of("resource.k8s.io/v1beta1", "ResourceSlice")
+    assert found is not None
+    assert found.reads("v1beta1")
+    assert not found.reads("v1alpha3")
+
+
+def test_every_kind_decodes_nothing_into_something_with_a_name() -> None:
+    for kind in KINDS:
+        obj = msgspec.json.decode(b'{"metadata":{"name":"x"}}', type=kind.type)
+        assert obj.metadata.name == "x"
+        assert type_of(obj) is kind
+
+
+def test_structs_know_their_own_kind() -> None:
+    for kind in KINDS:
+        if issubclass(kind.type, ApiObject):
+            assert (kind.type.api_version, kind.type.kind) == (kind.api_version, kind.name)
+
+
+def test_splitting_api_versions() -> None:
+    assert split_api_version("v1") == ("", "v1")
+    assert split_api_version("storage.k8s.io/v1") == ("storage.k8s.io", "v1")

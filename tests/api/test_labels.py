@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.api.labels import (
+    EVERYTHING,
+    NOTHING,
+    InvalidSelector,
+    LabelSelector,
+    Requirement,
+    new_requirement,
+    parse_int64,
+    selector_from,
+    selector_from_map,
+    selector_of,
+)
+from kplan.api.meta import LabelSelectorRequirement
+
+keys = st.sampled_from(["a", "b", "c.example.com/d"])
+words = st.sampled_from(["", "x", "y", "10", "z-3"])
+labels = st.dictionaries(keys, words, max_size=3)
+expressions = st.one_of(
+    st.builds(
+        LabelSelectorRequirement,
+        key=keys,
+        operator=st.sampled_from(["In", "NotIn"]),
+        values=st.lists(words, min_size=1, max_size=3).map(tuple),
+    ),
+    st.builds(LabelSelectorRequirement, key=keys, operator=st.sampled_from(["Exists", "DoesNotExist"])),
+)
+selectors = st.builds(
+    LabelSelector, match_labels=labels, match_expressions=st.lists(expressions, max_size=4).map(tuple)
+)
+
+
+def holds(expression: LabelSelectorRequirement, found: dict[str, str]) -> bool:
+    there = expression.key in found
+    if expression.operator == "In":
+        return there and found[expression.key] in expression.values
+    if expression.operator == "NotIn":
+        return not there or found[expression.key] not in expression.values
+    return there if expression.operator == "Exists" else not there
+
+
+@given(selector=selectors, found=labels)
+def test_matching_is_the_conjunction_of_all_parts(selector: LabelSelector, found: dict[str, str]) -> None:
+    expected = all(found.get(k) == v for k, v in selector.match_labels.items()) and all(
+        holds(expression, found) for expression in selector.match_expressions
+    )
+    assert selector_from(selector).matches(found) == expected
+
+
+@given(selector=selectors)
+def test_order_and_repetition_do_not_matter(selector: LabelSelector) -> None:
+    again = LabelSelector(
+        match_labels=dict(reversed(selector.match_labels.items())),
+        match_expressions=(*reversed(selector.match_expressions), *selector.match_expressions),
+    )
+    assert selector_from(again) == selector_from(selector)
+    assert hash(selector_from(again)) == hash(selector_from(selector))
+
+
+@given(found=labels, more=labels)
+def test_a_map_matches_whatever_contains_it(found: dict[str, str], more: dict[str, str]) -> None:
+    assert selector_from_map(found).matches({**more, **found})
+
+
+def test_absent_matches_nothing_and_empty_matches_everything() -> None:
+    assert selector_from(None) is NOTHING
+    assert not NOTHING.matches({})
+    assert selector_from(LabelSelector()) == EVERYTHING
+    assert EVERYTHING.matches({"a": "b"})
+    assert EVERYTHING.is_empty
+    assert not NOTHING.is_empty
+    assert NOTHING.plus(Requirement("a", "Exists")) is NOTHING
+
+
+def test_one_value_says_the_same_in_either_form() -> None:
+    by_map = LabelSelector(match_labels={"a": "x"})
+    by_expression = LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="In", values=("x",)),))
+    assert selector_from(by_map) == selector_from(by_expression)
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "value", "matches"),
+    [
+        ("Gt", "5", "6", True),
+        ("Gt", "5", "5", False),
+        ("Lt", "5", "-7", True),
+        ("Lt", "5", "x", False),
+        ("Gt", "5", None, False),
+        ("Gt", "5", "9223372036854775808", False),
+        ("Gt", "5", "+6", True),
+    ],
+)
+def test_comparing_numbers(operator: str, bound: str, value: str | None, matches: bool) -> None:
+    found = {} if value is None else {"n": value}
+    assert new_requirement("n", operator, [bound]).matches(found) == matches
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "message"),
+    [
+        ("a", "In", (), "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"),
+        ("a", "Exists", ("x",), 'values: Invalid value: ["x"]: values set must be empty for exists and does not exist'),
+        ("a", "Gt", ("x",), "values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer"),
+    ],
+)
+def test_refusals_read_as_upstream(key: str, operator: str, values: tuple[str, ...], message: str) -> None:
+    with pytest.raises(InvalidSelector) as caught:
+        new_requirement(key, operator, values)
+    assert str(caught.value) == message
+
+
+def test_a_bad_value_names_its_place_and_the_rule() -> None:
+    with pytest.raises(
+        InvalidSelector, match=r"^spec\.values\[0\]\[app\]: Invalid value: \"\{\{x\}\}\": a valid label"
+    ):
+        new_requirement("app", "In", ["{{x}}"], "spec")
+
+
+def test_several_problems_stand_in_brackets() -> None:
+    with pytest.raises(InvalidSelector, match=r"^\[key: Invalid value: \"\".*, values: Invalid value: null.*\]$"):
+        new_requirement("", "In", [])
+
+
+def test_unknown_operators_are_refused() -> None:
+    selector = LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="Near"),))
+    with pytest.raises(InvalidSelector, match='"Near" is not a valid label selector operator'):
+        selector_from(selector)
+
+
+def test_text_is_that_of_kubectl() -> None:
+    selector = selector_of(
+        [
+            Requirement("tier", "NotIn", ("db", "web")),
+            Requirement("app", "In", ("x",)),
+            Requirement("gone", "DoesNotExist"),
+            Requirement("n", "Gt", ("5",)),
+            Requirement("there", "Exists"),
+        ]
+    )
+    assert str(selector) == "app=x,!gone,n>5,there,tier notin (db,web)"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("-0", 0), ("007", 7), ("9223372036854775807", 2**63 - 1), ("9223372036854775808", None), ("", None)],
+)
+def test_numbers_are_int64(text: str, number: int | None) -> None:
+    assert parse_int64(text) == number
