@@ -1,0 +1,67 @@
+"""What a pod asks for: exact sums of quantities, from JSON objects."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+ALWAYS = ("cpu", "memory", "ephemeral-storage")
+"""Resources that count in scores whether or not the pod asks for them."""
+
+UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def quantity(text):
+    """Parse the suffixes that the tests use."""
+    text = str(text)
+    if text.endswith("m"):
+        return Fraction(text[:-1]) / 1000
+    number = text.rstrip("kMGi")
+    return Fraction(number) * UNITS[text[len(number) :]]
+
+
+def units(name, amount):
+    """Round up to milliCPU, bytes or counts."""
+    return ceil(amount * 1000) if name == "cpu" else ceil(amount)
+
+
+def allocatable(node, name):
+    return units(name, quantity(node["status"]["allocatable"].get(name, 0)))
+
+
+def pod_requests(pod, missing=None, pod_level=True):
+    """Sum of containers, or the largest moment of starting up, then what the pod as a whole says, then overhead."""
+    spec = pod["spec"]
+    running = [each for each in spec.get("initContainers", []) if each.get("restartPolicy") == "Always"]
+    total = _sum([_container(each, missing) for each in [*spec["containers"], *running]])
+    so_far = []
+    for container in spec.get("initContainers", []):
+        moment = _sum([*so_far, _container(container, missing)])
+        if container.get("restartPolicy") == "Always":
+            so_far.append(_container(container, missing))
+        total = {name: max(total.get(name, 0), moment.get(name, 0)) for name in {*total, *moment}}
+    if pod_level:
+        whole = (spec.get("resources") or {}).get("requests", {})
+        total.update({name: quantity(text) for name, text in whole.items()})
+    total = _sum([total, {name: quantity(text) for name, text in spec.get("overhead", {}).items()}])
+    return {name: units(name, amount) for name, amount in total.items()}
+
+
+def nonzero(pod):
+    """What a running pod counts for in scores: like what it asks for, with defaults for CPU and memory."""
+    whole = (pod["spec"].get("resources") or {}).get("requests", {})
+    defaults = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 2**20)}
+    return pod_requests(pod, {name: amount for name, amount in defaults.items() if name not in whole})
+
+
+def _container(container, missing):
+    asked = {name: quantity(text) for name, text in container.get("resources", {}).get("requests", {}).items()}
+    return {**(missing or {}), **asked}
+
+
+def _sum(parts):
+    total = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, 0) + amount
+    return total

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.api.decode import convert
+from kplan.config.args import NodeAffinityArgs
+from kplan.framework.interface import PreScoreResult, StatusCode
+from kplan.framework.runtime import PluginError
+from kplan.plugins.node_affinity import NodeAffinity
+from tests.oracle import node_affinity as oracle
+
+from .worlds import KEYS, VALUES, World, details, few, filtered, node, node_selector_terms, pod, scored
+
+POD = "node(s) didn't match Pod's node affinity/selector"
+ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+REJECTED = ("UnschedulableAndUnresolvable", [POD])
+
+
+def make(world, added=None):
+    return NodeAffinity(convert({"addedAffinity": added}, NodeAffinityArgs), world.handle)
+
+
+def required(*terms):
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+
+
+def preferred(*terms):
+    each = [{"weight": weight, "preference": term} for weight, term in terms]
+    return {"preferredDuringSchedulingIgnoredDuringExecution": each}
+
+
+def wants(affinity, **spec):
+    return pod(affinity={"nodeAffinity": affinity}, **spec)
+
+
+def label(key, operator, *values):
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def name(operator, *values):
+    return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": list(values)}]}
+
+
+LABELS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=3)
+CLUSTERS = st.lists(LABELS, min_size=1, max_size=5).map(
+    lambda sets: World([node(f"n{index}", labels=labels) for index, labels in enumerate(sets)])
+)
+TERMS = st.lists(node_selector_terms(), max_size=3)
+WEIGHTED = st.lists(st.tuples(st.integers(1, 100), node_selector_terms()), min_size=1, max_size=3)
+
+
+@few
+@given(CLUSTERS, TERMS, LABELS, st.none() | TERMS)
+def test_filter_equals_the_oracle(world, terms, selector, added):
+    incoming = wants(required(*terms), nodeSelector=selector)
+    plugin, cycle = make(world, None if added is None else required(*added)), world.cycle(incoming)
+    result = plugin.pre_filter(cycle)
+    if result is not None and result.status is not None:
+        return
+
+    verdicts = plugin.filter(cycle, world.view())
+
+    enforced = None if added is None else {"nodeSelectorTerms": added}
+    expected = [oracle.filter_node(incoming, each, enforced) for each in world.nodes]
+    assert [
+        (verdicts.code_at(i).text, [reason.text for reason in verdicts.reasons_at(i)]) if verdicts.bits[i] else None
+        for i in range(len(world.nodes))
+    ] == expected
+    if result is not None and result.nodes is not None and added is None:
+        passing = {each["metadata"]["name"] for each, answer in zip(world.nodes, expected, strict=True) if answer is None}
+        assert passing <= result.nodes, "PreFilter names all nodes that can pass"
+
+
+@few
+@given(CLUSTERS, WEIGHTED, st.none() | WEIGHTED)
+def test_score_equals_the_oracle(world, terms, added):
+    incoming = wants(preferred(*terms))
+    plugin, cycle = make(world, added and preferred(*added)), world.cycle(incoming)
+
+    raw = scored(plugin, cycle, world.view())
+
+    more = preferred(*(added or ()))["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert raw == [oracle.score(incoming, each, more) for each in world.nodes]
+    assert plugin.normalize_score(cycle, np.asarray(raw)).tolist() == oracle.normalized(raw)
+    rows = list(range(len(world.nodes)))[::-2]
+    assert scored(plugin, cycle, world.view(rows)) == [raw[row] for row in rows]
+
+
+SSD = node("ssd-1", labels={"disk": "ssd", "rank": "12", "zone": "a"})
+
+
+@pytest.mark.parametrize(
+    ("affinity", "passes"),
+    [
+        pytest.param(required(label("disk", "In", "hdd", "ssd")), True, id="one of several values"),
+        pytest.param(required(label("disk", "In", "hdd")), False, id="none of the values"),
+        pytest.param(required(label("disk", "NotIn", "hdd")), True, id="any but a value"),
+        pytest.param(required(label("gpu", "NotIn", "a100")), True, id="an absent label is not in any list"),
+        pytest.param(required(label("gpu", "Exists")), False, id="a label that the node lacks"),
+        pytest.param(required(label("gpu", "DoesNotExist")), True, id="a label that the node must lack"),
+        pytest.param(required(label("rank", "Gt", "7")), True, id="12 > 7, as numbers and not as texts"),
+        pytest.param(required(label("rank", "Lt", "12")), False, id="12 is not less than 12"),
+        pytest.param(required(label("disk", "Gt", "1")), False, id="a label that is no number compares with nothing"),
+        pytest.param(required(label("disk", "In", "hdd"), label("zone", "Exists")), True, id="one term is enough"),
+        pytest.param(
+            required({"matchExpressions": [*label("disk", "Exists")["matchExpressions"], *label("gpu", "Exists")["matchExpressions"]]}),
+            False,
+            id="all of a term is needed",
+        ),
+        pytest.param(required(), False, id="no terms match nothing"),
+        pytest.param(required({}), False, id="an empty term matches nothing"),
+        pytest.param(required({}, label("disk", "Exists")), True, id="nor does it stand in the way of another"),
+        pytest.param(required(label("disk", "Near", "ssd")), False, id="a term that cannot be read matches nothing"),
+        pytest.param(required(label("disk", "Near"), label("disk", "Exists")), True, id="and is ignored beside another"),
+        pytest.param(required(name("NotIn", "ssd-1")), False, id="any node but this"),
+        pytest.param(required(name("NotIn", "other")), True, id="any node but another"),
+        pytest.param(
+            required({**name("In", "ssd-1"), **label("disk", "In", "hdd")}), False, id="its name, but not its label"
+        ),
+    ],
+)
+def test_required_terms(affinity, passes):
+    world = World([SSD])
+
+    assert filtered(make(world), world.cycle(wants(affinity)), world.view()) == [None if passes else REJECTED]
+
+
+@pytest.mark.parametrize(
+    ("selector", "affinity", "expected"),
+    [
+        pytest.param({"disk": "ssd"}, None, None, id="a selector that holds"),
+        pytest.param({"disk": "ssd", "zone": "b"}, None, REJECTED, id="half a selector"),
+        pytest.param({"disk": "ssd"}, required(label("zone", "In", "b")), REJECTED, id="selector and affinity are both needed"),
+        pytest.param({"disk": "hdd"}, required(label("zone", "In", "a")), REJECTED, id="either way"),
+    ],
+)
+def test_node_selectors(selector, affinity, expected):
+    world = World([SSD])
+    incoming = pod(nodeSelector=selector) if affinity is None else wants(affinity, nodeSelector=selector)
+
+    assert filtered(make(world), world.cycle(incoming), world.view()) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("terms", "names"),
+    [
+        pytest.param([name("In", "a")], {"a"}, id="one name"),
+        pytest.param([name("In", "a"), name("In", "b")], {"a", "b"}, id="a name from every term"),
+        pytest.param([name("In", "a"), label("disk", "Exists")], None, id="a term without names leaves all nodes"),
+        pytest.param([name("NotIn", "a")], None, id="all but one is no list of names"),
+        pytest.param(
+            [{"matchFields": [*name("In", "a")["matchFields"], *name("In", "b")["matchFields"]]}, name("In", "c")],
+            {"c"},
+            id="a term that contradicts itself adds no name",
+        ),
+    ],
+)
+def test_pre_filter_names_the_nodes_where_every_term_does(terms, names):
+    world = World([SSD])
+
+    result = make(world).pre_filter(world.cycle(wants(required(*terms))))
+
+    assert (result and result.nodes) == names
+
+
+def test_terms_that_contradict_themselves_leave_no_node():
+    world = World([SSD])
+    both = {"matchFields": [*name("In", "a")["matchFields"], *name("In", "b")["matchFields"]]}
+
+    status = make(world).pre_filter(world.cycle(wants(required(both)))).status
+
+    assert (status.code, status.message) == (
+        StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE,
+        "pod affinity terms conflict",
+    )
+
+
+@pytest.mark.parametrize(
+    ("incoming", "added", "is_skipped"),
+    [
+        pytest.param(pod(), None, True, id="nothing is asked"),
+        pytest.param(wants(preferred((1, label("disk", "Exists")))), None, True, id="wishes do not filter"),
+        pytest.param(pod(nodeSelector={"disk": "ssd"}), None, False, id="a selector"),
+        pytest.param(wants(required(label("disk", "Exists"))), None, False, id="an affinity"),
+        pytest.param(pod(), required(label("disk", "Exists")), False, id="an affinity of the profile"),
+    ],
+)
+def test_the_filter_is_skipped_when_there_is_nothing_to_ask(incoming, added, is_skipped):
+    world = World([SSD])
+
+    result = make(world, added).pre_filter(world.cycle(incoming))
+
+    assert (result is not None and result.skip) == is_skipped
+
+
+def test_the_profile_s_affinity_is_asked_first():
+    world = World([SSD, node("plain"), node("wrong-zone", labels={"disk": "ssd"})])
+    plugin = make(world, required(label("disk", "In", "ssd")))
+
+    answers = filtered(plugin, world.cycle(pod(nodeSelector={"zone": "a"})), world.view())
+
+    assert answers == [("UnschedulableAndUnresolvable", [ENFORCED]), None, REJECTED]
+
+
+@pytest.mark.parametrize(
+    ("incoming", "added", "expected"),
+    [
+        pytest.param(pod(), None, None, id="no wishes, no score"),
+        pytest.param(wants(required(label("disk", "Exists"))), None, None, id="a requirement is no wish"),
+        pytest.param(wants(preferred((5, label("disk", "Exists")), (7, label("zone", "In", "a")))), None, [12], id="5 + 7"),
+        pytest.param(wants(preferred((5, label("gpu", "Exists")), (7, label("zone", "In", "a")))), None, [7], id="0 + 7"),
+        pytest.param(wants(preferred((5, {}))), None, [0], id="an empty wish is fulfilled nowhere"),
+        pytest.param(wants(preferred((0, label("disk", "Near")))), None, [0], id="a wish of no weight is not even read"),
+        pytest.param(pod(), preferred((3, label("disk", "Exists"))), [3], id="the profile's wish alone"),
+        pytest.param(
+            wants(preferred((5, name("In", "ssd-1")))), preferred((3, label("disk", "Exists"))), [8], id="5 + 3, both"
+        ),
+    ],
+)
+def test_wishes_add_up(incoming, added, expected):
+    world = World([SSD])
+    plugin, cycle = make(world, added), world.cycle(incoming)
+
+    assert scored(plugin, cycle, world.view()) == expected
+    without_pre_score = plugin.score(world.cycle(incoming), world.view()).tolist()
+    assert without_pre_score == (expected or [0]), "the same with PreScore switched off"
+
+
+def test_a_wish_that_cannot_be_read_is_an_error():
+    world = World([SSD])
+    plugin, incoming = make(world), wants(preferred((5, label("disk", "Near", "ssd"))))
+    text = (
+        '[0].matchExpressions[0].operator: Unsupported value: "Near": '
+        'supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
+    )
+
+    status = plugin.pre_score(world.cycle(incoming), world.view())
+
+    assert (status.code, status.message) == (StatusCode.ERROR, text)
+    with pytest.raises(PluginError) as raised:
+        plugin.score(world.cycle(incoming), world.view())
+    assert str(raised.value) == f'running Score plugins: plugin "NodeAffinity" failed with: {text}'
+
+
+def test_details_say_of_every_term_what_fails():
+    world = World([SSD])
+    terms = [{**label("disk", "In", "hdd"), **name("In", "other")}, label("gpu", "Exists"), label("disk", "Near")]
+    incoming = wants(required(*terms), nodeSelector={"zone": "b"})
+
+    assert details(make(world), world.cycle(incoming), world.view()) == [
+        {"nodeSelector": "zone=b", "actual": "a"},
+        {"term": "disk=hdd,metadata.name=other", "failed": ["disk=hdd (is ssd)", "metadata.name=other (is ssd-1)"]},
+        {"term": "gpu", "failed": ["gpu (no such label)"]},
+        {
+            "term": "",
+            "failed": [
+                'nodeSelectorTerms[2].matchExpressions[0].operator: Unsupported value: "Near": '
+                'supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
+            ],
+        },
+    ]
+
+
+def test_details_of_no_terms_and_of_the_profile_s_affinity():
+    world = World([SSD])
+
+    assert details(make(world), world.cycle(wants(required())), world.view()) == [
+        {"term": "", "failed": ["no term has any condition"]}
+    ]
+    assert details(make(world, required(name("NotIn", "ssd-1"))), world.cycle(pod()), world.view()) == [
+        {"term": "metadata.name!=ssd-1", "failed": ["metadata.name!=ssd-1 (is ssd-1)"]}
+    ]
+
+
+def test_score_details_name_the_wishes_that_hold():
+    world = World([SSD])
+    plugin = make(world)
+    cycle = world.cycle(wants(preferred((5, label("disk", "In", "ssd", "nvme")), (7, label("gpu", "Exists")))))
+    assert plugin.pre_score(cycle, world.view()) is not PreScoreResult.SKIP_SHAPE
+
+    assert plugin.score_details(cycle, 0) == ["preferred term disk in (nvme,ssd) holds: weight 5"]

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.api.decode import convert
+from kplan.config.args import NodeResourcesBalancedAllocationArgs
+from kplan.framework.interface import Scope
+from kplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from tests.oracle import node_resources_balanced_allocation as oracle
+
+from .worlds import World, few, node, pod, pods, scored, worlds
+
+
+def make(handle, *resources):
+    names = [{"name": name} for name in resources or ("cpu", "memory")]
+    return NodeResourcesBalancedAllocation(convert({"resources": names}, NodeResourcesBalancedAllocationArgs), handle)
+
+
+RESOURCES = st.lists(
+    st.sampled_from(["cpu", "memory", "ephemeral-storage", "example.com/gpu", "hugepages-2Mi"]),
+    min_size=1,
+    max_size=4,
+    unique=True,
+)
+
+
+@few
+@given(worlds(), pods(), RESOURCES)
+def test_score_equals_the_oracle(world, incoming, resources):
+    scores = scored(make(world.handle, *resources), world.cycle(incoming), world.view())
+
+    expected = [oracle.score(incoming, each, world.pods_on(each), resources) for each in world.nodes]
+    assert scores == (None if expected[0] is None else expected)
+    assert scores is None or all(25 <= each <= 100 for each in scores)
+
+
+@few
+@given(worlds(), pods(), RESOURCES)
+def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, resources):
+    plugin = make(world.handle, *resources)
+    rows = list(range(len(world.nodes)))[::-2]
+
+    everywhere = scored(plugin, world.cycle(incoming), world.view())
+
+    expected = everywhere and [everywhere[row] for row in rows]
+    assert scored(plugin, world.cycle(incoming), world.view(rows)) == expected
+
+
+@pytest.mark.parametrize(
+    ("running", "requests", "expected"),
+    [
+        pytest.param([], {"cpu": "1", "memory": "1Gi"}, 75, id="as even as before: 50 + (50 + 100 - 100)/2"),
+        pytest.param([], {"cpu": "2", "memory": "1Gi"}, 68, id="shares of 0.5 and 0.25 are 0.125 apart: 100 becomes 87"),
+        pytest.param(
+            [pod(requests={"cpu": "4"})], {"memory": "4Gi"}, 100, id="from shares of 1 and 0 to 1 and 1: 50 becomes 100"
+        ),
+        pytest.param(
+            [pod(requests={"cpu": "4", "memory": "4Gi"})], {"cpu": "4"}, 75, id="more than there is counts as all there is"
+        ),
+    ],
+)
+def test_scores_by_hand(running, requests, expected):
+    world = World([node(cpu="4", memory="4Gi")], {"node": running})
+
+    assert scored(make(world.handle), world.cycle(pod(requests=requests)), world.view()) == [expected]
+
+
+def test_more_than_two_resources_go_by_the_standard_deviation():
+    world = World([node(cpu="4", memory="4Gi", **{"example.com/gpu": "4"})])
+    incoming = pod(requests={"cpu": "1", "memory": "2Gi", "example.com/gpu": "3"})
+
+    # Shares of 0.25, 0.5 and 0.75 deviate by 0.204 from their mean: 100 becomes 79.
+    assert scored(make(world.handle, "cpu", "memory", "example.com/gpu"), world.cycle(incoming), world.view()) == [64]
+
+
+def test_resources_that_a_node_lacks_do_not_count():
+    world = World([node("a", cpu="4"), node("b", cpu="4", memory="4Gi")])
+
+    assert scored(make(world.handle), world.cycle(pod(requests={"cpu": "4"})), world.view()) == [75, 50]
+
+
+@pytest.mark.parametrize(
+    "requests", [pytest.param({}, id="nothing"), pytest.param({"example.com/gpu": "1"}, id="nothing that counts here")]
+)
+def test_pods_that_ask_for_nothing_are_not_scored(requests):
+    world = World([node(cpu="4", memory="4Gi", **{"example.com/gpu": "2"})])
+    plugin, cycle = make(world.handle), world.cycle(pod(requests=requests))
+
+    assert scored(plugin, cycle, world.view()) is None
+    assert plugin.score(cycle, world.view()).tolist() == [0], "with PreScore switched off"
+    assert plugin.score_details(cycle, 0) == []
+
+
+def test_devices_count_where_a_node_does_not_list_their_resource():
+    fpgas = {"metadata": {"name": "fpgas"}, "spec": {"extendedResourceName": "example.com/fpga"}}
+    world = World([node("devices", cpu="4"), node("none", cpu="4")], {}, [fpgas])
+    world.handle.device_totals = lambda _: (np.asarray([4, 0]), np.asarray([1, 0]))
+    plugin = make(world.handle, "cpu", "example.com/fpga")
+
+    scores = scored(plugin, world.cycle(pod(requests={"cpu": "2", "example.com/fpga": "1"})), world.view())
+
+    assert plugin.scope is Scope.CLUSTER
+    # Shares of 0 and 0.25 become 0.5 and 0.5: 87 becomes 100.
+    assert scores == [81, 75]
+
+
+def test_score_details_say_how_full_the_node_is_and_would_be():
+    world = World([node(cpu="4", memory="8Gi")], {"node": [pod(requests={"cpu": "1", "memory": "2Gi"})]})
+    cycle = world.cycle(pod(requests={"cpu": "1"}))
+
+    assert make(world.handle).score_details(cycle, 0) == [
+        "cpu: 25% used, 50% of 4 with this pod",
+        "memory: 25% used, 25% of 8Gi with this pod",
+    ]

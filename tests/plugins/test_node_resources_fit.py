@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.api.decode import convert
+from kplan.config.args import NodeResourcesFitArgs, RequestedToCapacityRatioParam, ScoringStrategy
+from kplan.framework.interface import Scope
+from kplan.plugins.node_resources_fit import NodeResourcesFit, utilization_table
+from tests.oracle import node_resources_fit as oracle
+
+from .worlds import (
+    World,
+    assert_delta_equals_change,
+    details,
+    few,
+    filtered,
+    node,
+    pod,
+    pods,
+    scored,
+    worlds,
+)
+
+UNSCHEDULABLE = "Unschedulable"
+UNRESOLVABLE = "UnschedulableAndUnresolvable"
+
+
+def args(strategy="LeastAllocated", resources=(("cpu", 1), ("memory", 1)), points=(), **ignored):
+    return convert(
+        {
+            **ignored,
+            "scoringStrategy": {
+                "type": strategy,
+                "resources": [{"name": name, "weight": weight} for name, weight in resources],
+                "requestedToCapacityRatio": {"shape": [{"utilization": u, "score": s} for u, s in points]},
+            },
+        },
+        NodeResourcesFitArgs,
+    )
+
+
+def make(handle):
+    return NodeResourcesFit(NodeResourcesFitArgs(), handle)
+
+
+# --- filter -----------------------------------------------------------------------------------------------------------
+
+
+@few
+@given(worlds(), pods(), st.booleans())
+def test_filter_equals_the_oracle(world, incoming, ignores):
+    ignored = {"ignoredResources": ["example.com/fpga"], "ignoredResourceGroups": ["example.com"]} if ignores else {}
+    classes = ("example.com/fpga",) if world.device_classes else ()
+
+    answers = filtered(NodeResourcesFit(args(**ignored), world.handle), world.cycle(incoming), world.view())
+
+    assert answers == [
+        oracle.filter_node(incoming, each, world.pods_on(each), ("example.com",) if ignores else (), classes)
+        for each in world.nodes
+    ]
+
+
+@few
+@given(st.data(), worlds(), pods())
+def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
+    changed, rows, answers = assert_delta_equals_change(data, make, world, incoming)
+
+    classes = ("example.com/fpga",) if world.device_classes else ()
+    for row, answer in zip(rows, answers, strict=True):
+        before = world.pods_on(world.nodes[row])
+        now = [each for i, each in enumerate(before) if i not in changed[row].leaving] + changed[row].coming
+        assert answer == oracle.filter_node(incoming, world.nodes[row], now, (), classes)
+
+
+FULL = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "example.com/gpu": "4", "hugepages-2Mi": "1Gi"}
+BUSY = {"cpu": "3", "memory": "6Gi", "ephemeral-storage": "8Gi", "example.com/gpu": "3", "hugepages-2Mi": "768Mi"}
+
+
+@pytest.mark.parametrize(
+    ("incoming", "expected"),
+    [
+        pytest.param(pod(), None, id="a pod that asks for nothing fits a node that is full but for the number of pods"),
+        pytest.param(pod(requests={"cpu": "1", "memory": "2Gi"}), None, id="exactly what is left fits"),
+        pytest.param(pod(requests={"cpu": "1001m"}), (UNSCHEDULABLE, ["Insufficient cpu"]), id="a milli more does not"),
+        pytest.param(
+            pod(requests={"memory": "2147483649"}), (UNSCHEDULABLE, ["Insufficient memory"]), id="a byte more does not"
+        ),
+        pytest.param(
+            pod(requests={"memory": "2147483647.2"}), None, id="a fraction of a byte counts as the whole byte that is left"
+        ),
+        pytest.param(
+            pod(requests={"example.com/gpu": "2", "hugepages-2Mi": "1Gi", "ephemeral-storage": "3Gi", "cpu": "2"}),
+            (
+                UNSCHEDULABLE,
+                [
+                    "Insufficient cpu",
+                    "Insufficient ephemeral-storage",
+                    "Insufficient example.com/gpu",
+                    "Insufficient hugepages-2Mi",
+                ],
+            ),
+            id="all that is short is named: the three of every node first, the others by name",
+        ),
+        pytest.param(
+            pod(requests={"cpu": "2", "memory": "9Gi"}),
+            (UNRESOLVABLE, ["Insufficient cpu", "Insufficient memory"]),
+            id="one resource that even the empty node lacks makes the node hopeless",
+        ),
+        pytest.param(
+            pod(requests={"example.com/tpu": "1"}),
+            (UNRESOLVABLE, ["Insufficient example.com/tpu"]),
+            id="a resource that the node does not have is hopeless",
+        ),
+        pytest.param(pod(requests={"example.com/tpu": "0"}), None, id="none of a resource that the node does not have fits"),
+        pytest.param(pod(requests={"tpu": "1"}), None, id="a name that is no resource for the scheduler is not looked at"),
+        pytest.param(
+            pod(requests={"cpu": "1"}, initContainers=[{"resources": {"requests": {"cpu": "1"}}}]),
+            None,
+            id="an init container is done before the containers start: the larger counts, not the sum",
+        ),
+        pytest.param(
+            pod(
+                requests={"cpu": "600m"},
+                initContainers=[{"restartPolicy": "Always", "resources": {"requests": {"cpu": "600m"}}}],
+            ),
+            (UNSCHEDULABLE, ["Insufficient cpu"]),
+            id="a sidecar keeps running: 600m + 600m > 1",
+        ),
+        pytest.param(
+            pod(requests={"cpu": "900m"}, overhead={"cpu": "101m"}),
+            (UNSCHEDULABLE, ["Insufficient cpu"]),
+            id="overhead comes on top: 900m + 101m > 1",
+        ),
+        pytest.param(
+            pod(requests={"cpu": "3"}, resources={"requests": {"cpu": "1"}}),
+            None,
+            id="what is requested for the whole pod counts instead of its containers",
+        ),
+    ],
+)
+def test_what_fits_beside_a_busy_pod(incoming, expected):
+    world = World([node(**FULL)], {"node": [pod(requests=BUSY)]})
+
+    assert filtered(make(world.handle), world.cycle(incoming), world.view()) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "expected"),
+    [
+        pytest.param("3", None, id="room for one more"),
+        pytest.param("2", (UNSCHEDULABLE, ["Too many pods"]), id="as many as may be"),
+        pytest.param("0", (UNSCHEDULABLE, ["Too many pods"]), id="a node for no pods is not hopeless to preemption"),
+    ],
+)
+def test_the_number_of_pods_is_limited(allowed, expected):
+    world = World([node(pods=allowed)], {"node": [pod(), pod()]})
+
+    assert filtered(make(world.handle), world.cycle(pod()), world.view()) == [expected]
+
+
+def test_too_many_pods_is_named_before_what_is_short():
+    world = World([node(pods="0", cpu="1")])
+
+    answers = filtered(make(world.handle), world.cycle(pod(requests={"cpu": "2"})), world.view())
+
+    assert answers == [(UNRESOLVABLE, ["Too many pods", "Insufficient cpu"])]
+
+
+@pytest.mark.parametrize(
+    ("ignored", "expected"),
+    [
+        pytest.param({"ignoredResources": ["example.com/a"]}, ["Insufficient example.com/b"], id="one by name"),
+        pytest.param({"ignoredResourceGroups": ["example.com"]}, None, id="a whole group"),
+        pytest.param(
+            {"ignoredResourceGroups": ["example"]},
+            ["Insufficient example.com/a", "Insufficient example.com/b"],
+            id="a group is the whole prefix, not a part of it",
+        ),
+    ],
+)
+def test_ignored_resources_are_left_to_somebody_else(ignored, expected):
+    world = World([node()])
+    incoming = pod(requests={"example.com/a": "1", "example.com/b": "1"})
+
+    answers = filtered(NodeResourcesFit(args(**ignored), world.handle), world.cycle(incoming), world.view())
+
+    assert answers == [expected and (UNRESOLVABLE, expected)]
+
+
+@pytest.mark.parametrize("resource", ["example.com/fpga", "deviceclass.resource.kubernetes.io/fpgas"])
+def test_a_device_class_answers_for_nodes_that_do_not_list_its_resource(resource):
+    fpgas = {"metadata": {"name": "fpgas"}, "spec": {"extendedResourceName": "example.com/fpga"}}
+    world = World([node("lists-it", **{resource: "1"}), node("lists-none", **{resource: "0"}), node("other")], {}, [fpgas])
+
+    answers = filtered(make(world.handle), world.cycle(pod(requests={resource: "2"})), world.view())
+
+    assert answers == [(UNRESOLVABLE, [f"Insufficient {resource}"]), None, None]
+
+
+def test_more_kinds_of_resources_than_a_machine_word_has_bits():
+    names = [f"example.com/r{index:02}" for index in range(70)]
+    world = World([node(), node("rich", **dict.fromkeys(names, "1"))])
+
+    answers = filtered(make(world.handle), world.cycle(pod(requests=dict.fromkeys(names, "1"))), world.view())
+
+    assert answers == [(UNRESOLVABLE, [f"Insufficient {name}" for name in names]), None]
+
+
+def test_details_say_what_is_asked_free_and_short():
+    world = World([node(pods="1", cpu="4", memory="8Gi")], {"node": [pod(requests={"cpu": "3500m", "memory": "1Gi"})]})
+    incoming = pod(requests={"cpu": "2", "memory": "7680Mi"})
+
+    assert details(make(world.handle), world.cycle(incoming), world.view()) == [
+        {"reason": "Too many pods", "resource": "pods", "requested": "1", "free": "0", "allocatable": "1", "short": "1"},
+        {
+            "reason": "Insufficient cpu",
+            "resource": "cpu",
+            "requested": "2",
+            "free": "500m",
+            "allocatable": "4",
+            "short": "1500m",
+        },
+        {
+            "reason": "Insufficient memory",
+            "resource": "memory",
+            "requested": "7680Mi",
+            "free": "7Gi",
+            "allocatable": "8Gi",
+            "short": "512Mi",
+        },
+    ]
+
+
+def test_a_filter_without_its_pre_filter_is_an_error():
+    world = World([node()])
+
+    verdicts = make(world.handle).filter(world.cycle(pod()), world.view())
+
+    assert [reason.text for reason in verdicts.reasons_at(0)] == [
+        'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+    ]
+
+
+# --- score ------------------------------------------------------------------------------------------------------------
+
+STRATEGIES = st.sampled_from(["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"])
+WEIGHTED = st.lists(
+    st.tuples(st.sampled_from(["cpu", "memory", "ephemeral-storage", "example.com/gpu"]), st.integers(1, 5)),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda each: each[0],
+)
+POINTS = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 10)), min_size=1, max_size=4, unique_by=lambda p: p[0])
+
+
+@few
+@given(worlds(), pods(), STRATEGIES, WEIGHTED, POINTS.map(sorted))
+def test_score_equals_the_oracle(world, incoming, strategy, resources, points):
+    plugin = NodeResourcesFit(args(strategy, resources, points), world.handle)
+
+    scores = scored(plugin, world.cycle(incoming), world.view())
+
+    assert scores == [
+        oracle.score(incoming, each, world.pods_on(each), strategy, resources, points) for each in world.nodes
+    ]
+    assert all(0 <= each <= 100 for each in scores)
+
+
+@few
+@given(worlds(), pods(), STRATEGIES)
+def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, strategy):
+    plugin = NodeResourcesFit(args(strategy, points=[(0, 0), (100, 10)]), world.handle)
+    rows = list(range(len(world.nodes)))[::-2]
+
+    everywhere = scored(plugin, world.cycle(incoming), world.view())
+
+    assert scored(plugin, world.cycle(incoming), world.view(rows)) == [everywhere[row] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "resources", "requests", "expected"),
+    [
+        pytest.param("LeastAllocated", [("cpu", 1), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [62, 0], id="(75+50)/2"),
+        pytest.param("LeastAllocated", [("cpu", 3), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [68, 0], id="(3*75+50)/4"),
+        pytest.param("MostAllocated", [("cpu", 1), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [37, 0], id="(25+50)/2"),
+        pytest.param("MostAllocated", [("cpu", 1)], {"cpu": "9"}, [100, 0], id="more than there is counts as all there is"),
+        pytest.param("LeastAllocated", [("cpu", 1)], {"cpu": "9"}, [0, 0], id="nothing is left where it would not fit"),
+        pytest.param(
+            "LeastAllocated",
+            [("cpu", 1), ("example.com/gpu", 9)],
+            {"cpu": "1"},
+            [75, 0],
+            id="an extended resource counts only for pods that ask for it",
+        ),
+        pytest.param(
+            "LeastAllocated",
+            [("cpu", 1), ("example.com/gpu", 9)],
+            {"cpu": "1", "example.com/gpu": "1"},
+            [52, 0],
+            id="and then by its weight: (75+9*50)/10",
+        ),
+        pytest.param("MostAllocated", [("cpu", 1)], {}, [2, 0], id="no CPU request counts as 100m of 4"),
+        pytest.param("LeastAllocated", [("pods", 1)], {"cpu": "1"}, [0, 0], id="the number of pods is not a resource here"),
+    ],
+)
+def test_scores_by_hand(strategy, resources, requests, expected):
+    world = World([node("a", cpu="4", memory="4Gi", **{"example.com/gpu": "2"}), node("b")])
+    plugin = NodeResourcesFit(args(strategy, resources), world.handle)
+
+    assert scored(plugin, world.cycle(pod(requests=requests)), world.view()) == expected
+
+
+def test_resources_of_the_whole_pod_count_for_the_node_but_not_for_the_pod_that_comes():
+    whole = pod(requests={"cpu": "1"}, resources={"requests": {"cpu": "2"}})
+    world = World([node("a", cpu="10"), node("b", cpu="10")], {"b": [whole]})
+    plugin = NodeResourcesFit(args("MostAllocated", [("cpu", 1)]), world.handle)
+
+    assert scored(plugin, world.cycle(whole), world.view()) == [10, 30]
+
+
+@pytest.mark.parametrize(
+    ("points", "at", "expected"),
+    [
+        pytest.param([(0, 0), (100, 10)], [0, 29, 100], [0, 29, 100], id="a straight line"),
+        pytest.param([(0, 10), (100, 0)], [0, 29, 100], [100, 71, 0], id="falling"),
+        pytest.param([(40, 0), (60, 10)], [0, 40, 45, 60, 99], [0, 0, 25, 100, 100], id="flat outside its points"),
+        pytest.param([(0, 10), (70, 0)], [1, 2], [99, 98], id="a fall is cut off toward zero: -100/70 is -1"),
+    ],
+)
+def test_the_score_of_a_utilization_is_read_off_a_broken_line(points, at, expected):
+    shape = args("RequestedToCapacityRatio", points=points).scoring_strategy.requested_to_capacity_ratio
+
+    assert utilization_table(shape.shape)[at].tolist() == expected
+
+
+def test_requested_to_capacity_ratio_leaves_out_resources_that_score_nothing_and_rounds():
+    world = World([node(cpu="8", memory="8Gi")])
+    line = RequestedToCapacityRatioParam(shape=args(points=[(0, 0), (100, 10)]).scoring_strategy.requested_to_capacity_ratio.shape)
+    strategy = ScoringStrategy(type="RequestedToCapacityRatio", requested_to_capacity_ratio=line)
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy), world.handle)
+
+    assert scored(plugin, world.cycle(pod(requests={"cpu": "0", "memory": "4Gi"})), world.view()) == [50]
+    # 12.5 % of CPU is cut off to 12, and half of 12 + 25 is rounded up.
+    assert scored(plugin, world.cycle(pod(requests={"cpu": "1", "memory": "2Gi"})), world.view()) == [19]
+
+
+def test_devices_count_where_a_node_does_not_list_their_resource():
+    fpgas = {"metadata": {"name": "fpgas"}, "spec": {"extendedResourceName": "example.com/fpga"}}
+    world = World([node("devices"), node("lists-it", **{"example.com/fpga": "10"}), node("none")], {}, [fpgas])
+    world.handle.device_totals = lambda _: (np.asarray([4, 4, 0]), np.asarray([1, 1, 0]))
+    plugin = NodeResourcesFit(args("LeastAllocated", [("example.com/fpga", 1)]), world.handle)
+
+    scores = scored(plugin, world.cycle(pod(requests={"example.com/fpga": "1"})), world.view())
+
+    assert plugin.scope is Scope.CLUSTER
+    assert scores == [50, 90, 0]
+
+
+def test_score_details_say_how_full_the_node_would_be():
+    world = World([node(cpu="4", memory="8Gi")], {"node": [pod(requests={"cpu": "1", "memory": "1Gi"})]})
+
+    lines = make(world.handle).score_details(world.cycle(pod(requests={"cpu": "500m", "memory": "1Gi"})), 0)
+
+    assert lines == ["cpu: 1500m of 4 with this pod", "memory: 2Gi of 8Gi with this pod"]

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.framework.runtime import PluginError
+from kplan.plugins.taint_toleration import TaintToleration
+from tests.oracle import taint_toleration as oracle
+
+from .worlds import EFFECTS, World, details, few, filtered, node, pod, scored, tolerations
+
+REJECTED = ("UnschedulableAndUnresolvable", ["node(s) had untolerated taint(s)"])
+
+
+def taint(key="dedicated", value="ml", effect="NoSchedule"):
+    return {"key": key, "value": value, "effect": effect}
+
+
+def make(world):
+    return TaintToleration(None, world.handle)
+
+
+TAINTS = st.lists(
+    st.builds(taint, st.sampled_from(["a", "b"]), st.sampled_from(["", "1"]), st.sampled_from(EFFECTS)), max_size=3
+)
+CLUSTERS = st.lists(TAINTS, min_size=1, max_size=5).map(
+    lambda sets: World([node(f"n{index}", taints=taints) for index, taints in enumerate(sets)])
+)
+PODS = st.lists(tolerations(), max_size=3).map(lambda each: pod(tolerations=each))
+
+
+@few
+@given(CLUSTERS, PODS)
+def test_filter_and_scores_equal_the_oracle(world, incoming):
+    plugin, cycle = make(world), world.cycle(incoming)
+
+    assert filtered(plugin, cycle, world.view()) == [oracle.filter_node(incoming, each) for each in world.nodes]
+    raw = scored(plugin, cycle, world.view())
+    assert raw == [oracle.score(incoming, each) for each in world.nodes]
+    assert plugin.normalize_score(cycle, np.asarray(raw)).tolist() == oracle.normalized(raw)
+
+
+@few
+@given(CLUSTERS, PODS)
+def test_asking_some_nodes_is_picking_from_the_answers_of_all(world, incoming):
+    plugin, cycle, rows = make(world), world.cycle(incoming), list(range(len(world.nodes)))[::-2]
+
+    verdicts, scores = filtered(plugin, cycle, world.view()), scored(plugin, cycle, world.view())
+
+    assert filtered(plugin, cycle, world.view(rows)) == [verdicts[row] for row in rows]
+    assert scored(plugin, cycle, world.view(rows)) == [scores[row] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        pytest.param({"key": "dedicated", "value": "ml", "effect": "NoSchedule"}, True, id="said in full"),
+        pytest.param({"key": "dedicated", "value": "ml"}, True, id="of any effect"),
+        pytest.param({"key": "dedicated", "operator": "Exists"}, True, id="of any value"),
+        pytest.param({"operator": "Exists"}, True, id="everything"),
+        pytest.param({"key": "dedicated", "value": "web"}, False, id="another value"),
+        pytest.param({"key": "dedicated"}, False, id="an empty value is a value"),
+        pytest.param({"key": "shared", "operator": "Exists"}, False, id="another key"),
+        pytest.param({"key": "dedicated", "value": "ml", "effect": "NoExecute"}, False, id="another effect"),
+        pytest.param({"key": "dedicated", "operator": "Gt", "value": "1"}, False, id="comparing needs a gate that is off"),
+    ],
+)
+def test_what_tolerates_a_taint(toleration, tolerated):
+    world = World([node(taints=[taint()])])
+
+    answers = filtered(make(world), world.cycle(pod(tolerations=[toleration])), world.view())
+
+    assert answers == [None if tolerated else REJECTED]
+
+
+@pytest.mark.parametrize(
+    ("effect", "expected"), [("NoSchedule", REJECTED), ("NoExecute", REJECTED), ("PreferNoSchedule", None)]
+)
+def test_only_hard_taints_reject(effect, expected):
+    world = World([node(taints=[taint(effect=effect)])])
+
+    assert filtered(make(world), world.cycle(pod()), world.view()) == [expected]
+
+
+def test_details_name_every_taint_that_is_not_tolerated():
+    taints = [taint(), taint("gpu", "", "NoExecute"), taint("spot"), taint("soft", effect="PreferNoSchedule")]
+    world = World([node(taints=taints)])
+    incoming = pod(tolerations=[{"key": "spot", "operator": "Exists"}])
+
+    assert details(make(world), world.cycle(incoming), world.view()) == [
+        {"taint": "dedicated=ml:NoSchedule"},
+        {"taint": "gpu:NoExecute"},
+    ]
+
+
+def test_fewer_soft_taints_are_better():
+    soft = [taint(key, effect="PreferNoSchedule") for key in ("a", "b", "c")]
+    world = World([node("n0"), node("n1", taints=soft[:1]), node("n3", taints=soft)])
+    plugin, cycle = make(world), world.cycle(pod())
+
+    raw = scored(plugin, cycle, world.view())
+
+    assert raw == [0, 1, 3]
+    assert plugin.normalize_score(cycle, np.asarray(raw)).tolist() == [100, 67, 0]
+    assert plugin.score_details(cycle, 1) == ["taint a=ml:PreferNoSchedule is not tolerated"]
+
+
+def test_nobody_is_repelled_where_there_is_nothing_to_repel():
+    world = World([node("a"), node("b")])
+    plugin, cycle = make(world), world.cycle(pod())
+
+    assert plugin.normalize_score(cycle, np.asarray(scored(plugin, cycle, world.view()))).tolist() == [100, 100]
+
+
+def test_a_score_is_the_caller_s_to_change():
+    world = World([node("a"), node("b")])
+    plugin, cycle = make(world), world.cycle(pod())
+    plugin.pre_score(cycle, world.view())
+    plugin.score(cycle, world.view())[:] = 9
+
+    assert scored(plugin, cycle, world.view()) == [0, 0]
+
+
+def test_scoring_without_pre_score_is_an_error():
+    world = World([node()])
+
+    with pytest.raises(PluginError, match='failed to read "PreScoreTaintToleration" from cycleState: not found'):
+        make(world).score(world.cycle(pod()), world.view())

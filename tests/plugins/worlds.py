@@ -1,0 +1,310 @@
+"""Small clusters made of JSON objects, a plugin asked about one, and random ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from kplan.api.core import Node, Pod
+from kplan.api.decode import convert
+from kplan.api.resource import DeviceClass
+from kplan.engine.cluster import Cluster
+from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.view import NodeView, PodDelta
+from kplan.framework.interface import CycleState, Handle, PreScoreResult
+from kplan.framework.listers import Listers
+from kplan.framework.nominator import Nominator
+from kplan.snapshot.model import Snapshot
+
+
+def node(name="node", *, labels=None, taints=(), unschedulable=False, images=(), features=(), pods="10", **allocatable):
+    """Make a node; `images` are (size, name…), keyword arguments are allocatable resources."""
+    return {
+        "metadata": {"name": name, "labels": dict(labels or {})},
+        "spec": {"taints": list(taints), "unschedulable": unschedulable},
+        "status": {
+            "allocatable": {"pods": pods, **allocatable},
+            "images": [{"names": list(names), "sizeBytes": size} for size, *names in images],
+            "declaredFeatures": list(features),
+        },
+    }
+
+
+def pod(name="pod", requests=None, *, ports=(), image="app:1", **spec):
+    """Make a pod of one container; keyword arguments are fields of its spec."""
+    container = {"name": "main", "image": image, "resources": {"requests": dict(requests or {})}, "ports": list(ports)}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"containers": [container], **spec}}
+
+
+def host_port(number, protocol="TCP", ip=""):
+    """Make a container port that takes a port of the node."""
+    return {"containerPort": number, "hostPort": number, "protocol": protocol, "hostIP": ip}
+
+
+@dataclass
+class World:
+    """Nodes, the pods on each (by node name), and pods that run nowhere."""
+
+    nodes: list
+    running: dict = field(default_factory=dict)
+    device_classes: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.nodes = sorted(self.nodes, key=lambda each: each["metadata"]["name"])
+        infos = []
+        for name, pods in self.running.items():
+            for index, each in enumerate(pods):
+                placed = {**each, "metadata": {"name": f"{name}-{index}", "namespace": "default"}}
+                placed["spec"] = {**each["spec"], "nodeName": name}
+                infos.append(PodInfo(convert(placed, Pod)))
+        table = NodeTable([convert(each, Node) for each in self.nodes])
+        self.cluster = Cluster.build(table, infos)
+        classes = tuple(convert(each, DeviceClass) for each in self.device_classes)
+        self.handle = Handle(self.cluster, Listers(Snapshot(device_classes=classes)), Nominator())
+
+    def pods_on(self, each):
+        """List the pods of a node."""
+        return self.running.get(each["metadata"]["name"], [])
+
+    def cycle(self, incoming):
+        """Start a pod's cycle."""
+        info = PodInfo(convert(incoming, Pod))
+        return CycleState(info, self.cluster.add_pod(info), self.cluster)
+
+    def view(self, rows=None, changes=()):
+        """Look at some nodes; `changes` are (position, pod row, sign)."""
+        delta = PodDelta.of(list(changes)) if changes else None
+        return NodeView(self.cluster, None if rows is None else np.asarray(rows, np.intp), delta)
+
+
+def filtered(plugin, cycle, view):
+    """Ask PreFilter and Filter: for each position None, or (code, reasons)."""
+    if hasattr(plugin, "pre_filter"):
+        result = plugin.pre_filter(cycle)
+        if result is not None and result.skip:
+            return [None] * len(view)
+        assert result is None or result.status is None
+    verdicts = plugin.filter(cycle, view)
+    return [
+        (verdicts.code_at(i).text, [reason.text for reason in verdicts.reasons_at(i)]) if verdicts.bits[i] else None
+        for i in range(len(view))
+    ]
+
+
+def details(plugin, cycle, view, position=0):
+    """Ask for the details of every reason at a position."""
+    if hasattr(plugin, "pre_filter"):
+        plugin.pre_filter(cycle)
+    verdicts = plugin.filter(cycle, view)
+    return [detail for reason in verdicts.reasons_at(position) for detail in reason.details(position)]
+
+
+def scored(plugin, cycle, view):
+    """Ask PreScore and Score: raw scores, or None when the plugin skips."""
+    if hasattr(plugin, "pre_score"):
+        result = plugin.pre_score(cycle, view)
+        if isinstance(result, PreScoreResult):
+            return None
+        assert result is None
+    return plugin.score(cycle, view).tolist()
+
+
+# --- random worlds ----------------------------------------------------------------------------------------------------
+
+# Drawing a whole cluster takes milliseconds, so fewer of them than usual.
+few = settings(deadline=None, max_examples=40)
+
+KEYS = ("zone", "disk", "rank")
+VALUES = ("a", "b", "1", "7", "12", "x7")
+RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "example.com/fpga", "hugepages-2Mi")
+EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
+PORTS = st.builds(
+    host_port, st.sampled_from([80, 443]), st.sampled_from(["TCP", "UDP"]), st.sampled_from(["", "10.0.0.1", "10.0.0.2"])
+)
+IMAGES = ("app:1", "app", "registry.io:5000/base", "registry.io:5000/base:2")
+IMAGE_NAMES = ("app:1", "app:latest", "registry.io:5000/base:latest", "registry.io:5000/base:2")
+
+
+def quantities(name):
+    """Amounts that sometimes fit and sometimes do not, whole and fractional."""
+    if name == "cpu":
+        return st.sampled_from(["0", "1m", "250m", "0.5", "1", "1500m", "3"])
+    if name == "memory":
+        return st.sampled_from(["0", "1", "100Mi", "128M", "0.5Gi", "1Gi", "3Gi"])
+    return st.sampled_from(["0", "1", "2", "3", "5"])
+
+
+def resource_lists(max_size=4):
+    """Some resources with amounts."""
+    return st.lists(st.sampled_from(RESOURCES), unique=True, max_size=max_size).flatmap(
+        lambda names: st.fixed_dictionaries({name: quantities(name) for name in names})
+    )
+
+
+@st.composite
+def containers(draw):
+    """A container with requests, ports and an image."""
+    return {
+        "name": "c",
+        "image": draw(st.sampled_from(IMAGES)),
+        "resources": {"requests": draw(resource_lists())},
+        "ports": draw(st.lists(PORTS, max_size=1)),
+    }
+
+
+@st.composite
+def tolerations(draw):
+    """A toleration, wildcards included."""
+    return {
+        "key": draw(st.sampled_from(["", "a", "b", "node.kubernetes.io/unschedulable"])),
+        "operator": draw(st.sampled_from(["", "Equal", "Exists", "Gt"])),
+        "value": draw(st.sampled_from(["", "1"])),
+        "effect": draw(st.sampled_from(["", *EFFECTS])),
+    }
+
+
+@st.composite
+def pods(draw):
+    """A pod with anything that node plugins read of its containers and tolerations."""
+    spec = {"containers": draw(st.lists(containers(), min_size=1, max_size=2))}
+    init = draw(st.lists(containers(), max_size=2))
+    spec["initContainers"] = [
+        {**each, "restartPolicy": "Always"} if draw(st.booleans()) else each for each in init
+    ]
+    spec["tolerations"] = draw(st.lists(tolerations(), max_size=2))
+    if draw(st.booleans()):
+        spec["overhead"] = {"cpu": "10m"}
+    if draw(st.integers(0, 3)) == 0:
+        spec["resources"] = {"requests": {"cpu": draw(quantities("cpu"))}}
+    return {"metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+
+
+@st.composite
+def nodes(draw, name):
+    """A node with anything that node plugins read."""
+    taint = st.builds(
+        lambda key, value, effect: {"key": key, "value": value, "effect": effect},
+        st.sampled_from(["a", "b"]),
+        st.sampled_from(["", "1"]),
+        st.sampled_from(EFFECTS),
+    )
+    image = st.tuples(st.sampled_from([10**6, 3 * 10**8, 2 * 10**9]), st.sampled_from(IMAGE_NAMES))
+    return node(
+        name,
+        labels=draw(st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=3)),
+        taints=draw(st.lists(taint, max_size=2)),
+        unschedulable=draw(st.booleans()),
+        images=draw(st.lists(image, max_size=3)),
+        pods=draw(st.sampled_from(["0", "1", "2", "9"])),
+        **draw(resource_lists(max_size=6)),
+    )
+
+
+@st.composite
+def worlds(draw):
+    """One to five nodes with up to three pods each."""
+    names = [f"n{index}" for index in range(draw(st.integers(1, 5)))]
+    return World(
+        [draw(nodes(name)) for name in names],
+        {name: draw(st.lists(pods(), max_size=3)) for name in names},
+        [{"metadata": {"name": "fpgas"}, "spec": {"extendedResourceName": "example.com/fpga"}}]
+        if draw(st.booleans())
+        else [],
+    )
+
+
+def node_selector_terms():
+    """A node selector term, empty ones and conditions on the name included."""
+    value = st.sampled_from(VALUES)
+    expression = st.one_of(
+        st.builds(
+            lambda key, operator, values: {"key": key, "operator": operator, "values": values},
+            st.sampled_from(KEYS),
+            st.sampled_from(["In", "NotIn"]),
+            st.lists(value, min_size=1, max_size=3),
+        ),
+        st.builds(
+            lambda key, operator: {"key": key, "operator": operator},
+            st.sampled_from(KEYS),
+            st.sampled_from(["Exists", "DoesNotExist"]),
+        ),
+        st.builds(
+            lambda key, operator, value: {"key": key, "operator": operator, "values": [value]},
+            st.sampled_from(KEYS),
+            st.sampled_from(["Gt", "Lt"]),
+            st.sampled_from(["0", "7", "10"]),
+        ),
+    )
+    condition = st.builds(
+        lambda operator, name: {"key": "metadata.name", "operator": operator, "values": [name]},
+        st.sampled_from(["In", "NotIn"]),
+        st.sampled_from(["n0", "n1", "n9"]),
+    )
+    return st.builds(
+        lambda expressions, fields: {"matchExpressions": expressions, "matchFields": fields},
+        st.lists(expression, max_size=2),
+        st.lists(condition, max_size=1),
+    )
+
+
+# --- worlds of their own ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Change:
+    """What is different on one node: pods (by index) that leave, and pods that come."""
+
+    leaving: list
+    coming: list
+
+
+@st.composite
+def changes(draw, world):
+    """A change for every node."""
+    return [
+        Change(
+            draw(st.lists(st.sampled_from(range(len(world.pods_on(each)))), unique=True)) if world.pods_on(each) else [],
+            draw(st.lists(pods(), max_size=2)),
+        )
+        for each in world.nodes
+    ]
+
+
+def delta_view(world, rows, changed):
+    """Look at some nodes, each with its own change; pods that come are listed before those that leave."""
+    triples = []
+    for position, row in enumerate(rows):
+        for each in changed[row].coming:
+            triples.append((position, world.cluster.add_pod(PodInfo(convert(each, Pod))), 1))
+    for position, row in enumerate(rows):
+        on_node = world.cluster.pods_on[row]
+        triples += [(position, on_node[index], -1) for index in changed[row].leaving]
+    return world.view(rows, triples)
+
+
+def really_changed(world, row, change):
+    """Return a handle to a cluster in which one node's pods did change."""
+    twin = world.cluster.copy()
+    for index in change.leaving:
+        twin.unbind(world.cluster.pods_on[row][index])
+    for each in change.coming:
+        twin.bind(twin.add_pod(PodInfo(convert(each, Pod))), row)
+    return Handle(twin, world.handle.listers, Nominator())
+
+
+def assert_delta_equals_change(data, make, world, incoming):
+    """Check that a filter on a view with changes says what it says on a cluster that was really changed."""
+    changed = data.draw(changes(world))
+    rows = data.draw(st.permutations(range(len(world.nodes))))
+    cycle = world.cycle(incoming)
+    answers = filtered(make(world.handle), cycle, delta_view(world, rows, changed))
+    for row, answer in zip(rows, answers, strict=True):
+        handle = really_changed(world, row, changed[row])
+        again = CycleState(cycle.pod, cycle.pod_id, handle.cluster)
+        one = NodeView(handle.cluster, np.asarray([row], np.intp))
+        assert answer == filtered(make(handle), again, one)[0]
+    return changed, rows, answers
