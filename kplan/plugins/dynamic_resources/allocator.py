@@ -324,7 +324,7 @@ class _Search:
         is_shared_already = device.allows_multiple and (
             device.id in self._allocated.capacity or device.id in self._allocating_capacity
         )
-        if device.consumes and not is_shared_already and not self._counters.draw(pool, device):
+        if device.device.consumes_counters and not is_shared_already and not self._counters.draw(pool, device):
             return False
         if device.device.taints and prevents_allocation(device, spec.tolerations):
             return False
@@ -372,7 +372,7 @@ class _Search:
         if device.allows_multiple:
             if result.consumed:
                 self._release(device.id, result.consumed)
-        elif device.consumes:
+        elif device.device.consumes_counters:
             self._counters.give_back(pool, device)
 
     def _release(self, device: DeviceId, consumed: Amounts) -> None:

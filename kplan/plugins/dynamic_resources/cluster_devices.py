@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,6 +20,7 @@ from kplan.api.core import Node
 from kplan.api.resource import DeviceClass
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import Cluster
+from kplan.engine.node_table import NodeTable
 from kplan.framework.listers import Listers, by_name
 from kplan.plugins.dynamic_resources.allocator import (
     FailedOnNodeError,
@@ -55,37 +56,6 @@ class Outcome(enum.IntEnum):
     ERROR = 3
 
 
-class Catalogue:
-    """What stays as it is during a plan: slices, classes, what each node can reach, and the answers of selectors."""
-
-    def __init__(self, listers: Listers) -> None:
-        self.inventory = Inventory(listers.snapshot.resource_slices)
-        self.classes: Mapping[str, DeviceClass] = by_name(listers.snapshot.device_classes)
-        self.selection = Selection()
-        self._pools: dict[str, tuple[Node, NodePools | AllocationError]] = {}
-
-    def pools(self, node: Node) -> NodePools:
-        """Return the pools that a node can reach.
-
-        Raises
-        ------
-        AllocationError
-            If some slice cannot be used.
-        """
-        known = self._pools.get(node.metadata.name)
-        if known is None or known[0] is not node:
-            known = self._pools[node.metadata.name] = node, self._gather(node)
-        if isinstance(known[1], AllocationError):
-            raise known[1]
-        return known[1]
-
-    def _gather(self, node: Node) -> NodePools | AllocationError:
-        try:
-            return NodePools(gather_pools(self.inventory, node))
-        except AllocationError as error:
-            return error
-
-
 class Outcomes:
     """What was found for one kind of claims, node by node.
 
@@ -104,21 +74,74 @@ class Outcomes:
         self.messages: dict[int, str] = {}
         self._seen: Int64Array = np.full(n_nodes, -1, np.int64)
 
+    def copy(self) -> Outcomes:
+        """Return outcomes that can change without these noticing."""
+        twin = Outcomes(0)
+        twin.codes, twin.ranks, twin._seen = self.codes.copy(), self.ranks.copy(), self._seen.copy()
+        twin.solutions, twin.messages = self.solutions.copy(), self.messages.copy()
+        return twin
+
     def stale(self, rows: RowArray, versions: Int64Array) -> RowArray:
         """Return those of the rows whose devices changed since they were searched."""
         stale: RowArray = rows[self._seen[rows] != versions[rows]]
         return stale
 
-    def set(self, row: int, version: int, outcome: Outcome, found: Solution | str | None) -> None:
+    def set(self, row: int, version: int, outcome: Outcome, found: Solution | str | None, ranked: int) -> None:
         """Keep the outcome of a search."""
         self._seen[row] = version
         self.codes[row] = outcome
+        self.ranks[row] = ranked
         self.solutions.pop(row, None)
         self.messages.pop(row, None)
         if isinstance(found, str):
             self.messages[row] = found
         elif found is not None:
             self.solutions[row] = found
+
+
+class Catalogue:
+    """What stays as it is during a plan: slices, classes, what each node can reach, and the answers of selectors."""
+
+    def __init__(self, listers: Listers) -> None:
+        self.inventory = Inventory(listers.snapshot.resource_slices)
+        self.classes: Mapping[str, DeviceClass] = by_name(listers.snapshot.device_classes)
+        self.selection = Selection()
+        self._pools: dict[str, tuple[Node, NodePools | AllocationError]] = {}
+        self._nodes_of_pool: defaultdict[PoolId, set[str]] = defaultdict(set)
+        self._first_outcomes: WeakKeyDictionary[NodeTable, OrderedDict[bytes, Outcomes]] = WeakKeyDictionary()
+
+    def pools(self, node: Node) -> NodePools:
+        """Return the pools that a node can reach.
+
+        Raises
+        ------
+        AllocationError
+            If some slice cannot be used.
+        """
+        known = self._pools.get(node.metadata.name)
+        if known is None or known[0] is not node:
+            known = self._pools[node.metadata.name] = node, self._gather(node)
+        if isinstance(known[1], AllocationError):
+            raise known[1]
+        return known[1]
+
+    def _gather(self, node: Node) -> NodePools | AllocationError:
+        try:
+            pools = NodePools(gather_pools(self.inventory, node))
+        except AllocationError as error:
+            return error
+        for pool in pools.pools:
+            self._nodes_of_pool[pool.id].add(node.metadata.name)
+        return pools
+
+    def nodes_of(self, pool: PoolId) -> set[str]:
+        """Return the names of the nodes that can reach a pool, among those that were asked about."""
+        return self._nodes_of_pool.get(pool, set())
+
+    def first_outcomes(self, nodes: NodeTable, key: bytes) -> Outcomes:
+        """Return what is known of a kind of claims while nothing is allocated beyond the snapshot's own claims."""
+        kinds = self._first_outcomes.setdefault(nodes, OrderedDict())
+        return _recent(kinds, key, lambda: Outcomes(len(nodes)))
 
 
 class ClusterDevices:
@@ -133,50 +156,59 @@ class ClusterDevices:
     def __init__(self, cluster: Cluster, listers: Listers) -> None:
         self.catalogue = catalogue_of(listers)
         self.tracker = ClaimTracker(listers.snapshot.resource_claims)
-        self._nodes = cluster.nodes.nodes
+        self._nodes = cluster.nodes
         self._versions: Int64Array = np.zeros(len(self._nodes), np.int64)
-        self._rows_of_pool: defaultdict[PoolId, set[int]] = defaultdict(set)
         self._position = 0
-        self._outcomes: OrderedDict[object, Outcomes] = OrderedDict()
+        self._outcomes: OrderedDict[bytes, Outcomes] = OrderedDict()
         self._market = Market(self.tracker.allocated, self.catalogue.classes, self.catalogue.selection)
 
-    def solve(self, specs: Sequence[ClaimSpec], key: object, rows: RowArray, step_limit: int) -> Outcomes:
+    def solve(self, specs: Sequence[ClaimSpec], key: bytes, rows: RowArray, step_limit: int) -> Outcomes:
         """Search devices for claims on some nodes; equal keys say that the claims ask for the same."""
-        outcomes = self._outcomes.get(key)
-        if outcomes is None:
-            outcomes = self._outcomes[key] = Outcomes(len(self._nodes))
-            if len(self._outcomes) > _MAX_KINDS:
-                self._outcomes.popitem(last=False)
-        else:
-            self._outcomes.move_to_end(key)
+        first = self.catalogue.first_outcomes(self._nodes, key)
+        outcomes = _recent(self._outcomes, key, first.copy)
         self._catch_up()
         claims = [NamedClaim(_PLACEHOLDER.format(index), spec) for index, spec in enumerate(specs)]
         for row in outcomes.stale(rows, self._versions).tolist():
-            outcome, found = self._search(row, claims, step_limit)
-            outcomes.set(row, int(self._versions[row]), outcome, found)
-            if outcome is Outcome.FOUND and not isinstance(found, str):
-                outcomes.ranks[row] = sum(map(rank, specs, found or ()))
+            outcome, found = self._search(self._nodes.nodes[row], claims, step_limit)
+            ranked = sum(map(rank, specs, found)) if isinstance(found, list) else 0
+            version = int(self._versions[row])
+            outcomes.set(row, version, outcome, found, ranked)
+            if version == 0:
+                first.set(row, version, outcome, found, ranked)
         return outcomes
 
     def _catch_up(self) -> None:
         """Mark the nodes that can reach a device whose state changed."""
         log = self.tracker.log
+        if self._position == len(log):
+            return
         for pool in {PoolId(device.driver, device.pool) for device in log[self._position :]}:
-            self._versions[list(self._rows_of_pool[pool])] += 1
+            rows = [self._nodes.row_of[name] for name in self.catalogue.nodes_of(pool) if name in self._nodes.row_of]
+            self._versions[rows] += 1
         self._position = len(log)
 
-    def _search(self, row: int, claims: Sequence[NamedClaim], step_limit: int) -> tuple[Outcome, Solution | str | None]:
-        node = self._nodes[row]
+    def _search(
+        self, node: Node, claims: Sequence[NamedClaim], step_limit: int
+    ) -> tuple[Outcome, Solution | str | None]:
         try:
-            pools = self.catalogue.pools(node)
-            for pool in pools.pools:
-                self._rows_of_pool[pool.id].add(row)
-            found = allocate(node, pools, claims, self._market, step_limit)
+            found = allocate(node, self.catalogue.pools(node), claims, self._market, step_limit)
         except FailedOnNodeError as error:
             return Outcome.FAILED, str(error)
         except AllocationError as error:
             return Outcome.ERROR, str(error)
         return (Outcome.NOT_FOUND, None) if found is None else (Outcome.FOUND, found)
+
+
+def _recent(kinds: OrderedDict[bytes, Outcomes], key: bytes, make: Callable[[], Outcomes]) -> Outcomes:
+    """Return what is kept under a key, made when it is new; the kinds that were not asked for longest are forgotten."""
+    outcomes = kinds.get(key)
+    if outcomes is None:
+        outcomes = kinds[key] = make()
+        if len(kinds) > _MAX_KINDS:
+            kinds.popitem(last=False)
+    else:
+        kinds.move_to_end(key)
+    return outcomes
 
 
 def named(message: str, names: Sequence[str]) -> str:

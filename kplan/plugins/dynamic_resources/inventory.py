@@ -5,6 +5,7 @@ Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating NewA
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from kplan.api.quantity import parse
 from kplan.api.resource import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
 from kplan.plugins.dynamic_resources.amounts import Amounts, nano
-from kplan.plugins.dynamic_resources.cel import CelError, DeviceVariables, DomainMap, Semver
+from kplan.plugins.dynamic_resources.cel import ABSENT, CelError, DomainMap, Semver
 
 __all__ = ["DeviceId", "DeviceInfo", "Inventory", "PoolId", "SliceInfo", "qualified"]
 
@@ -47,19 +48,18 @@ class DeviceInfo:
     id : DeviceId
     index : int
         Position among all devices of the inventory, the key of everything that is kept per device.
-    consumes : counter set -> what the device draws from it, in nanos
     capacity : name -> capacity as published
-    capacity_values : name -> amount in nanos
     has_policies : whether requests for some capacity are rounded or limited
     """
 
     __slots__ = (
         "_attributes",
+        "_capacity_values",
+        "_consumes",
+        "_problem",
         "_variables",
         "allows_multiple",
         "capacity",
-        "capacity_values",
-        "consumes",
         "device",
         "has_policies",
         "id",
@@ -73,53 +73,75 @@ class DeviceInfo:
         self.index = index
         self.id = DeviceId(of.driver, of.pool_id.pool, device.name)
         self.allows_multiple = bool(device.allow_multiple_allocations)
-        self.consumes: tuple[tuple[str, Amounts], ...] = tuple(
-            (drawn.counter_set, {name: nano(counter.value) for name, counter in drawn.counters.items()})
-            for drawn in device.consumes_counters
-        )
         self.capacity: Mapping[str, DeviceCapacity] = device.capacity
-        self.capacity_values: Amounts = {name: nano(each.value) for name, each in device.capacity.items()}
         self.has_policies = any(each.request_policy is not None for each in device.capacity.values())
+        self._consumes: tuple[tuple[str, Amounts], ...] | None = None
+        self._capacity_values: Amounts | None = None
+        self._problem: str | None = None
         self._attributes: Mapping[tuple[str, str], DeviceAttribute] | None = None
-        self._variables: DeviceVariables | None = None
+        self._variables: Mapping[str, object] | None = None
+
+    @property
+    def consumes(self) -> tuple[tuple[str, Amounts], ...]:
+        """What the device draws from counter sets, in nanos."""
+        if self._consumes is None:
+            self._consumes = tuple(
+                (drawn.counter_set, {name: nano(counter.value) for name, counter in drawn.counters.items()})
+                for drawn in self.device.consumes_counters
+            )
+        return self._consumes
+
+    @property
+    def capacity_values(self) -> Amounts:
+        """Capacity by name, in nanos."""
+        if self._capacity_values is None:
+            self._capacity_values = {name: nano(each.value) for name, each in self.capacity.items()}
+        return self._capacity_values
 
     @property
     def attributes(self) -> Mapping[tuple[str, str], DeviceAttribute]:
         """Attributes by (domain, name); the driver is the domain of those without one."""
         if self._attributes is None:
-            self._attributes = {
-                qualified(name, self.slice.driver): attribute for name, attribute in self.device.attributes.items()
-            }
+            driver = self.slice.driver
+            self._attributes = {qualified(name, driver): each for name, each in self.device.attributes.items()}
         return self._attributes
 
     @property
-    def is_unreadable(self) -> bool:
-        """Whether some attribute makes every selector fail, even those that do not read it."""
-        return any(map(_is_unreadable, self.device.attributes.values()))
+    def problem(self) -> str:
+        """Why every selector fails on the device, even those that do not read what is wrong; empty when nothing is."""
+        if self._problem is None:
+            self._problem = next(filter(None, itertools.starmap(_problem, self.device.attributes.items())), "")
+        return self._problem
+
+    def cel_attribute(self, key: tuple[str, str]) -> object:
+        """Return the value of an attribute, or `ABSENT`."""
+        attribute = self.attributes.get(key)
+        return ABSENT if attribute is None else _cel_value(attribute)
+
+    def cel_capacity(self, key: tuple[str, str]) -> object:
+        """Return the quantity of a capacity, or `ABSENT`."""
+        domain, name = key
+        own = self.capacity.get(name) if domain == self.slice.driver else None
+        capacity = own or self.capacity.get(f"{domain}/{name}")
+        return ABSENT if capacity is None else parse(capacity.value)
 
     @property
-    def variables(self) -> DeviceVariables:
-        """The device as CEL sees it.
-
-        Raises
-        ------
-        CelError
-            If an attribute has no value that CEL knows, or a version that is none.
-        """
+    def cel_variables(self) -> Mapping[str, object]:
+        """The device as maps, for expressions that do more than look attributes up."""
         if self._variables is None:
-            attributes: DomainMap = DomainMap()
-            for name, attribute in self.device.attributes.items():
-                domain, key = qualified(name, self.slice.driver)
-                try:
-                    attributes.setdefault(domain, {})[key] = _cel_value(attribute)
-                except CelError as error:
-                    msg = f"attribute {name}: {error}"
-                    raise CelError(msg) from None
-            capacity: DomainMap = DomainMap()
-            for name, each in self.device.capacity.items():
-                domain, key = qualified(name, self.slice.driver)
-                capacity.setdefault(domain, {})[key] = parse(each.value)
-            self._variables = DeviceVariables(self.slice.driver, self.allows_multiple, attributes, capacity)
+            attributes, capacity = DomainMap(), DomainMap()
+            for (domain, name), attribute in self.attributes.items():
+                attributes.setdefault(domain, {})[name] = _cel_value(attribute)
+            for key, each in self.capacity.items():
+                domain, name = qualified(key, self.slice.driver)
+                capacity.setdefault(domain, {})[name] = parse(each.value)
+            fields: dict[str, object] = {
+                "allowMultipleAllocations": self.allows_multiple,
+                "attributes": attributes,
+                "capacity": capacity,
+                "driver": self.slice.driver,
+            }
+            self._variables = {"device": fields, **{f"device.{name}": value for name, value in fields.items()}}
         return self._variables
 
     def attribute(self, name: str) -> DeviceAttribute | None:
@@ -210,14 +232,12 @@ def qualified(name: str, driver: str) -> tuple[str, str]:
     return (domain, key) if slash else (driver, name)
 
 
-def _is_unreadable(attribute: DeviceAttribute) -> bool:
-    if attribute.int_value is not None or attribute.bool_value is not None or attribute.string_value is not None:
-        return False
+def _problem(name: str, attribute: DeviceAttribute) -> str:
     try:
         _cel_value(attribute)
-    except CelError:
-        return True
-    return False
+    except CelError as error:
+        return f"attribute {name}: {error}"
+    return ""
 
 
 def _cel_value(attribute: DeviceAttribute) -> object:

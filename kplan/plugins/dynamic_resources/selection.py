@@ -53,8 +53,10 @@ class ExpressionResults:
         raise answer
 
     def _ask(self, device: DeviceInfo) -> _Answer:
+        if device.problem:
+            return CelError(device.problem)
         try:
-            return self._expression.matches(device.variables)
+            return self._expression.matches(device)
         except (CelError, CostLimitError) as error:
             return error
 
@@ -65,7 +67,7 @@ class ExpressionResults:
         if reads is None:
             attributes = tuple(sorted(device.attributes.items(), key=lambda item: item[0]))
             return own, attributes, tuple(sorted(device.capacity_values.items()))
-        if device.is_unreadable:
+        if device.problem:
             return own, device.index
         amounts = {qualified(name, own[0]): amount for name, amount in device.capacity_values.items()}
         capacity = tuple(map(amounts.get, reads.capacity))

@@ -5,18 +5,19 @@ from __future__ import annotations
 from kplan.plugins.dynamic_resources.cel.expression import (
     CelCompileError,
     DeviceExpression,
-    DeviceVariables,
     Reads,
     compile_expression,
 )
-from kplan.plugins.dynamic_resources.cel.values import CelError, CostLimitError, DomainMap, Semver
+from kplan.plugins.dynamic_resources.cel.program import DeviceView
+from kplan.plugins.dynamic_resources.cel.values import ABSENT, CelError, CostLimitError, DomainMap, Semver
 
 __all__ = [
+    "ABSENT",
     "CelCompileError",
     "CelError",
     "CostLimitError",
     "DeviceExpression",
-    "DeviceVariables",
+    "DeviceView",
     "DomainMap",
     "Reads",
     "Semver",

@@ -16,7 +16,7 @@ from kplan.plugins.dynamic_resources.cel.declarations import (
     DEVICE_FIELDS,
     environment_config,
 )
-from kplan.plugins.dynamic_resources.cel.program import FUNCTIONS, Activation, build
+from kplan.plugins.dynamic_resources.cel.program import FUNCTIONS, Activation, DeviceView, build
 from kplan.plugins.dynamic_resources.cel.syntax import (
     Call,
     CheckedExpression,
@@ -29,32 +29,22 @@ from kplan.plugins.dynamic_resources.cel.syntax import (
     Node,
     Select,
     decode,
+    device_access,
 )
 from kplan.plugins.dynamic_resources.cel.texts import compile_regex
 from kplan.plugins.dynamic_resources.cel.times import duration_from, timestamp_from
 from kplan.plugins.dynamic_resources.cel.values import (
     CelError,
     CostLimitError,
-    DomainMap,
     Value,
     type_name,
 )
 
-__all__ = ["CelCompileError", "DeviceExpression", "DeviceVariables", "Reads", "compile_expression"]
+__all__ = ["CelCompileError", "DeviceExpression", "Reads", "compile_expression"]
 
 
 class CelCompileError(Exception):
     """An expression that cannot be used on any device."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceVariables:
-    """A device as an expression sees it; `attributes` and `capacity` go by domain, then by name."""
-
-    driver: str
-    allow_multiple_allocations: bool
-    attributes: DomainMap
-    capacity: DomainMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +75,7 @@ class DeviceExpression:
         self.reads = _reads(checked.root)
         self._evaluate = build(checked.root)
 
-    def matches(self, device: DeviceVariables) -> bool:
+    def matches(self, device: DeviceView) -> bool:
         """Tell whether a device is selected.
 
         Raises
@@ -93,15 +83,8 @@ class DeviceExpression:
         CelError, CostLimitError
             If the expression fails on the device or costs too much.
         """
-        fields: dict[str, Value] = {
-            "allowMultipleAllocations": device.allow_multiple_allocations,
-            "attributes": device.attributes,
-            "capacity": device.capacity,
-            "driver": device.driver,
-        }
-        variables = {"device": fields, **{f"device.{name}": value for name, value in fields.items()}}
         try:
-            result = self._evaluate(Activation(variables))
+            result = self._evaluate(Activation(device))
         except RecursionError:
             msg = "operation cancelled: the expression is nested too deeply"
             raise CostLimitError(msg) from None
@@ -218,28 +201,9 @@ def _reads(root: Node) -> Reads | None:
             case Ident(name="device" | "device.attributes" | "device.capacity"):
                 return None
             case _:
-                access = _access(node)
+                access = device_access(node)
                 if access is None:
                     pending.extend(_children(node))
                 else:
                     found[access[0]].add(access[1:])
     return Reads(tuple(sorted(found["device.attributes"])), tuple(sorted(found["device.capacity"])))
-
-
-def _access(node: Node) -> tuple[str, str, str] | None:
-    """Return (variable, domain, name) of a plain, tested or optional look at one attribute or capacity."""
-    outer, name = _step(node)
-    inner, domain = _step(outer) if outer is not None else (None, None)
-    if isinstance(inner, Ident) and name is not None and domain is not None and inner.name.startswith("device."):
-        return inner.name, domain, name
-    return None
-
-
-def _step(node: Node) -> tuple[Node | None, str | None]:
-    match node:
-        case Select(operand=operand, field=field):
-            return operand, field
-        case Call(function="_[_]" | "_[?_]" | "_?._", arguments=(operand, Constant(value=str(key)))):
-            return operand, key
-        case _:
-            return None, None

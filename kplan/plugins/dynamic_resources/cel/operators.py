@@ -141,6 +141,8 @@ def _in(element: Value, container: Value) -> bool:
 
 
 def _index(container: Value, key: Value) -> Value:
+    if isinstance(key, str) and isinstance(container, dict) and key in container:
+        return container[key]
     if isinstance(container, OptionalValue):
         return find(container, key)
     found = find(container, key)

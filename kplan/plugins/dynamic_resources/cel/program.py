@@ -8,9 +8,9 @@ Upstream: cel-go interpreter/runtimecost.go, k8s.io/apiserver pkg/cel/library/co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import ceil
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from kplan.plugins.dynamic_resources.cel.kubernetes import KUBERNETES_FUNCTIONS
 from kplan.plugins.dynamic_resources.cel.lists import LIST_FUNCTIONS
@@ -25,10 +25,13 @@ from kplan.plugins.dynamic_resources.cel.syntax import (
     Message,
     Node,
     Select,
+    device_access,
+    is_plain_access,
 )
 from kplan.plugins.dynamic_resources.cel.texts import TEXT_FUNCTIONS
 from kplan.plugins.dynamic_resources.cel.times import TIME_FUNCTIONS
 from kplan.plugins.dynamic_resources.cel.values import (
+    ABSENT,
     CelError,
     CostLimitError,
     OptionalValue,
@@ -39,7 +42,7 @@ from kplan.plugins.dynamic_resources.cel.values import (
     size,
 )
 
-__all__ = ["COST_LIMIT", "FUNCTIONS", "Activation", "Evaluate", "build"]
+__all__ = ["COST_LIMIT", "FUNCTIONS", "Activation", "DeviceView", "Evaluate", "build"]
 
 #: The cost at which the evaluation of a device selector is stopped (CELSelectorExpressionMaxCost).
 COST_LIMIT = 1_000_000
@@ -72,13 +75,28 @@ _TYPES = {
 }
 
 
+class DeviceView(Protocol):
+    """A device as expressions see it."""
+
+    def cel_attribute(self, key: tuple[str, str]) -> Value:
+        """Return an attribute by domain and name, `ABSENT` where there is none."""
+
+    def cel_capacity(self, key: tuple[str, str]) -> Value:
+        """Return a capacity by domain and name, `ABSENT` where there is none."""
+
+    @property
+    def cel_variables(self) -> Mapping[str, Value]:
+        """The variables as declared: ``device`` and, by their full names, its fields."""
+
+
 class Activation:
-    """The variables of one evaluation, and what it has cost so far."""
+    """One evaluation: the device, the variables of macros, and what it has cost so far."""
 
-    __slots__ = ("cost", "variables")
+    __slots__ = ("cost", "device", "variables")
 
-    def __init__(self, variables: dict[str, Value]) -> None:
-        self.variables = variables
+    def __init__(self, device: DeviceView) -> None:
+        self.device = device
+        self.variables: dict[str, Value] = {}
         self.cost = 0
 
     def charge(self, cost: int) -> None:
@@ -105,6 +123,8 @@ def build(node: Node) -> Evaluate:  # noqa: PLR0911 - one return a kind of node
             return lambda _: value
         case Ident(name=name):
             return _ident(name)
+        case Select() | Call() if is_plain_access(node):
+            return _access(node)
         case Select():
             return _select(node)
         case Call():
@@ -123,13 +143,38 @@ def _ident(name: str) -> Evaluate:
     cost = 1 + name.count(".")
 
     def read(activation: Activation) -> Value:
-        activation.charge(cost)
+        activation.cost += cost  # checked where calls and loops add theirs, so that reading stays quick
         value = activation.variables[name]
         if isinstance(value, CelError):
             raise value
         return value
 
+    def read_device(activation: Activation) -> Value:
+        return read(activation) if name in activation.variables else activation.device.cel_variables[name]
+
+    if name.partition(".")[0] == "device":
+        return read_device
     return (lambda _: TypeValue(_TYPES[name])) if name in _TYPES else read
+
+
+def _access(node: Node) -> Evaluate:
+    """Read one attribute or capacity, which is most of what selectors do, without building the maps it stands in."""
+    access = device_access(node)
+    assert access is not None  # noqa: S101 - the caller has looked
+    variable, domain, name = access
+    key = domain, name
+    is_attribute = variable == "device.attributes"
+
+    def read(activation: Activation) -> Value:
+        activation.cost += 4
+        device = activation.device
+        value = device.cel_attribute(key) if is_attribute else device.cel_capacity(key)
+        if value is ABSENT:
+            msg = f"no such key: {name}"
+            raise CelError(msg)
+        return value
+
+    return read
 
 
 def _no_message(name: str) -> Evaluate:
@@ -148,7 +193,9 @@ def _select(node: Select) -> Evaluate:
 
     def select(activation: Activation) -> Value:
         container = operand(activation)
-        activation.charge(1)
+        activation.cost += 1
+        if isinstance(container, dict) and field in container:
+            return container[field]
         found = find(container, field)
         if isinstance(container, OptionalValue):
             return found
@@ -167,10 +214,7 @@ def _call(node: Call) -> Evaluate:
 
     def call(activation: Activation) -> Value:
         values = [argument(activation) for argument in arguments]
-        if cost is None:
-            activation.charge(1)
-            return function(*values)
-        activation.charge(cost(values))
+        activation.charge(1 if cost is None else cost(values))
         return function(*values)
 
     return call

@@ -26,6 +26,8 @@ __all__ = [
     "Node",
     "Select",
     "decode",
+    "device_access",
+    "is_plain_access",
 ]
 
 
@@ -134,6 +136,34 @@ def decode(checked: bytes) -> CheckedExpression:
     message = _fields(_bytes(_fields(checked), 2))
     types = {_int(entry, 1): _type(_bytes(entry, 2)) for entry in map(_fields, _all(message, 3))}
     return CheckedExpression(_node(_bytes(message, 4)), types)
+
+
+def device_access(node: Node) -> tuple[str, str, str] | None:
+    """Return (variable, domain, name) where a node looks at one attribute or capacity in whatever way."""
+    outer, name = _step(node)
+    inner, domain = _step(outer) if outer is not None else (None, None)
+    if isinstance(inner, Ident) and name is not None and domain is not None and inner.name.startswith("device."):
+        return inner.name, domain, name
+    return None
+
+
+def is_plain_access(node: Node) -> bool:
+    """Tell whether a node looks at one attribute or capacity and fails where it is not there."""
+    return device_access(node) is not None and _is_plain(node) and _is_plain(_step(node)[0])
+
+
+def _is_plain(node: Node | None) -> bool:
+    return (isinstance(node, Select) and not node.test_only) or (isinstance(node, Call) and node.function == "_[_]")
+
+
+def _step(node: Node) -> tuple[Node | None, str | None]:
+    match node:
+        case Select(operand=operand, field=field):
+            return operand, field
+        case Call(function="_[_]" | "_[?_]" | "_?._", arguments=(operand, Constant(value=str(key)))):
+            return operand, key
+        case _:
+            return None, None
 
 
 def _node(data: bytes) -> Node:  # noqa: PLR0911 - one return a kind of node

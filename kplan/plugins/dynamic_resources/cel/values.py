@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from typing import Any
 from urllib.parse import SplitResult
@@ -16,6 +17,7 @@ from urllib.parse import SplitResult
 from kplan.api.quantity import Quantity
 
 __all__ = [
+    "ABSENT",
     "CelError",
     "CostLimitError",
     "DomainMap",
@@ -36,6 +38,9 @@ __all__ = [
 
 #: Any CEL value. The expressions of users are typed by the checker, not by this module.
 Value = Any
+
+#: What a device has under a key that it does not have.
+ABSENT = object()
 
 _SEMVER_PART = r"(?:0|[1-9][0-9]*)"
 _SEMVER = re.compile(
@@ -103,8 +108,9 @@ class Semver:
     patch: int
     prerelease: tuple[str, ...] = ()
 
-    @classmethod
-    def parse(cls, text: str) -> Semver:
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def parse(text: str) -> Semver:
         """Read a strict semantic version.
 
         Raises
@@ -120,7 +126,7 @@ class Semver:
         if max(major, minor, patch) > _MAX_UINT64:
             msg = f"number out of range in semantic version {text!r}"
             raise CelError(msg)
-        return cls(major, minor, patch, tuple(match[4].split(".")) if match[4] else ())
+        return Semver(major, minor, patch, tuple(match[4].split(".")) if match[4] else ())
 
     @classmethod
     def parse_tolerant(cls, text: str) -> Semver:
