@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kplan.snapshot import load_snapshot
+from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods
+from kplan.snapshot.model import MissingKind, Snapshot
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+
+
+def node(name: str = "n1", **more: Any) -> dict[str, Any]:
+    labels = more.pop("labels", {"kubernetes.io/hostname": name})
+    status = {"allocatable": {"cpu": "4", "pods": "10"}} | more.pop("status", {})
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status, **more}
+
+
+def pod(name: str = "p", status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    content = {"containers": [{"name": "c", "image": "i"}]} | spec
+    metadata = {"name": name, "namespace": "default", "uid": name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": content, "status": status or {}}
+
+
+def obj(kind: str, name: str, api_version: str = "v1", namespace: str = "", **content: Any) -> dict[str, Any]:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
+
+
+def found(*objects: dict[str, Any], notes: bool = False) -> list[tuple[str, str]]:
+    findings = check_snapshot(load_snapshot([NAMESPACE, *objects]))
+    return [(finding.code, finding.object) for finding in findings if finding.is_note is notes]
+
+
+def test_the_demo_has_nothing_dangling() -> None:
+    codes = {finding.code for finding in check_snapshot(load_snapshot("demo")) if not finding.is_note}
+
+    assert not {code for code in codes if code.startswith("Unknown")}
+
+
+def test_nothing_odd_is_nothing_found() -> None:
+    assert found(node(), pod(nodeName="n1")) == []
+
+
+CLAIM_VOLUME = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+
+
+@pytest.mark.parametrize(
+    ("objects", "finding"),
+    [
+        ([pod(nodeName="gone")], ("UnknownNode", "Node/gone")),
+        ([pod(status={"nominatedNodeName": "gone"})], ("UnknownNode", "Node/gone")),
+        ([pod(priorityClassName="gold", priority=1)], ("UnknownPriorityClass", "PriorityClass/gold")),
+        ([pod(runtimeClassName="kata")], ("UnknownRuntimeClass", "RuntimeClass/kata")),
+        ([pod(volumes=CLAIM_VOLUME)], ("UnknownPersistentVolumeClaim", "PersistentVolumeClaim/default/c")),
+        (
+            [pod(resourceClaims=[{"name": "g", "resourceClaimName": "gpu"}])],
+            ("UnknownResourceClaim", "ResourceClaim/default/gpu"),
+        ),
+        (
+            [pod(resourceClaims=[{"name": "g", "resourceClaimTemplateName": "gpu"}])],
+            ("UnknownResourceClaimTemplate", "ResourceClaimTemplate/default/gpu"),
+        ),
+        (
+            [obj("PersistentVolumeClaim", "c", namespace="default", spec={"volumeName": "pv"})],
+            ("UnknownPersistentVolume", "PersistentVolume/pv"),
+        ),
+        (
+            [obj("PersistentVolumeClaim", "c", namespace="default", spec={"storageClassName": "fast"})],
+            ("UnknownStorageClass", "StorageClass/fast"),
+        ),
+        (
+            [
+                obj(
+                    "PersistentVolume",
+                    "pv",
+                    spec={"claimRef": {"namespace": "default", "name": "c"}},
+                    status={"phase": "Bound"},
+                )
+            ],
+            ("UnknownPersistentVolumeClaim", "PersistentVolumeClaim/default/c"),
+        ),
+        ([obj("CSINode", "gone", "storage.k8s.io/v1")], ("UnknownNode", "Node/gone")),
+        (
+            [obj("VolumeAttachment", "a", "storage.k8s.io/v1", spec={"nodeName": "gone"})],
+            ("UnknownNode", "Node/gone"),
+        ),
+        (
+            [obj("ResourceSlice", "s", "resource.k8s.io/v1", spec={"driver": "d", "nodeName": "gone"})],
+            ("UnknownNode", "Node/gone"),
+        ),
+        (
+            [
+                obj(
+                    "ResourceClaim",
+                    "c",
+                    "resource.k8s.io/v1",
+                    "default",
+                    spec={"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
+                )
+            ],
+            ("UnknownDeviceClass", "DeviceClass/gpu"),
+        ),
+    ],
+    ids=lambda value: value[1] if isinstance(value, tuple) else "",
+)
+def test_what_is_named_and_not_there_is_found(objects: list[dict[str, Any]], finding: tuple[str, str]) -> None:
+    assert found(node(), *objects) == [finding]
+
+
+def test_a_pod_of_a_namespace_that_is_not_there_is_found() -> None:
+    stray = pod()
+    stray["metadata"]["namespace"] = "lost"
+
+    assert found(node(), stray) == [("UnknownNamespace", "Namespace/lost")]
+
+
+def test_without_any_namespace_one_note_says_so() -> None:
+    findings = check_snapshot(load_snapshot([node(), pod()]))
+
+    assert [(finding.code, finding.is_note) for finding in findings] == [("NoNamespaces", True)]
+
+
+def test_system_priority_classes_are_always_there() -> None:
+    assert found(node(), pod(priorityClassName="system-node-critical", priority=2000001000)) == []
+
+
+def test_many_that_name_the_same_are_one_finding() -> None:
+    pods = [pod(f"p{index}", priorityClassName="gold", priority=1) for index in range(5)]
+
+    (finding,) = check_snapshot(load_snapshot([NAMESPACE, node(), *pods]))
+
+    assert "Pod/default/p0, Pod/default/p1, Pod/default/p2 and 2 more name it" in finding.message
+
+
+def test_what_could_not_be_read_is_not_said_to_dangle() -> None:
+    loaded = load_snapshot([NAMESPACE, node(), pod(priorityClassName="gold", priority=1)])
+    snapshot = Snapshot(
+        nodes=loaded.nodes,
+        pods=loaded.pods,
+        namespaces=loaded.namespaces,
+        missing=(MissingKind("priorityclasses", "forbidden"),),
+    )
+
+    assert check_snapshot(snapshot) == ()
+
+
+@pytest.mark.parametrize(
+    ("objects", "finding"),
+    [
+        (
+            [node(status={"allocatable": {"cpu": "4", "pods": "10"}, "capacity": {"cpu": "3999m"}})],
+            ("AllocatableOverCapacity", "Node/n1"),
+        ),
+        (
+            [node(status={"allocatable": {"pods": "1"}}), pod("a", nodeName="n1"), pod("b", nodeName="n1")],
+            ("TooManyPods", "Node/n1"),
+        ),
+        ([node(labels={})], ("NoHostname", "kubernetes.io/hostname")),
+        (
+            [node(), node("n2", labels={"kubernetes.io/hostname": "n1"})],
+            ("SharedHostname", "kubernetes.io/hostname=n1"),
+        ),
+        ([node(), pod(status={"phase": "Running"})], ("RunningNowhere", "Pod/default/p")),
+        (
+            [
+                node(),
+                obj(
+                    "PodDisruptionBudget",
+                    "b",
+                    "policy/v1",
+                    "default",
+                    spec={"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
+                ),
+            ],
+            ("InvalidSelector", "PodDisruptionBudget/default/b"),
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_odd_values_are_found(objects: list[dict[str, Any]], finding: tuple[str, str]) -> None:
+    assert found(*objects) == [finding]
+
+
+def test_some_things_are_only_worth_knowing() -> None:
+    zoned = node("n2", labels={"kubernetes.io/hostname": "n2", "topology.kubernetes.io/zone": "a"})
+    budget = obj("PodDisruptionBudget", "b", "policy/v1", "default", spec={"selector": {"matchLabels": {"a": "b"}}})
+    secret = obj("Secret", "s", namespace="default")
+
+    assert found(node(), zoned, budget, secret, notes=True) == [
+        ("NoZone", "topology.kubernetes.io/zone"),
+        ("IdleBudget", "PodDisruptionBudget/default/b"),
+        ("SkippedKind", "Secret"),
+    ]
+
+
+def test_nodes_are_counted_by_what_they_are() -> None:
+    away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+    taints = [{"key": "k", "effect": "NoSchedule"}]
+    objects = [node("a"), node("b", status=away), node("c", spec={"unschedulable": True, "taints": taints})]
+
+    overview = overview_of_nodes(load_snapshot(objects))
+
+    assert (overview.total, overview.ready, overview.unschedulable, overview.tainted) == (3, 2, 1, 1)
+    assert overview.zones == {"": 3}
+
+
+def test_pods_are_counted_once_each() -> None:
+    terminating = pod("t", nodeName="n1")
+    terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    objects = [
+        node(),
+        terminating,
+        pod("r", nodeName="n1"),
+        pod("g", schedulingGates=[{"name": "x"}]),
+        pod("m", status={"nominatedNodeName": "n1"}),
+        pod("w"),
+        pod("s", status={"phase": "Succeeded"}, nodeName="n1"),
+    ]
+
+    overview = overview_of_pods(load_snapshot(objects))
+
+    assert (overview.terminating, overview.running, overview.gated) == (1, 1, 1)
+    assert (overview.nominated, overview.pending, overview.terminated) == (1, 1, 1)
+    assert overview.total == 6
+    assert overview.schedulers == {"default-scheduler": 6}

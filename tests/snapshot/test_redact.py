@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import inspect
+
+from kplan.api.kinds import KINDS
+from kplan.snapshot import load_snapshot, redact
+from kplan.snapshot.model import MissingKind, Snapshot, Warning  # noqa: A004 - the contract's word
+from kplan.snapshot.pseudonyms import Pseudonyms
+from kplan.snapshot.redact import redact_snapshot
+from kplan.snapshot.save import encode_snapshot
+
+
+def structs_below(type_info: inspect.Type, seen: set[type]) -> Iterator[type]:
+    """Yield every struct that an object can hold."""
+    if isinstance(type_info, inspect.UnionType):
+        for kind in type_info.types:
+            yield from structs_below(kind, seen)
+    elif isinstance(type_info, inspect.VarTupleType):
+        yield from structs_below(type_info.item_type, seen)
+    elif isinstance(type_info, inspect.DictType):
+        yield from structs_below(type_info.value_type, seen)
+    elif isinstance(type_info, inspect.StructType) and type_info.cls not in seen:
+        seen.add(type_info.cls)
+        yield type_info.cls
+        for field in type_info.fields:
+            yield from structs_below(field.type, seen)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_text_of_every_kind_has_a_rule(kind: Any) -> None:
+    """The rules are compiled per struct, and a text without one is refused then."""
+    for struct in structs_below(inspect.type_info(kind.type), set()):
+        redact._steps(struct)
+
+
+def test_a_text_without_a_rule_is_refused() -> None:
+    class New(msgspec.Struct):
+        nickname: str = ""
+
+    with pytest.raises(TypeError, match=r"no rule says what redacting does with New\.nickname"):
+        redact._steps(New)
+
+
+NODE = {"apiVersion": "v1", "kind": "Node"}
+POD = {"apiVersion": "v1", "kind": "Pod"}
+
+
+def node(name: str, labels: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    own = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "topology.kubernetes.io/zone": "eu-1a"}
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}} | more.pop("status", {})
+    return NODE | {"metadata": {"name": name, "labels": own | (labels or {})}, "status": status, **more}
+
+
+def pod(name: str, namespace: str = "shop", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "registry.acme.example/web:1.2", "resources": {"requests": {"cpu": "1"}}}]
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-of-{name}", "labels": labels or {}}
+    return POD | {"metadata": metadata, "spec": {"containers": containers} | spec}
+
+
+def redacted(*objects: dict[str, Any]) -> tuple[Snapshot, Pseudonyms]:
+    names = Pseudonyms(b"k" * 32)
+    return redact_snapshot(load_snapshot(objects), names), names
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Yield every text of a JSON document that is no key."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from texts(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_the_demo_keeps_none_of_its_names() -> None:
+    demo = load_snapshot("demo")
+    names = {obj.metadata.name for obj in demo.nodes + demo.pods + demo.namespaces + demo.deployments}  # type: ignore[operator]
+    names |= {container.image for pod in demo.pods for container in pod.spec.containers}
+
+    written = set(texts(json.loads(encode_snapshot(redact_snapshot(demo), "x.json"))))
+
+    assert written & names == set()
+
+
+def test_a_name_becomes_the_same_wherever_it_stands() -> None:
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {
+                        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["worker-a"]}],
+                        "matchExpressions": [
+                            {"key": "kubernetes.io/hostname", "operator": "In", "values": ["worker-a"]},
+                            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["eu-1a", "eu-1b"]},
+                        ],
+                    }
+                ]
+            }
+        }
+    }
+    snapshot, _ = redacted(node("worker-a"), pod("web-0", nodeName="worker-a", affinity=affinity))
+
+    (found,) = snapshot.nodes
+    (running,) = snapshot.pods
+    terms = running.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms  # type: ignore[union-attr]
+    assert found.metadata.name.startswith("node-1-")
+    assert running.spec.node_name == found.metadata.name
+    assert found.metadata.labels["kubernetes.io/hostname"] == found.metadata.name
+    assert terms[0].match_fields[0].values == (found.metadata.name,)
+    assert terms[0].match_expressions[0].values == (found.metadata.name,)
+    assert terms[0].match_expressions[1].values[0] == found.metadata.labels["topology.kubernetes.io/zone"]
+
+
+def test_well_known_words_and_keys_stay() -> None:
+    taint = {"key": "acme.example/pool", "value": "secret-team", "effect": "NoSchedule"}
+    snapshot, _ = redacted(node("n", {"node-role.kubernetes.io/worker": "", "spot": "true"}, spec={"taints": [taint]}))
+
+    (found,) = snapshot.nodes
+    assert found.metadata.labels["kubernetes.io/os"] == "linux"
+    assert found.metadata.labels["node-role.kubernetes.io/worker"] == ""
+    assert found.metadata.labels["spot"] == "true"
+    assert found.spec.taints[0].key == "acme.example/pool"
+    assert found.spec.taints[0].value.startswith("v-")
+
+
+def test_numbers_stay_where_they_are_compared() -> None:
+    affinity = {
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 1,
+                    "preference": {"matchExpressions": [{"key": "disks", "operator": "Gt", "values": ["2"]}]},
+                }
+            ]
+        }
+    }
+    snapshot, _ = redacted(node("n", {"disks": "12", "rack": "12"}), pod("p", affinity=affinity))
+
+    labels = snapshot.nodes[0].metadata.labels
+    assert labels["disks"] == "12"
+    assert labels["rack"].startswith("v-")
+
+
+def test_images_match_with_and_without_a_tag() -> None:
+    """The scheduler reads a name without a tag as :latest, and so must the pseudonym."""
+    images = [{"names": ["acme/web:latest", "acme/web@sha256:0123"], "sizeBytes": 100}]
+    containers = [{"name": "c", "image": "acme/web"}, {"name": "d", "image": "acme/web@sha256:0123"}]
+    snapshot, _ = redacted(node("n", status={"images": images}), pod("p", containers=containers))
+
+    assert [container.image for container in snapshot.pods[0].spec.containers] == list(
+        snapshot.nodes[0].status.images[0].names
+    )
+    assert all(name.rfind(":") > name.rfind("/") for name in snapshot.nodes[0].status.images[0].names)
+
+
+def test_claims_of_ephemeral_volumes_keep_being_named_after_pod_and_volume() -> None:
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "fast"}}}}
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "job-scratch", "namespace": "shop"},
+        "spec": {"storageClassName": "fast"},
+    }
+    snapshot, _ = redacted(node("n"), pod("job", volumes=[volume]), claim)
+
+    (owner,) = snapshot.pods
+    (made,) = snapshot.persistent_volume_claims
+    assert made.metadata.name == f"{owner.metadata.name}-{owner.spec.volumes[0].name}"
+
+
+def test_volumes_over_several_zones_name_each_zone() -> None:
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv", "labels": {"topology.kubernetes.io/zone": "eu-1a__eu-1b"}},
+        "spec": {"awsElasticBlockStore": {"volumeID": "aws://eu-1a/vol-0123456789abcdef0"}},
+    }
+    snapshot, _ = redacted(node("n"), volume)
+
+    zone = snapshot.nodes[0].metadata.labels["topology.kubernetes.io/zone"]
+    first, second = snapshot.persistent_volumes[0].metadata.labels["topology.kubernetes.io/zone"].split("__")
+    assert first == zone != second
+    assert snapshot.persistent_volumes[0].spec.aws_elastic_block_store.volume_id.startswith(f"aws://{zone}/vol-")  # type: ignore[union-attr]
+
+
+def test_device_classes_are_renamed_inside_resource_names_too() -> None:
+    device_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu.acme"}}
+    requests = {"deviceclass.resource.kubernetes.io/gpu.acme": "1", "acme.example/license": "2"}
+    containers = [{"name": "c", "image": "i", "resources": {"requests": requests}}]
+    snapshot, _ = redacted(node("n"), device_class, pod("p", containers=containers))
+
+    name = snapshot.device_classes[0].metadata.name
+    found = snapshot.pods[0].spec.containers[0].resources.requests
+    assert set(found) == {f"deviceclass.resource.kubernetes.io/{name}", "acme.example/license"}
+
+
+def test_messages_paths_and_secrets_are_left_out() -> None:
+    volumes = [{"name": "a", "secret": {"secretName": "payroll"}}, {"name": "b", "hostPath": {"path": "/payroll"}}]
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "payroll"}
+    waiting = pod("p", volumes=volumes) | {"status": {"conditions": [condition]}}
+    snapshot, _ = redacted(node("n", spec={"providerID": "payroll"}), waiting)
+
+    assert b"payroll" not in encode_snapshot(snapshot, "x.json")
+
+
+def test_where_it_came_from_and_what_others_said_is_left_out() -> None:
+    plain = Snapshot(
+        source="live:payroll",
+        taken_at="2026-01-01T00:00:00Z",
+        server_version="v1.35.0",
+        warnings=(Warning("UnknownNode", "Node/payroll", "payroll"), Warning("InconsistentList", "pods", "changed")),
+        missing=(MissingKind("pods", "read in payroll only", ("NodePorts",)), MissingKind("jobs", "forbidden")),
+        skipped={"Payroll": 3},
+    )
+
+    snapshot = redact_snapshot(plain)
+
+    assert "payroll" not in encode_snapshot(snapshot, "x.json").decode().lower()
+    assert [kind.reason for kind in snapshot.missing] == ["read in some namespaces only", "forbidden"]
+    assert (snapshot.taken_at, snapshot.server_version) == (plain.taken_at, plain.server_version)
+    assert [warning.code for warning in snapshot.warnings][:2] == ["InconsistentList", "ServerVersion"]
+
+
+def test_each_time_the_pseudonyms_are_others() -> None:
+    demo = load_snapshot("demo")
+
+    assert redact_snapshot(demo).digest != redact_snapshot(demo).digest
+
+
+def test_redacting_changes_neither_the_original_nor_the_numbers() -> None:
+    demo = load_snapshot("demo")
+    digest = demo.digest
+
+    other = redact_snapshot(demo)
+
+    assert load_snapshot("demo").digest == digest
+    assert other.counts() == demo.counts()
+    assert [pod.spec.priority for pod in other.pods] == [pod.spec.priority for pod in demo.pods]
+    assert [node.status.allocatable for node in other.nodes] == [node.status.allocatable for node in demo.nodes]
+
+
+@given(st.sets(st.text("abc-.09", min_size=1, max_size=5), min_size=1, max_size=120), st.sampled_from(["Node", "uid"]))
+def test_pseudonyms_are_distinct_and_sort_as_the_originals(names: set[str], domain: str) -> None:
+    pseudonyms = Pseudonyms()
+    for name in names:
+        assert pseudonyms.of(domain, name) == name
+    pseudonyms.seal()
+
+    given_names = [pseudonyms.of(domain, name) for name in sorted(names)]
+
+    assert given_names == sorted(given_names)
+    assert len(set(given_names)) == len(names)
+
+
+def test_no_name_stays_no_name() -> None:
+    pseudonyms = Pseudonyms()
+    pseudonyms.seal()
+
+    assert pseudonyms.of("Node", "") == ""
+
+
+def test_the_key_decides_and_nothing_else() -> None:
+    def one(key: bytes) -> str:
+        pseudonyms = Pseudonyms(key)
+        pseudonyms.of("Node", "n")
+        pseudonyms.seal()
+        return pseudonyms.of("Node", "n")
+
+    assert one(b"a" * 32) == one(b"a" * 32) != one(b"b" * 32)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from kplan.errors import UsageError
+from kplan.snapshot import load_snapshot
+from kplan.snapshot import save as saving
+from kplan.snapshot.model import Snapshot
+from kplan.snapshot.save import encode_snapshot, save_snapshot
+
+FORMS = ["cluster.json", "cluster.yaml", "cluster.yml", "cluster.json.gz", "cluster.YAML.GZ"]
+
+
+@pytest.fixture(scope="module")
+def demo() -> Snapshot:
+    return load_snapshot("demo")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_is_saved_is_loaded_again(demo: Snapshot, tmp_path: Path, name: str) -> None:
+    size = save_snapshot(demo, tmp_path / name)
+
+    loaded = load_snapshot(tmp_path / name)
+
+    assert loaded.digest == demo.digest
+    assert loaded.pods == demo.pods
+    assert (loaded.taken_at, loaded.server_version, loaded.missing) == (
+        demo.taken_at,
+        demo.server_version,
+        demo.missing,
+    )
+    assert (tmp_path / name).stat().st_size == size
+
+
+def test_the_header_says_what_the_file_is(demo: Snapshot) -> None:
+    document = json.loads(encode_snapshot(demo, "x.json"))
+
+    assert (document["apiVersion"], document["kind"]) == ("kplan/v1", "Snapshot")
+    assert document["metadata"]["digest"] == demo.digest
+
+
+def test_only_what_scheduling_reads_is_written() -> None:
+    container = {"name": "c", "image": "i", "env": [{"name": "A", "value": "tell-nobody"}], "args": ["tell-nobody"]}
+    metadata = {"name": "p", "namespace": "n", "annotations": {"a": "tell-nobody"}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "1"}}}
+    volume = {"name": "v", "secret": {"secretName": "named", "items": [{"key": "tell-nobody", "path": "x"}]}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": [container], "volumes": [volume]},
+    }
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": "tell-nobody"}}
+
+    written = encode_snapshot(load_snapshot([node, pod, secret]), "x.json")
+
+    assert b"tell-nobody" not in written
+
+
+@pytest.mark.parametrize("name", ["cluster", "cluster.txt", "cluster.gz", "cluster.json.zip"])
+def test_a_name_that_says_no_form_is_refused(demo: Snapshot, tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="does not say which form") as caught:
+        save_snapshot(demo, tmp_path / name)
+
+    assert ".json.gz" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", FORMS[:4])
+def test_the_same_snapshot_gives_the_same_bytes(demo: Snapshot, name: str) -> None:
+    assert encode_snapshot(demo, name) == encode_snapshot(demo, name)
+
+
+def test_a_failing_write_leaves_the_old_file_and_nothing_else(
+    demo: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "cluster.json"
+    target.write_text("before")
+
+    def full_disk(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(saving.os, "fsync", full_disk)
+
+    with pytest.raises(UsageError, match="No space left on device"):
+        save_snapshot(demo, target)
+
+    assert target.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_directory_that_is_not_there_is_named(demo: Snapshot, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot write .*absent/cluster\.json"):
+        save_snapshot(demo, tmp_path / "absent" / "cluster.json")
+
+
+def test_a_link_stays_a_link(demo: Snapshot, tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+
+    save_snapshot(demo, tmp_path / "link.json")
+
+    assert (tmp_path / "link.json").is_symlink()
+    assert load_snapshot(tmp_path / "real.json").digest == demo.digest
+
+
+def test_the_file_gets_the_rights_that_the_user_gives_new_files(demo: Snapshot, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        save_snapshot(demo, tmp_path / "cluster.json")
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "cluster.json").stat().st_mode) == 0o640
+
+
+def test_a_compressed_file_holds_the_plain_one(demo: Snapshot) -> None:
+    assert gzip.decompress(encode_snapshot(demo, "x.json.gz")) == encode_snapshot(demo, "x.json")
