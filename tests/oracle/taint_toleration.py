@@ -11,9 +11,7 @@ def tolerates(toleration, taint):
     if toleration.get("key") and toleration["key"] != taint["key"]:
         return False
     operator = toleration.get("operator") or "Equal"
-    return operator == "Exists" or (
-        operator == "Equal" and toleration.get("value", "") == taint.get("value", "")
-    )
+    return operator == "Exists" or (operator == "Equal" and toleration.get("value", "") == taint.get("value", ""))
 
 
 def _untolerated(pod, node, effects):
@@ -42,6 +40,8 @@ def normalized(scores):
 
 def filter_unschedulable(pod, node):
     cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-    if node["spec"].get("unschedulable") and not any(tolerates(each, cordon) for each in pod["spec"].get("tolerations", [])):
+    if node["spec"].get("unschedulable") and not any(
+        tolerates(each, cordon) for each in pod["spec"].get("tolerations", [])
+    ):
         return (UNRESOLVABLE, ["node(s) were unschedulable"])
     return None

@@ -105,7 +105,9 @@ def once_names(pod, storage):
 def once_conflicts(pod, storage, running):
     """Count the pod's once-only claims that any running pod uses."""
     namespace = pod["metadata"]["namespace"]
-    used = {name for other in running if other["metadata"]["namespace"] == namespace for name in claim_references(other)}
+    used = {
+        name for other in running if other["metadata"]["namespace"] == namespace for name in claim_references(other)
+    }
     return len(once_names(pod, storage) & used)
 
 
@@ -125,7 +127,9 @@ def disks_clash(one, other):
 def restrictions(pod, storage, running, node_pods, leaving=(), coming=()):
     """Judge one node; `running` are all pods before the change, `node_pods` those of the node after it."""
     conflicts = once_conflicts(pod, storage, running)
-    has_disk = any(kind in v for v in pod_volumes(pod) for kind in ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"))
+    has_disk = any(
+        kind in v for v in pod_volumes(pod) for kind in ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
+    )
     if not has_disk and not conflicts:
         return None
     if any(disks_clash(v, w) for v in pod_volumes(pod) for other in node_pods for w in pod_volumes(other)):
@@ -213,16 +217,28 @@ def claim_driver(claim, storage):
     return IN_TREE.get(provisioner, provisioner), f"unbound {claim['metadata']['namespace']} {named(claim)}"
 
 
+def allowed_counts(csi_node):
+    drivers = csi_node["spec"]["drivers"] if csi_node else ()
+    return {each["name"]: each["allocatable"]["count"] for each in drivers if "count" in each.get("allocatable", {})}
+
+
+def attached_to(node_name, storage):
+    """Map each volume that a VolumeAttachment puts on a node to its driver."""
+    found = {}
+    for each in storage.attachments:
+        spec = each["spec"]
+        volume = storage.volume(spec["source"].get("persistentVolumeName"))
+        if spec["nodeName"] == node_name and volume is not None and "csi" in volume["spec"]:
+            found[f"{spec['attacher']}/{volume['spec']['csi']['volumeHandle']}"] = spec["attacher"]
+    return found
+
+
 def limits(pod, storage, node, node_pods):
     """Judge one node."""
-    csi_node = storage.csi_node(named(node))
+    allowed = allowed_counts(storage.csi_node(named(node)))
     new, problem = attachable(pod, storage)
     if problem:
         return (ERROR, [problem])
-    allowed = {}
-    for driver in csi_node["spec"]["drivers"] if csi_node else ():
-        if "count" in driver.get("allocatable", {}):
-            allowed[driver["name"]] = driver["allocatable"]["count"]
     if not new or not allowed:
         return None
     held = {}
@@ -231,22 +247,9 @@ def limits(pod, storage, node, node_pods):
         if problem:
             return (ERROR, [problem])
         held.update(volumes)
-    counts = {}
-    for driver in held.values():
-        counts[driver] = counts.get(driver, 0) + 1
-    attached = {}
-    for each in storage.attachments:
-        volume = storage.volume(each["spec"]["source"].get("persistentVolumeName"))
-        if each["spec"]["nodeName"] == named(node) and volume is not None and "csi" in volume["spec"]:
-            attached[f"{each['spec']['attacher']}/{volume['spec']['csi']['volumeHandle']}"] = each["spec"]["attacher"]
-    for volume, driver in attached.items():
-        if volume not in held:
-            counts[driver] = counts.get(driver, 0) + 1
-    fresh = {}
-    for volume, driver in new.items():
-        if volume not in held:
-            fresh[driver] = fresh.get(driver, 0) + 1
-    over = any(d in allowed and counts.get(d, 0) + n > allowed[d] for d, n in fresh.items())
+    there = list(held.values()) + [d for v, d in attached_to(named(node), storage).items() if v not in held]
+    fresh = [driver for volume, driver in new.items() if volume not in held]
+    over = any(d in allowed and there.count(d) + fresh.count(d) > allowed[d] for d in fresh)
     return (UNSCHEDULABLE, [COUNT]) if over else None
 
 
@@ -268,32 +271,40 @@ def is_for(volume, claim):
     )
 
 
+def has_form(volume, claim):
+    """Tell whether size, mode and attributes class agree and the volume stays."""
+    offer, spec = volume["spec"], claim["spec"]
+    return (
+        size(volume, "spec", "capacity") >= size(claim, "spec", "resources", "requests")
+        and offer.get("volumeMode", "Filesystem") == spec.get("volumeMode", "Filesystem")
+        and offer.get("volumeAttributesClassName", "") == spec.get("volumeAttributesClassName", "")
+        and "deletionTimestamp" not in volume["metadata"]
+    )
+
+
+def is_on_offer(volume, claim):
+    """Tell whether a volume that nobody was promised may go to a claim."""
+    wanted = claim["spec"].get("selector", {}).get("matchLabels", {})
+    return (
+        volume["status"]["phase"] == "Available"
+        and all(labels(volume).get(key) == value for key, value in wanted.items())
+        and set(claim["spec"].get("accessModes", [])) <= set(volume["spec"].get("accessModes", []))
+    )
+
+
 def match_volume(claim, storage, node, taken):
     """Find the volume that a claim gets on a node, or None."""
-    spec = claim["spec"]
     best = None
     for volume in sorted(storage.volumes, key=named):
         offer = volume["spec"]
-        if offer.get("storageClassName", "") != spec["storageClassName"] or named(volume) in taken:
+        if offer.get("storageClassName", "") != claim["spec"]["storageClassName"] or named(volume) in taken:
             continue
-        if "claimRef" in offer and not is_for(volume, claim):
-            continue
-        if size(volume, "spec", "capacity") < size(claim, "spec", "resources", "requests"):
-            continue
-        if offer.get("volumeMode", "Filesystem") != spec.get("volumeMode", "Filesystem"):
-            continue
-        if offer.get("volumeAttributesClassName", "") != spec.get("volumeAttributesClassName", ""):
-            continue
-        if "deletionTimestamp" in volume["metadata"]:
+        if ("claimRef" in offer and not is_for(volume, claim)) or not has_form(volume, claim):
             continue
         reached = affinity_holds(volume, node)
         if is_for(volume, claim):
             return volume if reached else None
-        if volume["status"]["phase"] != "Available" or not reached:
-            continue
-        if any(labels(volume).get(k) != v for k, v in spec.get("selector", {}).get("matchLabels", {}).items()):
-            continue
-        if not set(spec.get("accessModes", [])) <= set(offer.get("accessModes", [])):
+        if not reached or not is_on_offer(volume, claim):
             continue
         if best is None or size(volume, "spec", "capacity") < size(best, "spec", "capacity"):
             best = volume

@@ -70,7 +70,9 @@ def test_filter_equals_the_oracle(world, terms, selector, added):
         for i in range(len(world.nodes))
     ] == expected
     if result is not None and result.nodes is not None and added is None:
-        passing = {each["metadata"]["name"] for each, answer in zip(world.nodes, expected, strict=True) if answer is None}
+        passing = {
+            each["metadata"]["name"] for each, answer in zip(world.nodes, expected, strict=True) if answer is None
+        }
         assert passing <= result.nodes, "PreFilter names all nodes that can pass"
 
 
@@ -106,7 +108,14 @@ SSD = node("ssd-1", labels={"disk": "ssd", "rank": "12", "zone": "a"})
         pytest.param(required(label("disk", "Gt", "1")), False, id="a label that is no number compares with nothing"),
         pytest.param(required(label("disk", "In", "hdd"), label("zone", "Exists")), True, id="one term is enough"),
         pytest.param(
-            required({"matchExpressions": [*label("disk", "Exists")["matchExpressions"], *label("gpu", "Exists")["matchExpressions"]]}),
+            required(
+                {
+                    "matchExpressions": [
+                        *label("disk", "Exists")["matchExpressions"],
+                        *label("gpu", "Exists")["matchExpressions"],
+                    ]
+                }
+            ),
             False,
             id="all of a term is needed",
         ),
@@ -114,7 +123,9 @@ SSD = node("ssd-1", labels={"disk": "ssd", "rank": "12", "zone": "a"})
         pytest.param(required({}), False, id="an empty term matches nothing"),
         pytest.param(required({}, label("disk", "Exists")), True, id="nor does it stand in the way of another"),
         pytest.param(required(label("disk", "Near", "ssd")), False, id="a term that cannot be read matches nothing"),
-        pytest.param(required(label("disk", "Near"), label("disk", "Exists")), True, id="and is ignored beside another"),
+        pytest.param(
+            required(label("disk", "Near"), label("disk", "Exists")), True, id="and is ignored beside another"
+        ),
         pytest.param(required(name("NotIn", "ssd-1")), False, id="any node but this"),
         pytest.param(required(name("NotIn", "other")), True, id="any node but another"),
         pytest.param(
@@ -133,7 +144,9 @@ def test_required_terms(affinity, passes):
     [
         pytest.param({"disk": "ssd"}, None, None, id="a selector that holds"),
         pytest.param({"disk": "ssd", "zone": "b"}, None, REJECTED, id="half a selector"),
-        pytest.param({"disk": "ssd"}, required(label("zone", "In", "b")), REJECTED, id="selector and affinity are both needed"),
+        pytest.param(
+            {"disk": "ssd"}, required(label("zone", "In", "b")), REJECTED, id="selector and affinity are both needed"
+        ),
         pytest.param({"disk": "hdd"}, required(label("zone", "In", "a")), REJECTED, id="either way"),
     ],
 )
@@ -210,10 +223,16 @@ def test_the_profile_s_affinity_is_asked_first():
     [
         pytest.param(pod(), None, None, id="no wishes, no score"),
         pytest.param(wants(required(label("disk", "Exists"))), None, None, id="a requirement is no wish"),
-        pytest.param(wants(preferred((5, label("disk", "Exists")), (7, label("zone", "In", "a")))), None, [12], id="5 + 7"),
-        pytest.param(wants(preferred((5, label("gpu", "Exists")), (7, label("zone", "In", "a")))), None, [7], id="0 + 7"),
+        pytest.param(
+            wants(preferred((5, label("disk", "Exists")), (7, label("zone", "In", "a")))), None, [12], id="5 + 7"
+        ),
+        pytest.param(
+            wants(preferred((5, label("gpu", "Exists")), (7, label("zone", "In", "a")))), None, [7], id="0 + 7"
+        ),
         pytest.param(wants(preferred((5, {}))), None, [0], id="an empty wish is fulfilled nowhere"),
-        pytest.param(wants(preferred((0, label("disk", "Near")))), None, [0], id="a wish of no weight is not even read"),
+        pytest.param(
+            wants(preferred((0, label("disk", "Near")))), None, [0], id="a wish of no weight is not even read"
+        ),
         pytest.param(pod(), preferred((3, label("disk", "Exists"))), [3], id="the profile's wish alone"),
         pytest.param(
             wants(preferred((5, name("In", "ssd-1")))), preferred((3, label("disk", "Exists"))), [8], id="5 + 3, both"

@@ -53,12 +53,17 @@ def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, r
     ("running", "requests", "expected"),
     [
         pytest.param([], {"cpu": "1", "memory": "1Gi"}, 75, id="as even as before: 50 + (50 + 100 - 100)/2"),
-        pytest.param([], {"cpu": "2", "memory": "1Gi"}, 68, id="shares of 0.5 and 0.25 are 0.125 apart: 100 becomes 87"),
+        pytest.param(
+            [], {"cpu": "2", "memory": "1Gi"}, 68, id="shares of 0.5 and 0.25 are 0.125 apart: 100 becomes 87"
+        ),
         pytest.param(
             [pod(requests={"cpu": "4"})], {"memory": "4Gi"}, 100, id="from shares of 1 and 0 to 1 and 1: 50 becomes 100"
         ),
         pytest.param(
-            [pod(requests={"cpu": "4", "memory": "4Gi"})], {"cpu": "4"}, 75, id="more than there is counts as all there is"
+            [pod(requests={"cpu": "4", "memory": "4Gi"})],
+            {"cpu": "4"},
+            75,
+            id="more than there is counts as all there is",
         ),
     ],
 )

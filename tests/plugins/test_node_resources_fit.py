@@ -89,7 +89,9 @@ BUSY = {"cpu": "3", "memory": "6Gi", "ephemeral-storage": "8Gi", "example.com/gp
             pod(requests={"memory": "2147483649"}), (UNSCHEDULABLE, ["Insufficient memory"]), id="a byte more does not"
         ),
         pytest.param(
-            pod(requests={"memory": "2147483647.2"}), None, id="a fraction of a byte counts as the whole byte that is left"
+            pod(requests={"memory": "2147483647.2"}),
+            None,
+            id="a fraction of a byte counts as the whole byte that is left",
         ),
         pytest.param(
             pod(requests={"example.com/gpu": "2", "hugepages-2Mi": "1Gi", "ephemeral-storage": "3Gi", "cpu": "2"}),
@@ -114,8 +116,12 @@ BUSY = {"cpu": "3", "memory": "6Gi", "ephemeral-storage": "8Gi", "example.com/gp
             (UNRESOLVABLE, ["Insufficient example.com/tpu"]),
             id="a resource that the node does not have is hopeless",
         ),
-        pytest.param(pod(requests={"example.com/tpu": "0"}), None, id="none of a resource that the node does not have fits"),
-        pytest.param(pod(requests={"tpu": "1"}), None, id="a name that is no resource for the scheduler is not looked at"),
+        pytest.param(
+            pod(requests={"example.com/tpu": "0"}), None, id="none of a resource that the node does not have fits"
+        ),
+        pytest.param(
+            pod(requests={"tpu": "1"}), None, id="a name that is no resource for the scheduler is not looked at"
+        ),
         pytest.param(
             pod(requests={"cpu": "1"}, initContainers=[{"resources": {"requests": {"cpu": "1"}}}]),
             None,
@@ -193,7 +199,9 @@ def test_ignored_resources_are_left_to_somebody_else(ignored, expected):
 @pytest.mark.parametrize("resource", ["example.com/fpga", "deviceclass.resource.kubernetes.io/fpgas"])
 def test_a_device_class_answers_for_nodes_that_do_not_list_its_resource(resource):
     fpgas = {"metadata": {"name": "fpgas"}, "spec": {"extendedResourceName": "example.com/fpga"}}
-    world = World([node("lists-it", **{resource: "1"}), node("lists-none", **{resource: "0"}), node("other")], {}, [fpgas])
+    world = World(
+        [node("lists-it", **{resource: "1"}), node("lists-none", **{resource: "0"}), node("other")], {}, [fpgas]
+    )
 
     answers = filtered(make(world.handle), world.cycle(pod(requests={resource: "2"})), world.view())
 
@@ -214,7 +222,14 @@ def test_details_say_what_is_asked_free_and_short():
     incoming = pod(requests={"cpu": "2", "memory": "7680Mi"})
 
     assert details(make(world.handle), world.cycle(incoming), world.view()) == [
-        {"reason": "Too many pods", "resource": "pods", "requested": "1", "free": "0", "allocatable": "1", "short": "1"},
+        {
+            "reason": "Too many pods",
+            "resource": "pods",
+            "requested": "1",
+            "free": "0",
+            "allocatable": "1",
+            "short": "1",
+        },
         {
             "reason": "Insufficient cpu",
             "resource": "cpu",
@@ -283,10 +298,18 @@ def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, s
 @pytest.mark.parametrize(
     ("strategy", "resources", "requests", "expected"),
     [
-        pytest.param("LeastAllocated", [("cpu", 1), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [62, 0], id="(75+50)/2"),
-        pytest.param("LeastAllocated", [("cpu", 3), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [68, 0], id="(3*75+50)/4"),
-        pytest.param("MostAllocated", [("cpu", 1), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [37, 0], id="(25+50)/2"),
-        pytest.param("MostAllocated", [("cpu", 1)], {"cpu": "9"}, [100, 0], id="more than there is counts as all there is"),
+        pytest.param(
+            "LeastAllocated", [("cpu", 1), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [62, 0], id="(75+50)/2"
+        ),
+        pytest.param(
+            "LeastAllocated", [("cpu", 3), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [68, 0], id="(3*75+50)/4"
+        ),
+        pytest.param(
+            "MostAllocated", [("cpu", 1), ("memory", 1)], {"cpu": "1", "memory": "2Gi"}, [37, 0], id="(25+50)/2"
+        ),
+        pytest.param(
+            "MostAllocated", [("cpu", 1)], {"cpu": "9"}, [100, 0], id="more than there is counts as all there is"
+        ),
         pytest.param("LeastAllocated", [("cpu", 1)], {"cpu": "9"}, [0, 0], id="nothing is left where it would not fit"),
         pytest.param(
             "LeastAllocated",
@@ -303,7 +326,9 @@ def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, s
             id="and then by its weight: (75+9*50)/10",
         ),
         pytest.param("MostAllocated", [("cpu", 1)], {}, [2, 0], id="no CPU request counts as 100m of 4"),
-        pytest.param("LeastAllocated", [("pods", 1)], {"cpu": "1"}, [0, 0], id="the number of pods is not a resource here"),
+        pytest.param(
+            "LeastAllocated", [("pods", 1)], {"cpu": "1"}, [0, 0], id="the number of pods is not a resource here"
+        ),
     ],
 )
 def test_scores_by_hand(strategy, resources, requests, expected):
@@ -338,7 +363,9 @@ def test_the_score_of_a_utilization_is_read_off_a_broken_line(points, at, expect
 
 def test_requested_to_capacity_ratio_leaves_out_resources_that_score_nothing_and_rounds():
     world = World([node(cpu="8", memory="8Gi")])
-    line = RequestedToCapacityRatioParam(shape=args(points=[(0, 0), (100, 10)]).scoring_strategy.requested_to_capacity_ratio.shape)
+    line = RequestedToCapacityRatioParam(
+        shape=args(points=[(0, 0), (100, 10)]).scoring_strategy.requested_to_capacity_ratio.shape
+    )
     strategy = ScoringStrategy(type="RequestedToCapacityRatio", requested_to_capacity_ratio=line)
     plugin = NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy), world.handle)
 

@@ -32,7 +32,9 @@ def test_filter_equals_the_oracle(cordoned, tolerated):
         pytest.param([], REJECTED, id="a cordoned node takes nobody"),
         pytest.param([{"key": KEY, "operator": "Exists"}], None, id="but who tolerates that"),
         pytest.param([{"operator": "Exists"}], None, id="or tolerates everything"),
-        pytest.param([{"key": KEY, "operator": "Exists", "effect": "NoExecute"}], REJECTED, id="not with another effect"),
+        pytest.param(
+            [{"key": KEY, "operator": "Exists", "effect": "NoExecute"}], REJECTED, id="not with another effect"
+        ),
     ],
 )
 def test_cordoned_nodes(toleration, expected):

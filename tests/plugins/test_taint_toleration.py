@@ -64,7 +64,9 @@ def test_asking_some_nodes_is_picking_from_the_answers_of_all(world, incoming):
         pytest.param({"key": "dedicated"}, False, id="an empty value is a value"),
         pytest.param({"key": "shared", "operator": "Exists"}, False, id="another key"),
         pytest.param({"key": "dedicated", "value": "ml", "effect": "NoExecute"}, False, id="another effect"),
-        pytest.param({"key": "dedicated", "operator": "Gt", "value": "1"}, False, id="comparing needs a gate that is off"),
+        pytest.param(
+            {"key": "dedicated", "operator": "Gt", "value": "1"}, False, id="comparing needs a gate that is off"
+        ),
     ],
 )
 def test_what_tolerates_a_taint(toleration, tolerated):

@@ -123,7 +123,10 @@ VALUES = ("a", "b", "1", "7", "12", "x7")
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "example.com/fpga", "hugepages-2Mi")
 EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 PORTS = st.builds(
-    host_port, st.sampled_from([80, 443]), st.sampled_from(["TCP", "UDP"]), st.sampled_from(["", "10.0.0.1", "10.0.0.2"])
+    host_port,
+    st.sampled_from([80, 443]),
+    st.sampled_from(["TCP", "UDP"]),
+    st.sampled_from(["", "10.0.0.1", "10.0.0.2"]),
 )
 IMAGES = ("app:1", "app", "registry.io:5000/base", "registry.io:5000/base:2")
 IMAGE_NAMES = ("app:1", "app:latest", "registry.io:5000/base:latest", "registry.io:5000/base:2")
@@ -172,9 +175,7 @@ def pods(draw):
     """A pod with anything that node plugins read of its containers and tolerations."""
     spec = {"containers": draw(st.lists(containers(), min_size=1, max_size=2))}
     init = draw(st.lists(containers(), max_size=2))
-    spec["initContainers"] = [
-        {**each, "restartPolicy": "Always"} if draw(st.booleans()) else each for each in init
-    ]
+    spec["initContainers"] = [{**each, "restartPolicy": "Always"} if draw(st.booleans()) else each for each in init]
     spec["tolerations"] = draw(st.lists(tolerations(), max_size=2))
     if draw(st.booleans()):
         spec["overhead"] = {"cpu": "10m"}
@@ -267,7 +268,9 @@ def changes(draw, world):
     """A change for every node."""
     return [
         Change(
-            draw(st.lists(st.sampled_from(range(len(world.pods_on(each)))), unique=True)) if world.pods_on(each) else [],
+            draw(st.lists(st.sampled_from(range(len(world.pods_on(each)))), unique=True))
+            if world.pods_on(each)
+            else [],
             draw(st.lists(pods(), max_size=2)),
         )
         for each in world.nodes

@@ -1,0 +1,39 @@
+"""Label selectors, one set of labels at a time; all selectors are valid."""
+
+from __future__ import annotations
+
+
+def selects(selector, labels):
+    """None takes nothing, an empty selector everything."""
+    if selector is None:
+        return False
+    wanted = selector.get("matchLabels", {})
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _holds(each, labels) for each in selector.get("matchExpressions", [])
+    )
+
+
+def is_empty(selector):
+    return selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions")
+
+
+def _holds(expression, labels):
+    key, values = expression["key"], expression.get("values", [])
+    return {
+        "In": key in labels and labels[key] in values,
+        "NotIn": key not in labels or labels[key] not in values,
+        "Exists": key in labels,
+        "DoesNotExist": key not in labels,
+    }[expression["operator"]]
+
+
+def labels_of(thing):
+    return thing["metadata"].get("labels", {})
+
+
+def namespace_of(pod):
+    return pod["metadata"]["namespace"]
+
+
+def is_terminating(pod):
+    return pod["metadata"].get("deletionTimestamp") is not None

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.api.core import Pod
+from kplan.api.decode import convert
+from kplan.engine.pod_info import PodInfo
+from kplan.plugins.node_ports import NodePorts
+from tests.oracle import node_ports as oracle
+
+from .worlds import (
+    PORTS,
+    Change,
+    World,
+    delta_view,
+    details,
+    few,
+    filtered,
+    host_port,
+    node,
+    pod,
+    really_changed,
+)
+
+REJECTED = ("Unschedulable", ["node(s) didn't have free ports for the requested pod ports"])
+
+
+def make(handle):
+    return NodePorts(None, handle)
+
+
+SOME_PORTS = st.lists(PORTS, max_size=2)
+PODS = SOME_PORTS.map(lambda ports: pod(ports=ports))
+
+
+@st.composite
+def clusters(draw):
+    names = [f"n{index}" for index in range(draw(st.integers(1, 4)))]
+    return World([node(each) for each in names], {each: draw(st.lists(PODS, max_size=3)) for each in names})
+
+
+@few
+@given(clusters(), PODS)
+def test_filter_equals_the_oracle(world, incoming):
+    plugin, rows = make(world.handle), list(range(len(world.nodes)))[::-2]
+
+    answers = filtered(plugin, world.cycle(incoming), world.view())
+
+    assert answers == [oracle.filter_node(incoming, oracle.used_ports(world.pods_on(each))) for each in world.nodes]
+    assert filtered(plugin, world.cycle(incoming), world.view(rows)) == [answers[row] for row in rows]
+
+
+@few
+@given(st.data(), clusters(), PODS)
+def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
+    changed = [
+        Change(data.draw(st.lists(st.sampled_from(range(3)), unique=True)), data.draw(st.lists(PODS, max_size=2)))
+        for _ in world.nodes
+    ]
+    for each, on_node in zip(changed, map(world.pods_on, world.nodes), strict=True):
+        each.leaving = [index for index in each.leaving if index < len(on_node)]
+    cycle, rows = world.cycle(incoming), data.draw(st.permutations(range(len(world.nodes))))
+
+    answers = filtered(make(world.handle), cycle, delta_view(world, rows, changed))
+
+    for row, answer in zip(rows, answers, strict=True):
+        on_node = world.pods_on(world.nodes[row])
+        leaving = [on_node[index] for index in changed[row].leaving]
+        used = oracle.used_ports(on_node, leaving, changed[row].coming)
+        assert answer == oracle.filter_node(incoming, used)
+        handle = really_changed(world, row, changed[row])
+        assert handle.cluster.used_ports.get(row, set()) == used
+
+
+@few
+@given(st.data(), clusters(), PODS)
+def test_one_plugin_follows_pods_as_they_come_and_go(data, world, incoming):
+    plugin, cycle = make(world.handle), world.cycle(incoming)
+    filtered(plugin, cycle, world.view())
+    for _ in range(data.draw(st.integers(1, 4))):
+        row = data.draw(st.sampled_from(range(len(world.nodes))))
+        on_node = world.cluster.pods_on[row]
+        if on_node and data.draw(st.booleans()):
+            world.cluster.unbind(data.draw(st.sampled_from(on_node)))
+        else:
+            world.cluster.bind(world.cluster.add_pod(PodInfo(convert(data.draw(PODS), Pod))), row)
+
+        assert filtered(plugin, cycle, world.view()) == filtered(make(world.handle), cycle, world.view())
+
+
+@pytest.mark.parametrize(
+    ("used", "wanted", "expected"),
+    [
+        pytest.param(host_port(80), host_port(80), REJECTED, id="the same port"),
+        pytest.param(host_port(80), host_port(81), None, id="another number"),
+        pytest.param(host_port(80), host_port(80, "UDP"), None, id="another protocol"),
+        pytest.param(host_port(80, ip="10.0.0.1"), host_port(80, ip="10.0.0.2"), None, id="another address"),
+        pytest.param(host_port(80, ip="10.0.0.1"), host_port(80, ip="10.0.0.1"), REJECTED, id="the same address"),
+        pytest.param(
+            host_port(80, ip="10.0.0.1"), host_port(80), REJECTED, id="all addresses are wanted, one is taken"
+        ),
+        pytest.param(
+            host_port(80), host_port(80, ip="10.0.0.1"), REJECTED, id="all addresses are taken, one is wanted"
+        ),
+        pytest.param(host_port(80, ip="0.0.0.0"), host_port(80), REJECTED, id="no address is 0.0.0.0"),
+        pytest.param(host_port(80, ""), host_port(80, "TCP"), REJECTED, id="no protocol is TCP"),
+    ],
+)
+def test_when_two_ports_are_in_each_other_s_way(used, wanted, expected):
+    world = World([node()], {"node": [pod(ports=[used])]})
+
+    assert filtered(make(world.handle), world.cycle(pod(ports=[wanted])), world.view()) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("incoming", "is_skipped"),
+    [
+        pytest.param(pod(), True, id="no ports"),
+        pytest.param(pod(ports=[{"containerPort": 80}]), True, id="a port of the pod only"),
+        pytest.param(pod(ports=[host_port(80)]), False, id="a host port"),
+        pytest.param(
+            pod(initContainers=[{"restartPolicy": "Always", "ports": [host_port(80)]}]),
+            False,
+            id="a sidecar's host port",
+        ),
+        pytest.param(pod(initContainers=[{"ports": [host_port(80)]}]), True, id="an init container is gone by then"),
+    ],
+)
+def test_the_filter_is_skipped_without_host_ports(incoming, is_skipped):
+    world = World([node()])
+
+    result = make(world.handle).pre_filter(world.cycle(incoming))
+
+    assert (result is not None and result.skip) == is_skipped
+
+
+def test_a_port_that_two_pods_share_is_free_once_either_leaves():
+    both = pod(ports=[host_port(80)])
+    world = World([node()], {"node": [both, both]})
+    view = delta_view(world, [0], [Change(leaving=[0], coming=[])])
+
+    assert filtered(make(world.handle), world.cycle(both), view) == [None]
+
+
+def test_pods_that_leave_go_before_others_come():
+    web = pod(ports=[host_port(80)])
+    world = World([node()], {"node": [web]})
+    view = delta_view(world, [0], [Change(leaving=[0], coming=[web])])
+
+    assert filtered(make(world.handle), world.cycle(web), view) == [REJECTED]
+
+
+def test_details_name_the_ports_and_at_most_five_pods_in_the_way():
+    world = World([node()], {"node": [pod(ports=[host_port(80, ip=f"10.0.0.{index}")]) for index in range(7)]})
+    incoming = pod(ports=[host_port(80), host_port(443)])
+
+    assert details(make(world.handle), world.cycle(incoming), world.view()) == [
+        {
+            "hostIP": "0.0.0.0",
+            "protocol": "TCP",
+            "hostPort": 80,
+            "pods": [f"default/node-{index}" for index in range(5)],
+            "andMore": 2,
+        }
+    ]
+
+
+def test_a_filter_without_its_pre_filter_is_an_error():
+    world = World([node()])
+
+    verdicts = make(world.handle).filter(world.cycle(pod()), world.view())
+
+    assert [reason.text for reason in verdicts.reasons_at(0)] == [
+        'reading "PreFilterNodePorts" from cycleState: not found'
+    ]
