@@ -276,8 +276,10 @@ def test_details_say_of_every_term_what_fails():
         {
             "term": "",
             "failed": [
-                'nodeSelectorTerms[2].matchExpressions[0].operator: Unsupported value: "Near": '
-                'supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
+                (
+                    'nodeSelectorTerms[2].matchExpressions[0].operator: Unsupported value: "Near": '
+                    'supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
+                )
             ],
         },
     ]

@@ -279,10 +279,11 @@ def changes(draw, world):
 
 def delta_view(world, rows, changed):
     """Look at some nodes, each with its own change; pods that come are listed before those that leave."""
-    triples = []
-    for position, row in enumerate(rows):
-        for each in changed[row].coming:
-            triples.append((position, world.cluster.add_pod(PodInfo(convert(each, Pod))), 1))
+    triples = [
+        (position, world.cluster.add_pod(PodInfo(convert(each, Pod))), 1)
+        for position, row in enumerate(rows)
+        for each in changed[row].coming
+    ]
     for position, row in enumerate(rows):
         on_node = world.cluster.pods_on[row]
         triples += [(position, on_node[index], -1) for index in changed[row].leaving]
