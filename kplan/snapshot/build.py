@@ -86,19 +86,19 @@ class SnapshotBuilder:
 
     def add(self, obj: Any, kind: Kind, place: Place = NOWHERE, *, completes: bool = True) -> None:
         """Take an object in; with `completes`, what an API server would have filled in is filled in."""
-        obj = complete(obj, kind) if completes else obj
-        name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
         wrong = self._quantities.problems(obj, kind)
         if not obj.metadata.name:
             wrong.append(Problem("has no name", json_path="$.metadata.name", hint="every object of a cluster has one"))
         if wrong:
+            name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
             self.problems += [place.locate(problem, name) for problem in wrong]
             return
+        obj = complete(obj, kind) if completes else obj
         same_kind = self._objects[kind.attribute]
         key = (obj.metadata.namespace, obj.metadata.name)
         earlier = same_kind.setdefault(key, obj)
         if earlier is not obj:
-            self._note_duplicate(earlier, obj, name, place)
+            self._note_duplicate(earlier, obj, object_name(kind.name, *key), place)
 
     def finish(
         self,

@@ -186,9 +186,9 @@ def _json_documents(data: bytes, path: str, problems: list[Problem]) -> Iterator
 
 
 def _end_of_document(message: str) -> int | None:
-    """Return where a document ends that is followed by something else."""
+    """Return where a document ends that is followed by something else; msgspec counts the character that follows."""
     offset = _BYTE_OFFSET.search(message)
-    return int(offset[1]) if offset and "trailing" in message else None
+    return int(offset[1]) - 1 if offset and "trailing" in message else None
 
 
 def _json_problem(error: Exception, data: bytes, path: str, number: int) -> Problem:

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kplan.api.core import Pod
+from kplan.api.decode import convert
+from kplan.api.kinds import kind_of
+from kplan.snapshot.defaults import complete, complete_pod
+
+
+def pod(spec: dict[str, Any], labels: dict[str, str] | None = None) -> Pod:
+    return convert({"metadata": {"name": "p", "labels": labels or {}}, "spec": spec}, Pod)
+
+
+def completed(api_version: str, kind: str, obj: dict[str, Any]) -> Any:
+    found = kind_of(api_version, kind)
+    assert found is not None
+    return complete(convert({"metadata": {"name": "x"}, **obj}, found.type), found)
+
+
+def test_a_bare_pod_gets_what_every_pod_has() -> None:
+    found = complete_pod(pod({"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}))
+    assert found.metadata.namespace == "default"
+    assert (found.spec.scheduler_name, found.spec.restart_policy) == ("default-scheduler", "Always")
+    assert found.spec.termination_grace_period_seconds == 30
+    assert found.spec.containers[0].ports[0].protocol == "TCP"
+    assert found.spec.containers[0].ports[0].host_port == 0
+    assert found.status.phase == "Pending"
+    assert complete_pod(pod({"nodeName": "n"})).status.phase == "Running"
+
+
+def test_completing_twice_changes_nothing_more() -> None:
+    once = complete_pod(
+        pod(
+            {
+                "hostNetwork": True,
+                "containers": [{"name": "c", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}],
+                "resources": {"limits": {"memory": "1Gi"}},
+                "topologySpreadConstraints": [{"matchLabelKeys": ["v"], "labelSelector": {}}],
+            },
+            {"v": "1"},
+        )
+    )
+    assert complete_pod(once) == once
+
+
+def test_requests_come_from_limits_where_there_are_none() -> None:
+    found = complete_pod(
+        pod(
+            {
+                "containers": [
+                    {"name": "c", "resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}
+                ],
+                "initContainers": [{"name": "i", "resources": {"limits": {"cpu": "3"}}}],
+            }
+        )
+    )
+    assert found.spec.containers[0].resources.requests == {"cpu": "1", "memory": "1Gi"}
+    assert found.spec.init_containers[0].resources.requests == {"cpu": "3"}
+
+
+@pytest.mark.parametrize(
+    ("amount", "stored"),
+    [("1.5", "1.5"), ("100u", "1m"), ("0.0001", "1m"), ("1500001n", "2m"), (0.25, 0.25), (3, 3), ("1e-4", "1e-3")],
+)
+def test_nothing_finer_than_a_thousandth_is_stored(amount: str | float, stored: str | float) -> None:
+    found = complete_pod(pod({"containers": [{"name": "c", "resources": {"requests": {"cpu": amount}}}]}))
+    assert found.spec.containers[0].resources.requests == {"cpu": stored}
+
+
+def test_on_the_host_network_container_ports_are_host_ports() -> None:
+    ports = [{"containerPort": 80}, {"containerPort": 90, "hostPort": 91}]
+    found = complete_pod(pod({"hostNetwork": True, "containers": [{"name": "c", "ports": ports}]}))
+    assert [port.host_port for port in found.spec.containers[0].ports] == [80, 91]
+
+
+def test_pod_level_requests() -> None:
+    found = complete_pod(
+        pod(
+            {
+                "resources": {"limits": {"cpu": "8", "memory": "8Gi"}},
+                "containers": [
+                    {"name": "a", "resources": {"requests": {"cpu": "1"}}},
+                    {"name": "b", "resources": {"requests": {"cpu": "500m"}, "limits": {"hugepages-2Mi": "4Mi"}}},
+                ],
+                "initContainers": [
+                    {"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "250m"}}},
+                    {"name": "init", "resources": {"requests": {"cpu": "2"}}},
+                ],
+            }
+        )
+    )
+    assert found.spec.resources is not None
+    assert found.spec.resources.requests == {"cpu": "2250m", "memory": "8Gi", "hugepages-2Mi": "4Mi"}
+    assert found.spec.resources.limits == {"cpu": "8", "memory": "8Gi", "hugepages-2Mi": "4Mi"}
+
+
+def test_pod_level_requests_stay_as_they_are_without_limits() -> None:
+    found = complete_pod(
+        pod(
+            {
+                "resources": {"requests": {"cpu": "1"}},
+                "containers": [{"name": "a", "resources": {"requests": {"memory": "1"}}}],
+            }
+        )
+    )
+    assert found.spec.resources is not None
+    assert found.spec.resources.requests == {"cpu": "1"}
+
+
+def test_label_keys_are_merged_into_selectors_that_exist() -> None:
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+        "matchLabelKeys": ["v", "absent"],
+        "mismatchLabelKeys": ["tenant"],
+    }
+    found = complete_pod(
+        pod(
+            {
+                "affinity": {
+                    "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+                    "podAntiAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]
+                    },
+                },
+                "topologySpreadConstraints": [
+                    {"matchLabelKeys": ["v"], "labelSelector": {}},
+                    {"matchLabelKeys": ["v"]},
+                ],
+            },
+            {"v": "1", "tenant": "t"},
+        )
+    )
+    affinity = found.spec.affinity
+    assert affinity is not None
+    assert affinity.pod_affinity is not None
+    assert affinity.pod_anti_affinity is not None
+    (required,) = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+    (preferred,) = affinity.pod_anti_affinity.preferred_during_scheduling_ignored_during_execution
+    for selector in (required.label_selector, preferred.pod_affinity_term.label_selector):
+        assert selector is not None
+        assert [(e.key, e.operator, e.values) for e in selector.match_expressions] == [
+            ("v", "In", ("1",)),
+            ("tenant", "NotIn", ("t",)),
+        ]
+    with_selector, without = found.spec.topology_spread_constraints
+    assert with_selector.label_selector is not None
+    assert [e.key for e in with_selector.label_selector.match_expressions] == ["v"]
+    assert without.label_selector is None
+
+
+def test_other_kinds() -> None:
+    assert completed("v1", "Node", {"status": {"capacity": {"cpu": "4"}}}).status.allocatable == {"cpu": "4"}
+    namespace = completed("v1", "Namespace", {})
+    assert namespace.metadata.labels == {"kubernetes.io/metadata.name": "x"}
+    volume = completed("v1", "PersistentVolume", {"spec": {"claimRef": {"name": "c"}}})
+    assert (volume.spec.volume_mode, volume.status.phase) == ("Filesystem", "Bound")
+    claim = completed("v1", "PersistentVolumeClaim", {})
+    assert (claim.metadata.namespace, claim.spec.volume_mode, claim.status.phase) == (
+        "default",
+        "Filesystem",
+        "Pending",
+    )
+    assert completed("storage.k8s.io/v1", "StorageClass", {}).volume_binding_mode == "Immediate"
+    driver = completed("storage.k8s.io/v1", "CSIDriver", {})
+    assert (driver.spec.attach_required, driver.spec.storage_capacity) == (True, False)
+    controller = completed("v1", "ReplicationController", {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}})
+    assert controller.spec.selector == {"a": "b"}
+
+
+def test_limit_ranges_fill_themselves_in() -> None:
+    item = {
+        "type": "Container",
+        "max": {"cpu": "2"},
+        "min": {"cpu": "1", "memory": "1Mi"},
+        "default": {"memory": "1Gi"},
+    }
+    (found,) = completed("v1", "LimitRange", {"spec": {"limits": [item]}}).spec.limits
+    assert found.default == {"cpu": "2", "memory": "1Gi"}
+    assert found.default_request == {"cpu": "2", "memory": "1Gi"}

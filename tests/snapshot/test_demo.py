@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from kplan.admission import validate_pod
+from kplan.api.core import Pod
+from kplan.api.labels import selector_from
+from kplan.api.quantity import milli_value, value
+from kplan.api.tolerations import first_untolerated_taint
+from kplan.snapshot import Snapshot, load_snapshot
+from kplan.snapshot.podresources import requests_of
+
+
+@pytest.fixture(scope="module")
+def demo() -> Snapshot:
+    return load_snapshot("demo")
+
+
+def running(demo: Snapshot) -> list[Pod]:
+    return [pod for pod in demo.pods if pod.spec.node_name and pod.status.phase == "Running"]
+
+
+def test_it_is_as_large_as_promised(demo: Snapshot) -> None:
+    assert len(demo.nodes) == 13
+    assert len({node.metadata.labels["topology.kubernetes.io/zone"] for node in demo.nodes}) == 3
+    assert 75 <= len(running(demo)) <= 90
+    assert demo.warnings == ()
+    assert demo.skipped == {}
+    assert demo.source == "demo"
+
+
+def test_nothing_in_it_would_be_refused(demo: Snapshot) -> None:
+    assert {pod.metadata.name: validate_pod(pod) for pod in demo.pods if validate_pod(pod)} == {}
+
+
+def test_no_node_holds_more_than_it_has(demo: Snapshot) -> None:
+    used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for pod in running(demo):
+        for name, amount in requests_of(pod.spec).items():
+            used[pod.spec.node_name][name] += amount.nanos
+    for node in demo.nodes:
+        for name, nanos in used[node.metadata.name].items():
+            assert nanos <= milli_value(node.status.allocatable[name]) * 10**6, (node.metadata.name, name)
+
+
+def test_no_pod_runs_where_a_hard_taint_keeps_it_out(demo: Snapshot) -> None:
+    conditions = ("node.kubernetes.io/",)
+    for pod in running(demo):
+        taint = first_untolerated_taint(
+            demo.node_by_name[pod.spec.node_name].spec.taints,
+            pod.spec.tolerations,
+            lambda taint: taint.effect == "NoSchedule" and not taint.key.startswith(conditions),
+        )
+        assert taint is None, pod.metadata.name
+
+
+def test_hard_anti_affinity_holds_among_running_pods(demo: Snapshot) -> None:
+    for pod in running(demo):
+        if pod.spec.affinity is None or pod.spec.affinity.pod_anti_affinity is None:
+            continue
+        for term in pod.spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution:
+            domain = demo.node_by_name[pod.spec.node_name].metadata.labels[term.topology_key]
+            near = [
+                other.metadata.name
+                for other in running(demo)
+                if other is not pod
+                and other.metadata.namespace == pod.metadata.namespace
+                and selector_from(term.label_selector).matches(other.metadata.labels)
+                and demo.node_by_name[other.spec.node_name].metadata.labels[term.topology_key] == domain
+            ]
+            assert near == [], pod.metadata.name
+
+
+def test_budgets_count_what_is_there(demo: Snapshot) -> None:
+    allowed = {}
+    for budget in demo.pod_disruption_budgets:
+        selector = selector_from(budget.spec.selector)
+        matching = [
+            pod
+            for pod in running(demo)
+            if pod.metadata.namespace == budget.metadata.namespace and selector.matches(pod.metadata.labels)
+        ]
+        assert len(matching) == budget.status.current_healthy, budget.metadata.name
+        assert budget.status.disruptions_allowed == budget.status.current_healthy - budget.status.desired_healthy
+        allowed[budget.metadata.name] = budget.status.disruptions_allowed
+    assert 0 in allowed.values()
+    assert any(allowed.values())
+
+
+def test_owners_exist(demo: Snapshot) -> None:
+    owners = {
+        (kind, obj.metadata.namespace, obj.metadata.name)
+        for kind, objects in (
+            ("ReplicaSet", demo.replica_sets),
+            ("StatefulSet", demo.stateful_sets),
+            ("DaemonSet", demo.daemon_sets),
+            ("Job", demo.jobs),
+        )
+        for obj in objects
+    }
+    for pod in running(demo):
+        (owner,) = pod.metadata.owner_references
+        assert (owner.kind, pod.metadata.namespace, owner.name) in owners
+
+
+def test_there_is_something_special_of_every_sort(demo: Snapshot) -> None:
+    taints = {taint.key for node in demo.nodes for taint in node.spec.taints}
+    assert {"nvidia.com/gpu", "dedicated", "node.kubernetes.io/not-ready", "node.kubernetes.io/unschedulable"} <= taints
+    assert sum(node.spec.unschedulable for node in demo.nodes) == 1
+    assert sum(value(node.status.allocatable.get("nvidia.com/gpu", 0)) for node in demo.nodes) == 8
+    waiting = {pod.metadata.name: pod for pod in demo.pods if not pod.spec.node_name}
+    assert set(waiting) == {"voucher-api", "flash-sale", "fine-tune", "llm-eval", "nightly-export"}
+    assert waiting["nightly-export"].spec.scheduling_gates

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from kplan.errors import SnapshotError
+from kplan.snapshot import MissingKind, build_snapshot, load_snapshot
+from kplan.snapshot.document import to_bytes
+
+
+def test_a_written_snapshot_reads_back_the_same(tmp_path: Path) -> None:
+    demo = load_snapshot("demo")
+    missing = (MissingKind("poddisruptionbudgets", "forbidden", ("DefaultPreemption",)),)
+    taken = build_snapshot(
+        demo,
+        source="live:prod",
+        taken_at="2026-03-01T10:00:00Z",
+        server_version="v1.36.2",
+        missing=missing,
+        skipped={"Secret": 3},
+    )
+    path = tmp_path / "cluster.json.gz"
+    path.write_bytes(gzip.compress(to_bytes(taken)))
+    again = load_snapshot(path)
+    assert again.digest == taken.digest == demo.digest
+    assert again.pods == taken.pods
+    assert (again.taken_at, again.server_version) == ("2026-03-01T10:00:00Z", "v1.36.2")
+    assert (again.missing, again.skipped) == (missing, {"Secret": 3})
+    assert again.source == str(path)
+
+
+def test_nothing_is_completed_again(tmp_path: Path) -> None:
+    raw = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "d", "uid": "u"},
+        "spec": {"schedulerName": "s", "containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]},
+    }
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "uid": "m"},
+        "status": {"allocatable": {"cpu": "-1"}},
+    }
+    path = tmp_path / "s.json"
+    path.write_bytes(to_bytes(load_snapshot([raw, node])))
+    document = json.loads(path.read_text())
+    assert document["objects"]["pods"][0]["spec"] == raw["spec"]
+    document["objects"]["pods"][0]["metadata"].pop("uid")
+    path.write_text(
+        json.dumps(
+            document | {"objects": {"pods": document["objects"]["pods"], "nodes": [{"metadata": {"name": "n"}}]}}
+        )
+    )
+    (pod,) = load_snapshot(path).pods
+    assert pod.spec.containers[0].resources.requests == {}
+    assert pod.spec.termination_grace_period_seconds is None
+
+
+def test_only_what_decides_is_written() -> None:
+    noisy = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "uid": "u", "annotations": {"secret": "s3cret"}, "managedFields": [{}]},
+        "spec": {
+            "containers": [
+                {"name": "c", "image": "x", "env": [{"name": "PASSWORD", "value": "s3cret"}], "args": ["--s3cret"]}
+            ]
+        },
+    }
+    text = to_bytes(load_snapshot([noisy])).decode()
+    assert "s3cret" not in text
+    assert "PASSWORD" not in text
+
+
+def test_a_broken_own_file_is_explained(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    objects = {
+        "nodes": [{"metadata": {"name": "n"}}],
+        "pods": [{"spec": {"priority": "high"}}, {"spec": 5}],
+        "stars": [],
+    }
+    path.write_text(json.dumps({"apiVersion": "kplan/v1", "kind": "Snapshot", "objects": objects}))
+    with pytest.raises(SnapshotError) as caught:
+        load_snapshot(path)
+    assert [problem.json_path for problem in caught.value.problems] == [
+        "$.objects.pods[0].spec.priority",
+        "$.objects.pods[1].spec",
+    ]
+
+
+def test_reports_of_kplan_are_no_snapshots(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text('{"apiVersion": "kplan/v1", "kind": "PlacementReport"}')
+    with pytest.raises(SnapshotError, match="no nodes in the snapshot"):
+        load_snapshot(path)

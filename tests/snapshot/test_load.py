@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kplan.errors import SnapshotError
+from kplan.snapshot import Snapshot, load_snapshot
+
+Obj = dict[str, Any]
+
+
+def node(name: str = "n1", **status: Any) -> Obj:
+    status = status or {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+
+def pod(name: str = "p1", **spec: Any) -> Obj:
+    containers = [{"name": "c", "image": "x"}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers, **spec}}
+
+
+def from_file(*objects: Obj) -> Snapshot:
+    text = json.dumps({"kind": "List", "apiVersion": "v1", "items": list(objects)})
+    return load_snapshot("-", stdin=io.BytesIO(text.encode()))
+
+
+def problems_of(*objects: Obj) -> list[str]:
+    with pytest.raises(SnapshotError) as caught:
+        from_file(*objects)
+    return [f"{problem.json_path}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_objects_go_to_their_kind_and_others_are_counted() -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    own = {"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "not-a-pod"}}
+    snapshot = from_file(node(), pod(), secret, secret, own)
+    assert snapshot.counts() == {"nodes": 1, "pods": 1}
+    assert snapshot.skipped == {"Secret": 2, "Pod": 1}
+    assert snapshot.source == "standard input"
+
+
+def test_versions_of_another_shape_are_left_out_with_a_warning() -> None:
+    old = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "x"}}
+    snapshot = from_file(node(), old)
+    assert snapshot.pod_disruption_budgets == ()
+    assert [(w.code, w.object) for w in snapshot.warnings] == [("UnreadVersion", "PodDisruptionBudget")]
+
+
+def test_what_is_wrong_comes_all_at_once_with_file_and_path(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(node(allocatable={"cpu": "-4", "memory": "1e40", "pods": "many"})))
+    (tmp_path / "b.yaml").write_text(
+        "kind: Pod\napiVersion: v1\nmetadata: {name: 5}\n---\nkind: Pod\napiVersion: v1\nmetadata: {}\n"
+    )
+    (tmp_path / "c.json").write_text("{")
+    with pytest.raises(SnapshotError) as caught:
+        load_snapshot(tmp_path)
+    found = [(Path(p.path).name, p.document, p.json_path) for p in caught.value.problems]
+    assert found == [
+        ("a.json", 1, "$.status.allocatable.cpu"),
+        ("a.json", 1, "$.status.allocatable.memory"),
+        ("a.json", 1, "$.status.allocatable.pods"),
+        ("b.yaml", 1, "$.metadata.name"),
+        ("b.yaml", 2, "$.metadata.name"),
+        ("c.json", 1, ""),
+    ]
+
+
+def test_quantities_of_pods_are_checked_everywhere() -> None:
+    bad = pod(
+        containers=[{"name": "c", "resources": {"requests": {"cpu": "-1"}, "limits": {"example.com/x": "1x"}}}],
+        initContainers=[{"name": "i", "resources": {"requests": {"memory": "1e30"}}}],
+        overhead={"cpu": "x"},
+    )
+    assert [text.split(":")[0] for text in problems_of(node(), bad)] == [
+        "$.items[1].spec.containers[0].resources.requests.cpu",
+        "$.items[1].spec.containers[0].resources.limits['example.com/x']",
+        "$.items[1].spec.initContainers[0].resources.requests.memory",
+        "$.items[1].spec.overhead.cpu",
+    ]
+
+
+def test_two_pods_of_one_name_are_an_error_unless_they_are_the_same() -> None:
+    assert problems_of(node(), pod(), pod(nodeName="n1")) == [
+        "$.items[2].metadata.name: Pod/default/p1: stands in the input twice, with different content"
+    ]
+    snapshot = from_file(node(), pod(), pod())
+    assert len(snapshot.pods) == 1
+    assert [w.code for w in snapshot.warnings] == ["Duplicate"]
+
+
+def test_names_are_unique_within_a_namespace_only() -> None:
+    other = pod()
+    other["metadata"]["namespace"] = "elsewhere"
+    assert len(from_file(node(), pod(), other).pods) == 2
+
+
+def test_files_need_nodes_and_memory_does_not() -> None:
+    assert "no nodes in the snapshot" in problems_of(pod())[0]
+    assert len(load_snapshot([pod()]).pods) == 1
+
+
+def test_pods_on_unknown_nodes_are_named_together() -> None:
+    snapshot = from_file(node(), *(pod(f"p{i}", nodeName="gone") for i in range(5)))
+    (warning,) = snapshot.warnings
+    assert (warning.code, warning.object) == ("UnknownNode", "Node/gone")
+    assert "default/p0, default/p1, default/p2 and 2 more" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "allocatable"),
+    [
+        ({"capacity": {"cpu": "4", "pods": "10"}}, None, {"cpu": "4", "pods": "10"}),
+        ({"conditions": []}, "NoAllocatable", {}),
+        ({"allocatable": {"cpu": "4"}}, "NoPodCapacity", {"cpu": "4"}),
+    ],
+    ids=["capacity stands in", "nothing at all", "no number of pods"],
+)
+def test_nodes_without_allocatable(status: Obj, code: str | None, allocatable: dict[str, str]) -> None:
+    snapshot = from_file(node(**status))
+    assert snapshot.nodes[0].status.allocatable == allocatable
+    assert [w.code for w in snapshot.warnings] == ([code] if code else [])
+
+
+def test_a_served_node_with_capacity_only_is_named() -> None:
+    served = node(capacity={"cpu": "4", "pods": "10"})
+    served["metadata"]["uid"] = "u"
+    snapshot = from_file(served)
+    assert snapshot.nodes[0].status.allocatable == {"cpu": "4", "pods": "10"}
+    assert [w.code for w in snapshot.warnings] == ["NoAllocatable"]
+
+
+def test_priority_comes_from_the_class_where_no_api_server_wrote_one() -> None:
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
+    normal = {**high, "metadata": {"name": "normal"}, "value": 3, "globalDefault": True, "preemptionPolicy": "Never"}
+    snapshot = from_file(
+        node(),
+        high,
+        normal,
+        pod("a", priorityClassName="high"),
+        pod("b"),
+        pod("c", priorityClassName="system-node-critical"),
+        pod("d", priorityClassName="gone"),
+        pod("e", priority=5),
+    )
+    assert {p.metadata.name: (p.spec.priority, p.spec.preemption_policy) for p in snapshot.pods} == {
+        "a": (7, "PreemptLowerPriority"),
+        "b": (3, "Never"),
+        "c": (2_000_001_000, "PreemptLowerPriority"),
+        "d": (0, None),
+        "e": (5, None),
+    }
+    assert [(w.code, w.object) for w in snapshot.warnings] == [("UnknownPriorityClass", "Pod/default/d")]
+
+
+def test_served_objects_are_taken_as_they_are() -> None:
+    raw = pod(containers=[{"name": "c", "resources": {"limits": {"cpu": "1"}}}], hostNetwork=True)
+    raw["metadata"]["uid"] = "u"
+    (found,) = load_snapshot([raw]).pods
+    assert found.spec.containers[0].resources.requests == {}
+    assert (found.spec.priority, found.spec.termination_grace_period_seconds) == (None, None)
+    assert (found.metadata.namespace, found.spec.scheduler_name) == ("default", "default-scheduler")
+
+
+def test_memory_takes_odd_amounts_but_not_texts_that_are_none() -> None:
+    assert load_snapshot([node(allocatable={"cpu": "-4"})]).nodes[0].status.allocatable == {"cpu": "-4"}
+    with pytest.raises(SnapshotError, match=r"\$\[0\]\.status\.allocatable\.cpu: Node/n1: cpu: 'x' is not a quantity"):
+        load_snapshot([node(allocatable={"cpu": "x"})])
+
+
+@pytest.mark.parametrize("obj", [{}, {"kind": 5}, {"apiVersion": 1, "kind": "Pod"}, "pod"])
+def test_memory_refuses_what_has_no_kind(obj: Any) -> None:
+    with pytest.raises(SnapshotError, match=r"\$\[0\]"):
+        load_snapshot([obj])
+
+
+def test_structs_are_objects_too() -> None:
+    snapshot = load_snapshot([node(), pod()])
+    assert load_snapshot(iter(snapshot)).digest == snapshot.digest
+
+
+def test_order_does_not_change_the_digest_and_content_does() -> None:
+    objects = [node("a"), node("b"), pod("x"), pod("y")]
+    digest = load_snapshot(objects).digest
+    assert digest.startswith("sha256:")
+    assert load_snapshot(objects[::-1]).digest == digest
+    assert load_snapshot(objects[1:]).digest != digest
+
+
+def test_looking_things_up() -> None:
+    snapshot = load_snapshot([node(), pod()])
+    assert snapshot.node_by_name["n1"] is snapshot.nodes[0]
+    assert snapshot.pod_by_key["default/p1"] is snapshot.pods[0]
+
+
+def test_annotations_that_decide_are_kept() -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "c", "annotations": {"volume.kubernetes.io/selected-node": "n1", "note": "long"}},
+    }
+    (found,) = load_snapshot([claim]).persistent_volume_claims
+    assert found.metadata.annotations == {"volume.kubernetes.io/selected-node": "n1"}

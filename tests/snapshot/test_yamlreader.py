@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kplan.snapshot.yamlreader import YamlProblem, read_yaml
+
+
+def load(text: str) -> Any:
+    (document,) = read_yaml(text)
+    return document.content
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: 2026-03-01T10:00:00Z", "2026-03-01T10:00:00Z"),
+        ("a: 2026-03-01", "2026-03-01"),
+        ("a: 1:30", "1:30"),
+        ("a: yes", True),
+        ("a: Off", False),
+        ("a: y", "y"),
+        ("a: ~", None),
+        ("a:", None),
+        ("a: '1'", "1"),
+        ("a: 0x1f", 31),
+        ("a: 010", 8),
+        ("a: 1_000", 1000),
+        ("a: -5", -5),
+        ("a: 1e3", 1000.0),
+        ("a: 1.", 1.0),
+        ("a: .5", 0.5),
+        ("a: 100m", "100m"),
+        ("a: +x", "+x"),
+        ("a: !!str 5", "5"),
+        ("a: |\n  x\n  y\n", "x\ny\n"),
+        ("a: [1, b, {c: d}]", [1, "b", {"c": "d"}]),
+    ],
+)
+def test_values_are_those_of_the_api_machinery(text: str, value: Any) -> None:
+    found = load(text)["a"]
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_keys_become_texts() -> None:
+    assert load("1: a\ntrue: b\n1.5: c") == {"1": "a", "true": "b", "1.5": "c"}
+
+
+def test_anchors_and_merge_keys() -> None:
+    text = "base: &b {x: 1, y: 2}\none: {<<: *b, y: 3}\ntwo: {<<: [*b, {z: 4}]}\nthree: *b\n"
+    assert load(text) == {
+        "base": {"x": 1, "y": 2},
+        "one": {"x": 1, "y": 3},
+        "two": {"x": 1, "y": 2, "z": 4},
+        "three": {"x": 1, "y": 2},
+    }
+
+
+def test_documents_are_counted_and_empty_ones_left_out() -> None:
+    assert [(d.number, d.content) for d in read_yaml("---\na: 1\n---\n---\n# nothing\n---\nb: 2\n...\n")] == [
+        (1, {"a": 1}),
+        (4, {"b": 2}),
+    ]
+
+
+def bomb() -> str:
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    lines += [
+        f"{one}: &{one} [{', '.join(['*' + before] * 9)}]" for before, one in zip("abcdefgh", "bcdefghi", strict=True)
+    ]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("a:\n\tb: 1", "line 2, column 1", "YAML is indented with spaces, not tabs"),
+        ("a: {{ .Values.x }}", "a key must be a word, at line 1", "put quotes around"),
+        ("a: [1, 2", "not valid YAML", ""),
+        ("a: *b", "alias *b at line 1 refers to nothing before it", ""),
+        ("a: !!python/object:os.system x", "the tag !!python/object:os.system at line 1", "leave the tag out"),
+        ("a: " + "[" * 300, "nested deeper than 200 levels", ""),
+        (bomb(), "aliases unfold into more than", "write the values out"),
+    ],
+    ids=["tab", "template", "cut off", "unknown alias", "tag", "nesting", "alias bomb"],
+)
+def test_refused(text: str, message: str, hint: str) -> None:
+    with pytest.raises(YamlProblem) as caught:
+        list(read_yaml(text))
+    assert message in str(caught.value)
+    assert hint in caught.value.hint
+    assert caught.value.document == 1
+
+
+def test_documents_before_a_broken_one_are_read() -> None:
+    seen = []
+    with pytest.raises(YamlProblem) as caught:
+        seen.extend(document.content for document in read_yaml("a: 1\n---\nb: 2\n---\nc: [\n"))
+    assert caught.value.document == 3
