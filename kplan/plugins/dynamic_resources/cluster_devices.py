@@ -157,6 +157,9 @@ class ClusterDevices:
         self.catalogue = catalogue_of(listers)
         self.tracker = ClaimTracker(listers.snapshot.resource_claims)
         self._nodes = cluster.nodes
+        self._pods = cluster.pods
+        self._changes = cluster.log
+        self._n_changes = len(cluster.log)
         self._versions: Int64Array = np.zeros(len(self._nodes), np.int64)
         self._position = 0
         self._outcomes: OrderedDict[bytes, Outcomes] = OrderedDict()
@@ -166,7 +169,7 @@ class ClusterDevices:
         """Search devices for claims on some nodes; equal keys say that the claims ask for the same."""
         first = self.catalogue.first_outcomes(self._nodes, key)
         outcomes = _recent(self._outcomes, key, first.copy)
-        self._catch_up()
+        self.catch_up()
         claims = [NamedClaim(_PLACEHOLDER.format(index), spec) for index, spec in enumerate(specs)]
         for row in outcomes.stale(rows, self._versions).tolist():
             outcome, found = self._search(self._nodes.nodes[row], claims, step_limit)
@@ -177,8 +180,12 @@ class ClusterDevices:
                 first.set(row, version, outcome, found, ranked)
         return outcomes
 
-    def _catch_up(self) -> None:
-        """Mark the nodes that can reach a device whose state changed."""
+    def catch_up(self) -> None:
+        """Free the devices of pods that left, and mark the nodes that can reach a device whose state changed."""
+        for change in self._changes[self._n_changes :]:
+            if change.sign < 0:
+                self.tracker.release(self._pods.infos[change.pod].pod)
+        self._n_changes = len(self._changes)
         log = self.tracker.log
         if self._position == len(log):
             return

@@ -14,9 +14,21 @@ from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 from kplan.plugins.dynamic_resources.pools import AllocationError, device_matches
 from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec, expressions
+from kplan.plugins.dynamic_resources.results import DeviceResult
 from kplan.plugins.dynamic_resources.taints import prevents_allocation
 
-__all__ = ["explain_no_devices"]
+__all__ = ["explain_alternatives", "explain_no_devices"]
+
+
+def explain_alternatives(claim: ResourceClaim, devices: Iterable[DeviceResult]) -> list[str]:
+    """Say which alternative each prioritized list of a claim came to."""
+    chosen = {each.request.full_name for each in devices}
+    return [
+        f"request {each.parent} got {each.name}, alternative {position} of {len(alternatives)}"
+        for alternatives in claim_spec(claim.spec).requests
+        for position, each in enumerate(alternatives, 1)
+        if each.parent and each.full_name in chosen
+    ]
 
 
 def explain_no_devices(node: Node, claims: Iterable[ResourceClaim], devices: ClusterDevices) -> list[Detail]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import msgspec
@@ -39,12 +38,10 @@ from kplan.framework.interface import (
 from kplan.plugins.dynamic_resources.claims import ClaimProblem, is_broken, key_of, user_claims
 from kplan.plugins.dynamic_resources.cluster_devices import (
     Outcome,
-    Outcomes,
-    Solution,
     devices_of,
     named,
 )
-from kplan.plugins.dynamic_resources.explain import explain_no_devices
+from kplan.plugins.dynamic_resources.explain import explain_alternatives, explain_no_devices
 from kplan.plugins.dynamic_resources.extended import (
     existing_claim,
     extended_claim_spec,
@@ -53,6 +50,7 @@ from kplan.plugins.dynamic_resources.extended import (
 from kplan.plugins.dynamic_resources.ranks import allocated_rank
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
 from kplan.plugins.dynamic_resources.results import allocation_result
+from kplan.plugins.dynamic_resources.state import UNNAMED_CLAIM, ClaimState
 from kplan.plugins.dynamic_resources.totals import DeviceCounter
 
 REASON_NOT_ALLOCATED = "cannot allocate all claims"
@@ -61,8 +59,6 @@ REASON_INVALID_POOLS = "invalid resource pools were encountered"
 REASON_STALE_CLAIM = "cannot schedule extended resource claim"
 REASON_NO_RESOURCE = "cannot fit resource"
 
-#: How upstream calls the claim for extended resources before it exists.
-_UNNAMED = "<extended-resources>"
 #: Search steps that upstream's filter timeout stands for: about one a microsecond. Counting keeps answers reproducible.
 _NANOS_PER_STEP = 1000
 
@@ -70,58 +66,6 @@ _NANOS_PER_STEP = 1000
 _MAX_ERRORS = 24
 
 _encoder = msgspec.json.Encoder(order="sorted")
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What was found on nodes that have to allocate the same claims.
-
-    Attributes
-    ----------
-    where : bool array of shape (n_nodes,), those that were asked
-    outcomes : by node row
-    """
-
-    where: BoolArray
-    outcomes: Outcomes
-
-
-@dataclass
-class _State:
-    """One pod's claims; none until PreFilter is through.
-
-    Attributes
-    ----------
-    claims : the claims that the pod names, in its order
-    to_allocate : those of them that have no allocation
-    resources : extended resources that the pod asks for, if a device class stands behind one of them
-    leftover : a claim for extended resources from an earlier attempt
-    unavailable : claims with an allocation, and the nodes where they cannot be used
-    found : what filter found, by the key of the claims to allocate
-    """
-
-    claims: tuple[ResourceClaim, ...] = ()
-    to_allocate: tuple[ResourceClaim, ...] = ()
-    resources: dict[str, int] = field(default_factory=dict)
-    leftover: ResourceClaim | None = None
-    unavailable: tuple[tuple[ResourceClaim, BoolArray], ...] = ()
-    found: dict[bytes, _Found] = field(default_factory=dict)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the pod has nothing to do with devices."""
-        return not self.claims and not self.resources
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the claims to allocate, the one for extended resources last."""
-        keys = ["/".join(key_of(claim)) for claim in self.to_allocate]
-        return [*keys, _UNNAMED]
-
-    def solution(self, row: int) -> Solution | None:
-        """Return the devices that were found on a node, for the claims to allocate."""
-        solutions = (found.outcomes.solutions.get(row) for found in self.found.values() if found.where[row])
-        return next(solutions, None)
 
 
 class DynamicResources:
@@ -143,6 +87,7 @@ class DynamicResources:
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep a pod waiting until all its claims are there."""
+        self._devices.catch_up()
         try:
             user_claims(pod.pod, self._tracker.claims)
         except ClaimProblem as problem:
@@ -152,8 +97,9 @@ class DynamicResources:
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Collect the pod's claims; those that are not there and classes that do not exist reject the pod."""
         pod = cycle.pod.pod
-        state = _State()
+        state = ClaimState()
         cycle.write(state)
+        self._devices.catch_up()
         try:
             claims = tuple(user_claims(pod, self._tracker.claims))
         except ClaimProblem as problem:
@@ -209,9 +155,9 @@ class DynamicResources:
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes where claims cannot be allocated, or where an allocated claim cannot be used."""
-        state = cycle.read(_State)
+        state = cycle.read(ClaimState)
         n_view = len(nodes)
-        if state.leftover is not None and state.leftover.spec.devices.requests:
+        if state.is_stale:
             stale = Reason(REASON_STALE_CLAIM, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
             return Verdicts.where(np.ones(n_view, np.bool_), stale)
         rows = np.arange(n_view) if nodes.rows is None else nodes.rows
@@ -227,15 +173,14 @@ class DynamicResources:
                 outcomes = self._devices.solve(specs, key, case_rows, limit)
                 codes[case_rows] = outcomes.codes[case_rows]
                 messages.update((row, text) for row, text in outcomes.messages.items() if codes[row] == Outcome.ERROR)
-                found = state.found.setdefault(key, _Found(np.zeros(len(self._nodes), np.bool_), outcomes))
-                found.where[case_rows] = True
+                state.keep(key, case_rows, len(self._nodes), outcomes)
         unavailable = np.zeros(len(self._nodes), np.bool_)
         for _, where in state.unavailable:
             unavailable |= where
         return self._verdicts(cycle, nodes, (lacking[rows], codes[rows], (unavailable & is_asked)[rows]), messages)
 
     def _cases(
-        self, cycle: CycleState, state: _State, rows: RowArray
+        self, cycle: CycleState, state: ClaimState, rows: RowArray
     ) -> tuple[BoolArray, list[tuple[RowArray, tuple[ClaimSpec, ...]]]]:
         """Sort nodes by what has to be allocated on them.
 
@@ -280,18 +225,27 @@ class DynamicResources:
         messages: dict[int, str],
     ) -> Verdicts:
         lacking, codes, unavailable = columns
-        state = cycle.read(_State)
+        state = cycle.read(ClaimState)
         unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
         def explain(position: int) -> list[Detail]:
             node = self._nodes.nodes[nodes.row(position)]
             return explain_no_devices(node, state.to_allocate, self._devices)
 
+        def explain_claims(position: int) -> list[Detail]:
+            row = nodes.row(position)
+            return [{"claim": "/".join(key_of(claim))} for claim, where in state.unavailable if where[row]]
+
+        def explain_resources(position: int) -> list[Detail]:
+            offered = self._nodes.nodes[nodes.row(position)].status.allocatable
+            absent = sorted(state.resources.keys() - offered.keys() - self._extended_classes.keys())
+            return [{"resource": resource, "requested": str(state.resources[resource])} for resource in absent]
+
         failures = [
-            (lacking, Reason(REASON_NO_RESOURCE, unresolvable)),
+            (lacking, Reason(REASON_NO_RESOURCE, unresolvable, explain_resources)),
             (codes == Outcome.NOT_FOUND, Reason(REASON_NOT_ALLOCATED, unresolvable, explain)),
             (codes == Outcome.FAILED, Reason(REASON_INVALID_POOLS, unresolvable)),
-            (unavailable & (codes == Outcome.FOUND), Reason(REASON_NOT_AVAILABLE, unresolvable)),
+            (unavailable & (codes == Outcome.FOUND), Reason(REASON_NOT_AVAILABLE, unresolvable, explain_claims)),
         ]
         if messages:
             texts = [messages.get(nodes.row(position), "") for position in range(len(nodes))]
@@ -305,12 +259,12 @@ class DynamicResources:
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
         """Say what upstream would do about claims that are in the way; nothing is changed."""
-        state = cycle.find(_State)
+        state = cycle.find(ClaimState)
         if state is None:
             return PostFilterResult(Status.error("not found"))
         return PostFilterResult(Status.unschedulable(self._remedy(cycle, state, outcome)))
 
-    def _remedy(self, cycle: CycleState, state: _State, outcome: FilterOutcome) -> str:
+    def _remedy(self, cycle: CycleState, state: ClaimState, outcome: FilterOutcome) -> str:
         if state.is_empty:
             return "no new claims to deallocate"
         met = _rows_not_available(outcome)
@@ -326,17 +280,14 @@ class DynamicResources:
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | None:
         """Leave out pods without alternatives, for which every node scores 0."""
-        state = cycle.read(_State)
+        state = cycle.read(ClaimState)
         if state.is_empty:
             return PreScoreResult.SKIP if cycle.pod.pod.spec.resource_claims else PreScoreResult.SKIP_SHAPE
-        has_alternatives = any(
-            request.first_available for claim in state.claims for request in claim.spec.devices.requests
-        )
-        return None if has_alternatives else PreScoreResult.SKIP
+        return None if state.has_alternatives else PreScoreResult.SKIP
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Score nodes by how early in its list the alternative stands that each request got there."""
-        state = cycle.read(_State)
+        state = cycle.read(ClaimState)
         scores: Int64Array = np.zeros(len(self._nodes), np.int64)
         settled = sum(map(allocated_rank, state.claims))
         for found in state.found.values():
@@ -348,11 +299,21 @@ class DynamicResources:
         """Scale so that the best node gets 100."""
         return default_normalize_score(scores, reverse=False)
 
+    def score_details(self, cycle: CycleState, row: int) -> list[str]:
+        """Say which alternative each request got on a node."""
+        state = cycle.read(ClaimState)
+        solution = state.solution(row) or []
+        return [
+            f"claim {'/'.join(key_of(claim))}: {line}"
+            for claim, devices in zip(state.to_allocate, solution, strict=False)
+            for line in explain_alternatives(claim, devices)
+        ]
+
     # --- the chosen node --------------------------------------------------------------------------------------------
 
     def reserve(self, cycle: CycleState, row: int) -> Status:
         """Give the pod the devices that were found on the node, and its claims."""
-        state = cycle.read(_State)
+        state = cycle.read(ClaimState)
         if state.is_empty:
             return SUCCESS
         pod = cycle.pod.pod
@@ -368,7 +329,7 @@ class DynamicResources:
                 allocation = allocation_result(found.pop(0), node_name, share)
             self._tracker.assign(pod, key_of(claim), allocation)
         for devices in found:
-            self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + _UNNAMED))
+            self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + UNNAMED_CLAIM))
         return SUCCESS
 
     def unreserve(self, cycle: CycleState, row: int) -> None:

@@ -8,6 +8,7 @@ Upstream: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimT
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -37,9 +38,12 @@ class ClaimTracker:
         self.log: list[DeviceId] = []
         self._unnamed: dict[str, AllocationResult] = {}
         self._before: dict[str, dict[ClaimKey, ResourceClaim]] = {}
-        for claim in self.claims.values():
+        self._reserved: defaultdict[str, set[ClaimKey]] = defaultdict(set)
+        for key, claim in self.claims.items():
             if claim.status.allocation is not None:
                 self.allocated.add(claim.status.allocation)
+            for consumer in claim.status.reserved_for:
+                self._reserved[consumer.uid].add(key)
 
     def assign(self, pod: Pod, key: ClaimKey, allocation: AllocationResult | None) -> None:
         """Reserve a claim for a pod, with a new allocation if it had none."""
@@ -53,6 +57,7 @@ class ClaimTracker:
             me = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
             status = replace(status, reserved_for=(*status.reserved_for, me))
         self.claims[key] = replace(claim, status=status)
+        self._reserved[pod.metadata.uid].add(key)
 
     def assign_unnamed(self, pod: Pod, allocation: AllocationResult) -> None:
         """Take devices for the claim that the scheduler makes for a pod's extended resources."""
@@ -66,6 +71,27 @@ class ClaimTracker:
             if before.status.allocation is None and allocation is not None:
                 self.log.extend(self.allocated.remove(allocation))
             self.claims[key] = before
+            if all(consumer.uid != pod.metadata.uid for consumer in before.status.reserved_for):
+                self._reserved[pod.metadata.uid].discard(key)
+        self._forget_unnamed(pod)
+
+    def release(self, pod: Pod) -> None:
+        """Free what a pod that has left its node held; a claim that nobody else uses loses its devices.
+
+        So does the resource claim controller of a cluster, a moment after the pod is gone.
+        """
+        self._before.pop(pod.metadata.uid, None)
+        for key in self._reserved.pop(pod.metadata.uid, ()):
+            status = self.claims[key].status
+            others = tuple(consumer for consumer in status.reserved_for if consumer.uid != pod.metadata.uid)
+            status = replace(status, reserved_for=others)
+            if not others and status.allocation is not None:
+                self.log.extend(self.allocated.remove(status.allocation))
+                status = replace(status, allocation=None, devices=())
+            self.claims[key] = replace(self.claims[key], status=status)
+        self._forget_unnamed(pod)
+
+    def _forget_unnamed(self, pod: Pod) -> None:
         unnamed = self._unnamed.pop(pod.metadata.uid, None)
         if unnamed is not None:
             self.log.extend(self.allocated.remove(unnamed))
