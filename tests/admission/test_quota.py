@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kplan.admission.quota import QuotaLedger, pod_usage
+from kplan.admission.rejection import Rejection
+from kplan.api.core import Pod
+from kplan.api.decode import convert
+from kplan.snapshot import load_snapshot
+
+
+def pod(spec: dict[str, Any] | None = None, phase: str = "Pending", **resources: Any) -> Pod:
+    containers = [{"name": "c", "resources": resources}]
+    obj = {
+        "metadata": {"name": "p", "namespace": "d"},
+        "spec": {"containers": containers, **(spec or {})},
+        "status": {"phase": phase},
+    }
+    return convert(obj, Pod)
+
+
+def ledger(hard: dict[str, str], used: dict[str, str] | None = None, running: int = 0, **spec: Any) -> QuotaLedger:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "d"},
+        "spec": {"hard": hard, **spec},
+        "status": {} if used is None else {"hard": hard, "used": used},
+    }
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"r{i}", "namespace": "d"},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+        }
+        for i in range(running)
+    ]
+    return QuotaLedger(load_snapshot([quota, *pods]))
+
+
+def refusal(quotas: QuotaLedger, candidate: Pod) -> str | None:
+    try:
+        quotas.charge(candidate)
+    except Rejection as rejection:
+        return str(rejection)
+    return None
+
+
+def test_usage_names_every_way_a_quota_can_count() -> None:
+    usage = pod_usage(
+        pod(
+            {"overhead": {"cpu": "100m"}},
+            requests={"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": 2, "hugepages-2Mi": "4Mi"},
+            limits={"cpu": "2", "ephemeral-storage": "1Gi"},
+        )
+    )
+    assert {name: str(amount) for name, amount in usage.items()} == {
+        "count/pods": "1",
+        "pods": "1",
+        "cpu": "1100m",
+        "requests.cpu": "1100m",
+        "limits.cpu": "2100m",
+        "memory": "1Gi",
+        "requests.memory": "1Gi",
+        "requests.nvidia.com/gpu": "2",
+        "hugepages-2Mi": "4Mi",
+        "requests.hugepages-2Mi": "4Mi",
+        "limits.ephemeral-storage": "1Gi",
+    }
+    assert {*pod_usage(pod(phase="Succeeded"))} == {"count/pods"}
+
+
+def test_what_a_quota_counts_every_container_must_state() -> None:
+    message = refusal(ledger({"requests.cpu": "9", "limits.memory": "9Gi"}, {}), pod(requests={"memory": "1"}))
+    assert message == "failed quota: q: must specify limits.memory for: c; requests.cpu for: c"
+    whole = pod({"resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}})
+    assert refusal(ledger({"requests.cpu": "9"}, {"requests.cpu": "0"}), whole) is None
+
+
+def test_a_quota_that_no_controller_has_looked_at_refuses() -> None:
+    assert refusal(ledger({"pods": "5"}, {}), pod()) == "status unknown for quota: q, resources: pods"
+
+
+def test_a_quota_without_status_is_measured() -> None:
+    quotas = ledger({"requests.cpu": "3"}, running=2)
+    assert refusal(quotas, pod(requests={"cpu": "1"})) is None
+    assert "used: requests.cpu=3, limited: requests.cpu=3" in (refusal(quotas, pod(requests={"cpu": "1"})) or "")
+
+
+def test_quotas_over_other_things_do_not_matter() -> None:
+    assert refusal(ledger({"services": "0", "requests.storage": "0"}, {}), pod()) is None
+
+
+FULL = {"pods": "0"}
+
+
+@pytest.mark.parametrize(
+    ("scopes", "spec", "resources", "counts"),
+    [
+        ({"scopes": ["Terminating"]}, {"activeDeadlineSeconds": 5}, {}, True),
+        ({"scopes": ["Terminating"]}, {}, {}, False),
+        ({"scopes": ["NotTerminating"]}, {}, {}, True),
+        ({"scopes": ["BestEffort"]}, {}, {}, True),
+        ({"scopes": ["BestEffort"]}, {}, {"requests": {"cpu": "1"}}, False),
+        ({"scopes": ["NotBestEffort"]}, {}, {"limits": {"memory": "1"}}, True),
+        ({"scopes": ["PriorityClass"]}, {"priorityClassName": "a"}, {}, True),
+        ({"scopes": ["PriorityClass"]}, {}, {}, False),
+        ({"scopes": ["Unheard"]}, {}, {}, False),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, {}, {}, False),
+        (
+            {"scopes": ["CrossNamespacePodAffinity"]},
+            {
+                "affinity": {
+                    "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaceSelector": {}}]}
+                }
+            },
+            {},
+            True,
+        ),
+        *(
+            (
+                {
+                    "scopeSelector": {
+                        "matchExpressions": [{"scopeName": "PriorityClass", "operator": operator, "values": ["a"]}]
+                    }
+                },
+                {"priorityClassName": name},
+                {},
+                counts,
+            )
+            for operator, name, counts in (
+                ("In", "a", True),
+                ("In", "b", False),
+                ("NotIn", "a", False),
+                ("NotIn", "", True),
+                ("DoesNotExist", "", True),
+                ("DoesNotExist", "a", False),
+            )
+        ),
+    ],
+)
+def test_scopes(scopes: dict[str, Any], spec: dict[str, Any], resources: dict[str, Any], counts: bool) -> None:
+    quotas = ledger(FULL, {"pods": "0"}, **scopes)
+    assert (refusal(quotas, pod(spec, **resources)) is not None) == counts
