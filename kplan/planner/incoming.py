@@ -1,4 +1,4 @@
-"""Pods that are not in the cluster yet, validated and admitted as an API server would, with all that comes with them."""
+"""Pods that are not in the cluster yet, validated and admitted as by an API server, with all that comes with them."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ It joins framework and plugins, and nothing else does.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -24,10 +24,14 @@ from kplan.framework.extenders import Extender
 from kplan.framework.interface import Handle, Plugin, PostFilterResult
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
+from kplan.planner.capacity import Template
+from kplan.planner.capacity_plan import Capacity, measure
 from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
-from kplan.planner.placement import Origin, Placement, PodRef
+from kplan.planner.placement import Explain, Origin, Placement, PodRef
 from kplan.planner.plan import Plan
+from kplan.planner.queue_plan import QueuePlan
+from kplan.planner.queue_run import DEFAULT_MAX_ROUNDS, QueueRun
 from kplan.planner.run import Replay, Run, run_in_order
 from kplan.plugins.registry import make_plugins
 from kplan.preemption import DefaultPreemption, PreemptionResult, not_tried
@@ -140,7 +144,57 @@ class Planner:
 
         return self.collect(start, expected=len(ids))
 
-    def collect(self, start: Any, *, expected: int) -> Plan:
+    def plan_queue(
+        self,
+        pods: Iterable[PodLike] | None = None,
+        *,
+        recreate: bool = True,
+        max_rounds: int = DEFAULT_MAX_ROUNDS,
+    ) -> QueuePlan:
+        """Work off the scheduling queue to the end, preemption included, on a private copy of the cluster.
+
+        Parameters
+        ----------
+        pods : None for every pending pod of the snapshot
+        recreate : evicted pods that have a controller are queued again
+        max_rounds : after so many rounds over what is left it ends in any case
+
+        Raises
+        ------
+        NotFoundError, UsageError
+            As for `place`.
+        """
+        ids = self.pending_ids() if pods is None else [self.pod_id(pod) for pod in pods]
+        runs: list[QueueRun] = []
+
+        def start() -> tuple[Session, Run]:
+            runs.append(QueueRun(self.session.fork(), ids, recreate=recreate, max_rounds=max_rounds))
+            return runs[-1].session, iter(runs[-1])
+
+        plan = self.collect(start, expected=len(ids))
+        return QueuePlan(self, plan.placements, runs[0], self.session.cluster, plan.session.cluster)
+
+    def capacity(
+        self,
+        templates: Sequence[Template],
+        *,
+        wanted: int | None = None,
+        limit: int | None = None,
+        preempt: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> Capacity:
+        """Count how many replicas of pods fit, taking templates in turn.
+
+        Parameters
+        ----------
+        wanted : how many should fit; when fewer do, the answer says what to add
+        limit : stop counting after so many
+        preempt : count room that pods of lower priority would give up
+        progress : told now and then how many fit so far
+        """
+        return measure(self, templates, wanted=wanted, limit=limit, preempt=preempt, progress=progress)
+
+    def collect(self, start: Callable[[], tuple[Session, Run]], *, expected: int) -> Plan:
         """Run a plan and keep its decisions; `start` makes a fresh session and the run in it."""
         replay = Replay(lambda: start()[1])
         session, run = start()
@@ -152,7 +206,30 @@ class Planner:
             placements.append(self._placement(session, result, index, known, replay))
         return Plan(self, tuple(placements), session)
 
+    def placement_of(self, session: Session, result: CycleResult) -> Placement:
+        """Return a decision after which its session does not change any more."""
+        names = session.cluster.nodes.names
+        return self._describe(session, result, lambda nodes: explain(result, names, nodes))
+
+    def with_world(self, snapshot: Snapshot) -> Planner:
+        """Return a planner that asks the same way about another cluster."""
+        return Planner(
+            snapshot,
+            self.config,
+            sampling="as-configured" if self.options.sample else "all",
+            start_index=self.options.start_index,
+            seed=self.options.seed,
+            extenders=self.extenders,
+        )
+
     # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def pending_ids(self) -> list[int]:
+        """Return the rows of all pending pods of the snapshot."""
+        cluster = self.session.cluster
+        keys = (f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self.world.pods if not pod.spec.node_name)
+        rows = (self.session.find(key) for key in keys)
+        return sorted(row for row in rows if row is not None and cluster.node_of[row] == NOWHERE)
 
     def pod_id(self, pod: PodLike) -> int:
         """Return the row of a pod to place; one that is not in the snapshot is made known.
@@ -196,7 +273,6 @@ class Planner:
     def _placement(
         self, session: Session, result: CycleResult, index: int, known: Explanation | None, replay: Replay
     ) -> Placement:
-        info = session.cluster.pods.infos[result.pod]
         names = session.cluster.nodes.names
 
         def tell(nodes: Iterable[str] | Shown | None) -> Explanation:
@@ -207,6 +283,11 @@ class Planner:
                 return known.narrowed(nodes)
             return explain(replay.at(index), names, nodes)
 
+        return self._describe(session, result, tell)
+
+    def _describe(self, session: Session, result: CycleResult, tell: Explain) -> Placement:
+        info = session.cluster.pods.infos[result.pod]
+        names = session.cluster.nodes.names
         found = result.post_filter
         nominated = None if found is None or found.nominated_row is None else names[found.nominated_row]
         return Placement(

@@ -1,0 +1,107 @@
+"""The scheduling queue, as a scheduler that has just started would fill it.
+
+Such a scheduler has made no attempts yet, so nothing is backing off: what may be tried is active, in the order of the
+profile's QueueSort plugin, and the rest is kept apart with the reason.
+Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, eventhandlers.go responsibleForPod (v1.36).
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kplan.framework.session import Session
+
+
+class QueuePlace(enum.Enum):
+    """Where a pending pod stands."""
+
+    ACTIVE = "Active"
+    """It is tried when its turn comes."""
+    GATED = "Gated"
+    """A PreEnqueue plugin keeps it out."""
+    FOREIGN = "Foreign"
+    """No profile has its schedulerName: another scheduler is responsible, or none."""
+    DELETING = "Deleting"
+    """It is being deleted, so it is not scheduled any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPod:
+    """A pending pod and its place.
+
+    Attributes
+    ----------
+    pod : row of the pod table
+    reason : why it stands there, for people; for a gated pod kube-scheduler's own text
+    """
+
+    pod: int
+    place: QueuePlace
+    reason: str
+
+
+class SchedulingQueue:
+    """Active pods in the order of their turns; pods can be added while it is worked off."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        sorters = [each for framework in session.frameworks.values() for each in framework.queue_sort_plugins]
+        self._sorter = sorters[0] if sorters else None
+        self._heap: list[tuple[Any, str, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, pod: int) -> None:
+        """Add an active pod; among pods with equal keys the name decides."""
+        heapq.heappush(self._heap, (self.sort_key(pod), self._session.cluster.pods.infos[pod].key, pod))
+
+    def pop(self) -> int:
+        """Take the pod whose turn it is."""
+        return heapq.heappop(self._heap)[2]
+
+    def sort_key(self, pod: int) -> Any:
+        """Return the QueueSort plugin's key; kube-scheduler demands that all profiles sort alike."""
+        return 0 if self._sorter is None else self._sorter.sort_key(self._session.cluster.pods.infos[pod])
+
+
+def enqueue(session: Session, pods: Iterable[int]) -> list[QueuedPod]:
+    """Sort pending pods into their places: the active ones in order of their turns, then the others by name."""
+    active = SchedulingQueue(session)
+    apart: list[QueuedPod] = []
+    for pod in pods:
+        kept_out = _kept_out(session, pod)
+        if kept_out is None:
+            active.add(pod)
+        else:
+            apart.append(kept_out)
+    infos = session.cluster.pods.infos
+    apart.sort(key=lambda each: (each.place.value, infos[each.pod].key))
+    in_turn = [active.pop() for _ in range(len(active))]
+    return [QueuedPod(pod, QueuePlace.ACTIVE, _reason(session, pod)) for pod in in_turn] + apart
+
+
+def _kept_out(session: Session, pod: int) -> QueuedPod | None:
+    info = session.cluster.pods.infos[pod]
+    framework = session.framework_for(info)
+    if framework is None:
+        reason = f'no profile is named "{info.pod.spec.scheduler_name}"'
+        return QueuedPod(pod, QueuePlace.FOREIGN, reason)
+    if info.is_terminating:
+        return QueuedPod(pod, QueuePlace.DELETING, f"being deleted since {info.pod.metadata.deletion_timestamp}")
+    gate = framework.run_pre_enqueue(info)
+    return None if gate.is_success else QueuedPod(pod, QueuePlace.GATED, gate.message)
+
+
+def _reason(session: Session, pod: int) -> str:
+    info = session.cluster.pods.infos[pod]
+    created = info.pod.metadata.creation_timestamp
+    parts = [f"priority {info.priority}", f"created {created}" if created else "not created yet"]
+    row = session.nominator.row_of(pod)
+    if row is not None:
+        parts.append(f"nominated to {session.cluster.nodes.names[row]}")
+    return ", ".join(parts)

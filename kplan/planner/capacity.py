@@ -1,0 +1,114 @@
+"""How many replicas fit, where, what stops the next one, and what would have to be added."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kplan.engine.pod_info import PodInfo
+from kplan.framework.cycle import CycleResult, Outcome, schedule_pod
+from kplan.framework.session import Session
+from kplan.planner.run import nominates, settle
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Pods to fit.
+
+    Attributes
+    ----------
+    name : for reports
+    replicas : pods one after another; a single one stands for as many as wanted
+    share : how many are placed in a row before it is the next template's turn
+    """
+
+    name: str
+    replicas: tuple[PodInfo, ...]
+    share: int = 1
+
+    def replica(self, index: int) -> PodInfo | None:
+        """Return the pod of a replica, or None when there are no more."""
+        if len(self.replicas) == 1:
+            return self.replicas[0]
+        return self.replicas[index] if index < len(self.replicas) else None
+
+
+@dataclass
+class Fit:
+    """What fitted.
+
+    Attributes
+    ----------
+    placed : (template, node row) -> number of replicas
+    counts : replicas of each template
+    evicted : pods that had to go, where that is allowed
+    stop : the decision about the first replica that did not fit; live, see `kplan.planner.run`; None when all did
+    """
+
+    placed: Counter[tuple[int, int]] = field(default_factory=Counter)
+    counts: list[int] = field(default_factory=list)
+    evicted: list[int] = field(default_factory=list)
+    stop: CycleResult | None = None
+    stopped_template: int | None = None
+
+    @property
+    def total(self) -> int:
+        """Replicas of all templates."""
+        return sum(self.counts)
+
+
+def fill(
+    session: Session,
+    templates: Sequence[Template],
+    *,
+    limit: int | None = None,
+    preempt: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Fit:
+    """Place replicas in a session of its own until one does not fit.
+
+    Parameters
+    ----------
+    limit : stop after so many
+    preempt : make room by evicting pods of lower priority; they do not come back
+    progress : told how many fit so far, now and then
+    """
+    found = Fit(counts=[0] * len(templates))
+    for index in _turns(templates):
+        if limit is not None and found.total >= limit:
+            break
+        info = templates[index].replica(found.counts[index])
+        if info is None:
+            break
+        result = _fit_one(session, session.cluster.add_pod(info), found, preempt=preempt)
+        if result.outcome is not Outcome.SCHEDULED or result.row is None:
+            found.stop, found.stopped_template = result, index
+            break
+        found.placed[index, result.row] += 1
+        found.counts[index] += 1
+        if progress is not None and found.total % 256 == 0:
+            progress(found.total)
+    return found
+
+
+def _fit_one(session: Session, pod: int, found: Fit, *, preempt: bool) -> CycleResult:
+    result = schedule_pod(session, pod)
+    if result.outcome is Outcome.SCHEDULED and result.row is not None:
+        session.bind(pod, result.row)
+    elif preempt and nominates(result) and result.post_filter is not None:
+        leaving = result.post_filter.detail.leaving_pods
+        settle(session, result)
+        again = schedule_pod(session, pod)
+        if again.outcome is Outcome.SCHEDULED:
+            found.evicted += leaving
+            settle(session, again)
+            return again
+    return result
+
+
+def _turns(templates: Sequence[Template]) -> Iterator[int]:
+    while True:
+        for index, template in enumerate(templates):
+            for _ in range(template.share):
+                yield index

@@ -1,0 +1,111 @@
+"""Nodes that could be added: of a shape that the cluster has already, with what runs on every such node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.core import Node, Pod
+from kplan.api.meta import controller_of
+from kplan.engine.resources import CPU, MEMORY
+from kplan.snapshot.model import Snapshot
+
+HOSTNAME = "kubernetes.io/hostname"
+_OWN_LABELS = (HOSTNAME, "topology.ebs.csi.aws.com/zone", "csi.volume.kubernetes.io/nodeid")
+_PASSING_TAINTS = ("node.kubernetes.io/",)
+
+
+@dataclass(frozen=True)
+class NodeShape:
+    """Nodes that differ in nothing but their names.
+
+    Attributes
+    ----------
+    like : the first of them by name
+    count : how many the cluster has
+    """
+
+    like: Node
+    count: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        allocatable = self.like.status.allocatable
+        labels = {key: value for key, value in self.like.metadata.labels.items() if key != HOSTNAME}
+        return {
+            "like": self.like.metadata.name,
+            "existing": self.count,
+            "allocatable": {name: str(allocatable[name]) for name in sorted(allocatable)},
+            "labels": dict(sorted(labels.items())),
+            "taints": [f"{taint.key}={taint.value}:{taint.effect}" for taint in self.like.spec.taints],
+        }
+
+
+def node_shapes(snapshot: Snapshot) -> list[NodeShape]:
+    """List the shapes of nodes that take new pods, the most common first, then by name."""
+    by_shape: dict[bytes, list[Node]] = {}
+    for node in sorted(snapshot.nodes, key=lambda each: each.metadata.name):
+        if node.spec.unschedulable or any(taint.key.startswith(_PASSING_TAINTS) for taint in node.spec.taints):
+            continue
+        by_shape.setdefault(_shape(node), []).append(node)
+    shapes = [NodeShape(nodes[0], len(nodes)) for nodes in by_shape.values()]
+    return sorted(shapes, key=lambda shape: (-shape.count, shape.like.metadata.name))
+
+
+def _shape(node: Node) -> bytes:
+    labels = {key: value for key, value in node.metadata.labels.items() if value != node.metadata.name}
+    kept = {key: value for key, value in labels.items() if key not in _OWN_LABELS}
+    encoder = msgspec.json.Encoder(order="deterministic")
+    return encoder.encode((kept, node.status.allocatable, node.spec.taints))
+
+
+def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot) -> tuple[list[Node], list[Pod]]:
+    """Return nodes of a shape under new names, with copies of the daemon pods that its model runs."""
+    model = shape.like.metadata.name
+    daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and _is_daemon(pod)]
+    taken = {node.metadata.name for node in snapshot.nodes}
+    names = _new_names(model, n, taken)
+    nodes = [_renamed(shape.like, name) for name in names]
+    pods = [_moved(pod, name) for name in names for pod in daemons]
+    return nodes, pods
+
+
+def _new_names(model: str, n: int, taken: set[str]) -> list[str]:
+    names: list[str] = []
+    number = 1
+    while len(names) < n:
+        name = f"{model}-added-{number}"
+        number += 1
+        if name not in taken:
+            names.append(name)
+    return names
+
+
+def _renamed(node: Node, name: str) -> Node:
+    old = node.metadata.name
+    labels = {key: name if value == old else value for key, value in node.metadata.labels.items()}
+    return replace(node, metadata=replace(node.metadata, name=name, uid=f"added-{name}", labels=labels))
+
+
+def _is_daemon(pod: Pod) -> bool:
+    owner = controller_of(pod.metadata)
+    return owner is not None and owner.kind == "DaemonSet"
+
+
+def _moved(pod: Pod, node_name: str) -> Pod:
+    name = f"{pod.metadata.name}-{node_name}"
+    metadata = replace(pod.metadata, name=name, uid=f"added-{pod.metadata.namespace}-{name}")
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=node_name))
+
+
+def headline(shapes: Sequence[NodeShape]) -> list[str]:
+    """Describe shapes in a line each: name of the model, cpu and memory."""
+    return [
+        f"{shape.like.metadata.name} ({shape.like.status.allocatable.get(CPU, 0)} cpu, "
+        f"{shape.like.status.allocatable.get(MEMORY, 0)} memory)"
+        for shape in shapes
+    ]

@@ -1,0 +1,156 @@
+"""Works off the whole queue to the end: placing, preempting, and placing again what was evicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kplan.engine.cluster import NOWHERE
+from kplan.framework.cycle import CycleResult, Outcome, schedule_pod
+from kplan.framework.queue import QueuedPod, QueuePlace, SchedulingQueue, enqueue
+from kplan.framework.session import Session
+from kplan.planner.run import nominates, settle
+from kplan.planner.successors import is_recreated, successor
+
+DEFAULT_MAX_ROUNDS = 10
+MAX_EVICTIONS = 3
+"""A pod whose replacements are evicted more often goes round in circles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A pod that had to go.
+
+    Attributes
+    ----------
+    pod, by : rows of the pod table: who left, and for whom
+    row : the node that it left
+    successor : the pod that its controller made instead, or None
+    """
+
+    pod: int
+    by: int
+    row: int
+    successor: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try of one pod; the run yields as many decisions as there are attempts, in this order."""
+
+    round: int
+    pod: int
+
+
+class QueueRun:
+    """One pass over the scheduling queue, in rounds until nothing changes any more.
+
+    Iterating runs it and yields live decisions (see `kplan.planner.run`). What it came to stands in the attributes
+    afterwards.
+
+    Parameters
+    ----------
+    session : a fork of its own
+    pods : pending pods
+    recreate : evicted pods that have a controller come back as new pending pods
+    max_rounds : after so many rounds it ends in any case
+
+    Attributes
+    ----------
+    queue : where each pod stood at first
+    attempts, evictions : what happened, in order
+    origin : successor -> the pod that was there before the run, for pods made during it
+    rounds : how many rounds there were
+    circling : pods (before the run) whose replacements kept being evicted
+    hit_limit : it ended because of `max_rounds`
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        pods: Sequence[int],
+        *,
+        recreate: bool = True,
+        max_rounds: int = DEFAULT_MAX_ROUNDS,
+    ) -> None:
+        self.session = session
+        self.queue: list[QueuedPod] = enqueue(session, pods)
+        self.attempts: list[Attempt] = []
+        self.evictions: list[Eviction] = []
+        self.origin: dict[int, int] = {}
+        self.rounds = 0
+        self.circling: list[int] = []
+        self.hit_limit = False
+        self._recreate = recreate
+        self._max_rounds = max_rounds
+        self._generations: dict[int, int] = {}
+        self._tried_at: dict[int, int] = {}
+        self._active = SchedulingQueue(session)
+        self._started_with = self._latest_creation()
+
+    def __iter__(self) -> Iterator[CycleResult]:
+        for queued in self.queue:
+            if queued.place is not QueuePlace.ACTIVE:
+                yield self._try(queued.pod)
+        waiting = [queued.pod for queued in self.queue if queued.place is QueuePlace.ACTIVE]
+        while waiting:
+            if self.rounds == self._max_rounds:
+                self.hit_limit = True
+                return
+            self.rounds += 1
+            for pod in waiting:
+                self._active.add(pod)
+            still: list[int] = []
+            while self._active:
+                pod = self._active.pop()
+                yield from self._schedule(pod, still)
+            waiting = still if any(self._has_changed_since(pod) for pod in still) else []
+
+    def _has_changed_since(self, pod: int) -> bool:
+        return self._tried_at[pod] != len(self.session.cluster.log)
+
+    def _try(self, pod: int) -> CycleResult:
+        self.attempts.append(Attempt(self.rounds, pod))
+        result = schedule_pod(self.session, pod)
+        self._tried_at[pod] = len(self.session.cluster.log)
+        return result
+
+    def _schedule(self, pod: int, still: list[int]) -> Iterator[CycleResult]:
+        result = self._try(pod)
+        yield result
+        placed = self._settle(result)
+        if not placed and nominates(result):
+            result = self._try(pod)
+            yield result
+            placed = self._settle(result)
+        if not placed and result.outcome is Outcome.UNSCHEDULABLE:
+            still.append(pod)
+
+    def _settle(self, result: CycleResult) -> bool:
+        node_of = self.session.cluster.node_of
+        victims = result.post_filter.detail.leaving_pods if nominates(result) and result.post_filter else ()
+        rows = {victim: node_of[victim] for victim in victims if node_of[victim] != NOWHERE}
+        placed = settle(self.session, result)
+        for victim, row in rows.items():
+            heir = self._make_again(victim)
+            self.evictions.append(Eviction(victim, result.pod, row, heir))
+        return placed
+
+    def _make_again(self, victim: int) -> int | None:
+        info = self.session.cluster.pods.infos[victim]
+        if not self._recreate or not is_recreated(info):
+            return None
+        first = self.origin.get(victim, victim)
+        generation = self._generations[first] = self._generations.get(first, 0) + 1
+        if generation > MAX_EVICTIONS:
+            self.circling.append(first)
+            return None
+        heir = self.session.add_pod(successor(info, generation, self._started_with))
+        self.origin[heir] = first
+        self._active.add(heir)
+        return heir
+
+    def _latest_creation(self) -> str | None:
+        """Return a time that no pod is created after: replacements queue behind all that wait already."""
+        stamps = [info.pod.metadata.creation_timestamp for info in self.session.cluster.pods.infos]
+        return max((stamp for stamp in stamps if stamp), default=None)
