@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kplan.api.base import KubeStruct
+from kplan.api.base import Int32, KubeStruct
 from kplan.api.meta import LabelSelector
 
 __all__ = [
@@ -47,7 +47,7 @@ class NodeSelector(KubeStruct, frozen=True):
 class PreferredSchedulingTerm(KubeStruct, frozen=True):
     """A term that earns its weight, 1 to 100, where it holds."""
 
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -72,7 +72,7 @@ class PodAffinityTerm(KubeStruct, frozen=True):
 class WeightedPodAffinityTerm(KubeStruct, frozen=True):
     """A term that earns its weight, 1 to 100, for every pod it matches."""
 
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -101,11 +101,11 @@ class Affinity(KubeStruct, frozen=True):
 class TopologySpreadConstraint(KubeStruct, frozen=True):
     """How evenly pods that match must spread over the domains of a topology key."""
 
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kplan.api.base import ApiObject, KubeStruct
+from kplan.api.base import ApiObject, Int32, KubeStruct
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import IntOrString, LabelSelector, ObjectMeta, PlainMeta
 from kplan.api.volumes import PersistentVolumeClaimSpec
@@ -46,7 +46,7 @@ class DeploymentStrategy(KubeStruct, frozen=True):
 class DeploymentSpec(KubeStruct, frozen=True):
     """How many pods of which template."""
 
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     strategy: DeploymentStrategy = DeploymentStrategy()
@@ -56,7 +56,7 @@ class DeploymentSpec(KubeStruct, frozen=True):
 class DeploymentStatus(KubeStruct, frozen=True):
     """How many pods there are."""
 
-    replicas: int = 0
+    replicas: Int32 = 0
 
 
 class Deployment(ApiObject, frozen=True):
@@ -73,7 +73,7 @@ class Deployment(ApiObject, frozen=True):
 class ReplicaSetSpec(KubeStruct, frozen=True):
     """How many pods of which template."""
 
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 
@@ -81,7 +81,7 @@ class ReplicaSetSpec(KubeStruct, frozen=True):
 class ReplicaSetStatus(KubeStruct, frozen=True):
     """How many pods there are."""
 
-    replicas: int = 0
+    replicas: Int32 = 0
 
 
 class ReplicaSet(ApiObject, frozen=True):
@@ -105,13 +105,13 @@ class VolumeClaimTemplate(KubeStruct, frozen=True):
 class StatefulSetOrdinals(KubeStruct, frozen=True):
     """The number of the first pod."""
 
-    start: int = 0
+    start: Int32 = 0
 
 
 class StatefulSetSpec(KubeStruct, frozen=True):
     """How many numbered pods of which template."""
 
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     service_name: str = ""
@@ -123,7 +123,7 @@ class StatefulSetSpec(KubeStruct, frozen=True):
 class StatefulSetStatus(KubeStruct, frozen=True):
     """How many pods there are."""
 
-    replicas: int = 0
+    replicas: Int32 = 0
 
 
 class StatefulSet(ApiObject, frozen=True):
@@ -147,8 +147,8 @@ class DaemonSetSpec(KubeStruct, frozen=True):
 class DaemonSetStatus(KubeStruct, frozen=True):
     """How many nodes should have a pod, and how many have one."""
 
-    desired_number_scheduled: int = 0
-    current_number_scheduled: int = 0
+    desired_number_scheduled: Int32 = 0
+    current_number_scheduled: Int32 = 0
 
 
 class DaemonSet(ApiObject, frozen=True):

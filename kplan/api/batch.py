@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kplan.api.base import ApiObject, KubeStruct
+from kplan.api.base import ApiObject, Int32, KubeStruct
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector, PlainMeta
 
@@ -14,11 +14,11 @@ __all__ = ["CronJob", "CronJobSpec", "Job", "JobSpec", "JobStatus", "JobTemplate
 class JobSpec(KubeStruct, frozen=True):
     """How many pods at a time, how many in all, and whether they are numbered."""
 
-    parallelism: int | None = None
-    completions: int | None = None
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
     completion_mode: str | None = None
     suspend: bool | None = None
-    backoff_limit: int | None = None
+    backoff_limit: Int32 | None = None
     manual_selector: bool | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
@@ -27,9 +27,9 @@ class JobSpec(KubeStruct, frozen=True):
 class JobStatus(KubeStruct, frozen=True):
     """How many pods run and how many are through."""
 
-    active: int = 0
-    succeeded: int = 0
-    failed: int = 0
+    active: Int32 = 0
+    succeeded: Int32 = 0
+    failed: Int32 = 0
     start_time: str | None = None
     completion_time: str | None = None
 

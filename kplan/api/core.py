@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec import field
 
 from kplan.api.affinity import VolumeNodeAffinity
-from kplan.api.base import ApiObject, KubeStruct, QuantityLike, ResourceList
+from kplan.api.base import ApiObject, Int32, Int64, KubeStruct, QuantityLike, ResourceList
 from kplan.api.meta import ObjectMeta, PlainMeta, TypedObjectReference
 from kplan.api.pod import (
     ClaimReference,
@@ -111,7 +111,7 @@ class ContainerImage(KubeStruct, frozen=True):
     """An image that is already on a node."""
 
     names: tuple[str, ...] = ()
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeSystemInfo(KubeStruct, frozen=True):
@@ -180,7 +180,7 @@ class Service(ApiObject, frozen=True):
 class ReplicationControllerSpec(KubeStruct, frozen=True):
     """How many pods of which template."""
 
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: dict[str, str] = {}
     template: PodTemplateSpec | None = None
 
@@ -188,7 +188,7 @@ class ReplicationControllerSpec(KubeStruct, frozen=True):
 class ReplicationControllerStatus(KubeStruct, frozen=True):
     """How many pods there are."""
 
-    replicas: int = 0
+    replicas: Int32 = 0
 
 
 class ReplicationController(ApiObject, frozen=True):

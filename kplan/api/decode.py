@@ -132,7 +132,8 @@ def _is_scalar(value: Any, kind: inspect.Type) -> bool:
     if isinstance(value, bool):
         return isinstance(kind, inspect.BoolType)
     if isinstance(kind, inspect.IntType):
-        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        return is_whole and (kind.ge is None or kind.ge <= value) and (kind.le is None or value <= kind.le)
     return (isinstance(kind, inspect.StrType) and isinstance(value, str)) or (
         isinstance(kind, inspect.FloatType) and isinstance(value, int | float)
     )
@@ -162,6 +163,8 @@ _NAMES: dict[type[inspect.Type], str] = {
 
 
 def _name(kind: inspect.Type) -> str:
+    if isinstance(kind, inspect.IntType) and kind.le is not None:
+        return f"an integer from {kind.ge} to {kind.le}"
     return _NAMES.get(type(kind), "another value")
 
 

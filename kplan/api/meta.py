@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kplan.api.base import KubeStruct
+from kplan.api.base import Int64, KubeStruct
 
 __all__ = [
     "IntOrString",
@@ -43,7 +43,7 @@ class PlainMeta(KubeStruct, frozen=True):
     labels: dict[str, str] = {}
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
+    deletion_grace_period_seconds: Int64 | None = None
     owner_references: tuple[OwnerReference, ...] = ()
     resource_version: str = ""
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec import field
 
 from kplan.api.affinity import Affinity, TopologySpreadConstraint
-from kplan.api.base import ApiObject, KubeStruct, ResourceList
+from kplan.api.base import ApiObject, Int32, Int64, KubeStruct, ResourceList
 from kplan.api.meta import PlainMeta
 from kplan.api.tolerations import Toleration
 from kplan.api.volumes import Volume
@@ -41,8 +41,8 @@ class ContainerPort(KubeStruct, frozen=True):
     """A port of a container; only a `host_port` other than 0 occupies something of the node."""
 
     name: str = ""
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     host_ip: str = field(default="", name="hostIP")
     protocol: str = ""
 
@@ -121,7 +121,7 @@ class PodSpec(KubeStruct, frozen=True):
     volumes: tuple[Volume, ...] = ()
     node_name: str = ""
     scheduler_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
     node_selector: dict[str, str] = {}
@@ -136,8 +136,8 @@ class PodSpec(KubeStruct, frozen=True):
     host_network: bool = False
     host_users: bool | None = None
     restart_policy: str = ""
-    termination_grace_period_seconds: int | None = None
-    active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
     scheduling_group: PodSchedulingGroup | None = None
     os: PodOS | None = None
 

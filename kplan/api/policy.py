@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kplan.api.base import ApiObject, KubeStruct
+from kplan.api.base import ApiObject, Int32, KubeStruct
 from kplan.api.meta import IntOrString, LabelSelector, PlainMeta
 
 __all__ = ["PodDisruptionBudget", "PodDisruptionBudgetSpec", "PodDisruptionBudgetStatus"]
@@ -22,11 +22,11 @@ class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
 class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
     """How many pods may go at present; `disrupted_pods` are on their way out and already counted."""
 
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str] = {}
-    current_healthy: int = 0
-    desired_healthy: int = 0
-    expected_pods: int = 0
+    current_healthy: Int32 = 0
+    desired_healthy: Int32 = 0
+    expected_pods: Int32 = 0
 
 
 class PodDisruptionBudget(ApiObject, frozen=True):

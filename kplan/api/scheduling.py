@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kplan.api.base import ApiObject
+from kplan.api.base import ApiObject, Int32
 from kplan.api.meta import PlainMeta
 
 __all__ = ["PriorityClass"]
@@ -17,6 +17,6 @@ class PriorityClass(ApiObject, frozen=True):
     kind: ClassVar[str] = "PriorityClass"
 
     metadata: PlainMeta = PlainMeta()
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None

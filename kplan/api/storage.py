@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec import field
 
 from kplan.api.affinity import TopologySelectorTerm
-from kplan.api.base import ApiObject, KubeStruct, QuantityLike
+from kplan.api.base import ApiObject, Int32, KubeStruct, QuantityLike
 from kplan.api.meta import LabelSelector, ObjectMeta, PlainMeta
 
 __all__ = [
@@ -42,7 +42,7 @@ class StorageClass(ApiObject, frozen=True):
 class VolumeNodeResources(KubeStruct, frozen=True):
     """How many volumes of a driver a node can hold; None is no limit."""
 
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CSINodeDriver(KubeStruct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kplan.api.base import KubeStruct
+from kplan.api.base import Int64, KubeStruct
 
 __all__ = [
     "NO_EXECUTE",
@@ -43,7 +43,7 @@ class Toleration(KubeStruct, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from kplan.api.base import KubeStruct, QuantityLike, ResourceList
+from kplan.api.base import Int32, KubeStruct, QuantityLike, ResourceList
 from kplan.api.meta import LabelSelector, ObjectMeta, TypedObjectReference
 
 __all__ = [
@@ -41,7 +41,7 @@ class GCEPersistentDiskVolumeSource(KubeStruct, frozen=True):
 
     pd_name: str = ""
     fs_type: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
@@ -50,7 +50,7 @@ class AWSElasticBlockStoreVolumeSource(KubeStruct, frozen=True):
 
     volume_id: str = field(default="", name="volumeID")
     fs_type: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
@@ -59,7 +59,7 @@ class ISCSIVolumeSource(KubeStruct, frozen=True):
 
     target_portal: str = ""
     iqn: str = ""
-    lun: int = 0
+    lun: Int32 = 0
     portals: tuple[str, ...] = ()
     fs_type: str = ""
     read_only: bool = False
