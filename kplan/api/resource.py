@@ -73,19 +73,19 @@ MODE_EXACT_COUNT = "ExactCount"
 MODE_ALL = "All"
 
 
-class CELDeviceSelector(KubeStruct):
+class CELDeviceSelector(KubeStruct, frozen=True):
     """A CEL expression over ``device``."""
 
     expression: str = ""
 
 
-class DeviceSelector(KubeStruct):
+class DeviceSelector(KubeStruct, frozen=True):
     """One condition on a device; only CEL is known."""
 
     cel: CELDeviceSelector | None = None
 
 
-class DeviceToleration(KubeStruct):
+class DeviceToleration(KubeStruct, frozen=True):
     """Which device taints a request accepts; an empty operator means ``Equal``."""
 
     key: str = ""
@@ -94,7 +94,7 @@ class DeviceToleration(KubeStruct):
     effect: str = ""
 
 
-class DeviceTaint(KubeStruct):
+class DeviceTaint(KubeStruct, frozen=True):
     """A taint of a device; only ``NoSchedule`` and ``NoExecute`` keep claims away."""
 
     key: str = ""
@@ -102,13 +102,13 @@ class DeviceTaint(KubeStruct):
     effect: str = ""
 
 
-class CapacityRequirements(KubeStruct):
+class CapacityRequirements(KubeStruct, frozen=True):
     """How much of a shareable device's capacity a request takes."""
 
     requests: ResourceList = {}
 
 
-class ExactDeviceRequest(KubeStruct):
+class ExactDeviceRequest(KubeStruct, frozen=True):
     """Devices of one class, without alternatives."""
 
     device_class_name: str = ""
@@ -120,7 +120,7 @@ class ExactDeviceRequest(KubeStruct):
     capacity: CapacityRequirements | None = None
 
 
-class DeviceSubRequest(KubeStruct):
+class DeviceSubRequest(KubeStruct, frozen=True):
     """One alternative of a ``firstAvailable`` request."""
 
     name: str = ""
@@ -132,7 +132,7 @@ class DeviceSubRequest(KubeStruct):
     capacity: CapacityRequirements | None = None
 
 
-class DeviceRequest(KubeStruct):
+class DeviceRequest(KubeStruct, frozen=True):
     """A named request: exactly one kind of device, or the first alternative that works.
 
     The fields from `device_class_name` on are those of v1beta1; after decoding they stand in `exactly`.
@@ -155,7 +155,7 @@ class DeviceRequest(KubeStruct):
             _move_to(self, "exactly", ExactDeviceRequest)
 
 
-class DeviceConstraint(KubeStruct):
+class DeviceConstraint(KubeStruct, frozen=True):
     """What several devices of a claim must, or must not, have in common."""
 
     requests: tuple[str, ...] = ()
@@ -163,20 +163,20 @@ class DeviceConstraint(KubeStruct):
     distinct_attribute: str | None = None
 
 
-class DeviceClaim(KubeStruct):
+class DeviceClaim(KubeStruct, frozen=True):
     """All requests of a claim and the constraints over them."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
 
 
-class ResourceClaimSpec(KubeStruct):
+class ResourceClaimSpec(KubeStruct, frozen=True):
     """What a claim asks for."""
 
     devices: DeviceClaim = DeviceClaim()
 
 
-class ResourceClaimConsumerReference(KubeStruct):
+class ResourceClaimConsumerReference(KubeStruct, frozen=True):
     """Who may use an allocated claim."""
 
     api_group: str = ""
@@ -185,7 +185,7 @@ class ResourceClaimConsumerReference(KubeStruct):
     uid: str = ""
 
 
-class DeviceRequestAllocationResult(KubeStruct):
+class DeviceRequestAllocationResult(KubeStruct, frozen=True):
     """One device that a claim was given."""
 
     request: str = ""
@@ -200,13 +200,13 @@ class DeviceRequestAllocationResult(KubeStruct):
     consumed_capacity: ResourceList = {}
 
 
-class DeviceAllocationResult(KubeStruct):
+class DeviceAllocationResult(KubeStruct, frozen=True):
     """All devices that a claim was given."""
 
     results: tuple[DeviceRequestAllocationResult, ...] = ()
 
 
-class AllocationResult(KubeStruct):
+class AllocationResult(KubeStruct, frozen=True):
     """The devices of a claim and the nodes that can reach them (None: every node)."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
@@ -214,7 +214,7 @@ class AllocationResult(KubeStruct):
     allocation_timestamp: str | None = None
 
 
-class DeviceStatusCondition(KubeStruct):
+class DeviceStatusCondition(KubeStruct, frozen=True):
     """A condition that a driver reports of an allocated device."""
 
     type: str = ""
@@ -223,7 +223,7 @@ class DeviceStatusCondition(KubeStruct):
     message: str = ""
 
 
-class AllocatedDeviceStatus(KubeStruct):
+class AllocatedDeviceStatus(KubeStruct, frozen=True):
     """What a driver reports of an allocated device."""
 
     driver: str = ""
@@ -233,7 +233,7 @@ class AllocatedDeviceStatus(KubeStruct):
     conditions: tuple[DeviceStatusCondition, ...] = ()
 
 
-class ResourceClaimStatus(KubeStruct):
+class ResourceClaimStatus(KubeStruct, frozen=True):
     """What a claim was given and who may use it."""
 
     allocation: AllocationResult | None = None
@@ -241,7 +241,7 @@ class ResourceClaimStatus(KubeStruct):
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
-class ResourceClaim(ApiObject):
+class ResourceClaim(ApiObject, frozen=True):
     """A claim for devices."""
 
     api_version: ClassVar[str] = "resource.k8s.io/v1"
@@ -252,14 +252,14 @@ class ResourceClaim(ApiObject):
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
-class ResourceClaimTemplateSpec(KubeStruct):
+class ResourceClaimTemplateSpec(KubeStruct, frozen=True):
     """The claim that is made for each pod."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(ApiObject):
+class ResourceClaimTemplate(ApiObject, frozen=True):
     """A template from which a controller makes one claim for each pod."""
 
     api_version: ClassVar[str] = "resource.k8s.io/v1"
@@ -269,14 +269,14 @@ class ResourceClaimTemplate(ApiObject):
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
-class DeviceClassSpec(KubeStruct):
+class DeviceClassSpec(KubeStruct, frozen=True):
     """The conditions that every device of a class fulfils."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     extended_resource_name: str | None = None
 
 
-class DeviceClass(ApiObject):
+class DeviceClass(ApiObject, frozen=True):
     """A named kind of device."""
 
     api_version: ClassVar[str] = "resource.k8s.io/v1"
@@ -286,7 +286,7 @@ class DeviceClass(ApiObject):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-class DeviceAttribute(KubeStruct):
+class DeviceAttribute(KubeStruct, frozen=True):
     """One attribute of a device: exactly one of the fields is set.
 
     The plural fields belong to a feature that is off by default (DRAListTypeAttributes).
@@ -302,7 +302,7 @@ class DeviceAttribute(KubeStruct):
     version_values: tuple[str, ...] | None = field(default=None, name="versions")
 
 
-class CapacityRequestPolicyRange(KubeStruct):
+class CapacityRequestPolicyRange(KubeStruct, frozen=True):
     """Amounts of a capacity that may be asked for, from `min` on in steps."""
 
     min: QuantityLike | None = None
@@ -310,7 +310,7 @@ class CapacityRequestPolicyRange(KubeStruct):
     step: QuantityLike | None = None
 
 
-class CapacityRequestPolicy(KubeStruct):
+class CapacityRequestPolicy(KubeStruct, frozen=True):
     """How requests for a shareable capacity are rounded and limited."""
 
     default: QuantityLike | None = None
@@ -318,41 +318,41 @@ class CapacityRequestPolicy(KubeStruct):
     valid_range: CapacityRequestPolicyRange | None = None
 
 
-class DeviceCapacity(KubeStruct):
+class DeviceCapacity(KubeStruct, frozen=True):
     """One capacity of a device."""
 
     value: QuantityLike = 0
     request_policy: CapacityRequestPolicy | None = None
 
 
-class Counter(KubeStruct):
+class Counter(KubeStruct, frozen=True):
     """An amount of something that devices of a pool share."""
 
     value: QuantityLike = 0
 
 
-class CounterSet(KubeStruct):
+class CounterSet(KubeStruct, frozen=True):
     """Counters that devices of a pool draw from."""
 
     name: str = ""
     counters: dict[str, Counter] = {}
 
 
-class DeviceCounterConsumption(KubeStruct):
+class DeviceCounterConsumption(KubeStruct, frozen=True):
     """What a device draws from one counter set when it is allocated."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
 
 
-class NodeAllocatableResourceMapping(KubeStruct):
+class NodeAllocatableResourceMapping(KubeStruct, frozen=True):
     """A node resource that a device stands for (DRANodeAllocatableResources, off by default)."""
 
     capacity_key: str | None = None
     allocation_multiplier: QuantityLike | None = None
 
 
-class BasicDevice(KubeStruct):
+class BasicDevice(KubeStruct, frozen=True):
     """A device's content as v1beta1 nests it."""
 
     attributes: dict[str, DeviceAttribute] | UnsetType = UNSET
@@ -369,7 +369,7 @@ class BasicDevice(KubeStruct):
     node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] | UnsetType = UNSET
 
 
-class Device(KubeStruct):
+class Device(KubeStruct, frozen=True):
     """One device of a slice; `basic` is where v1beta1 keeps the rest, empty after decoding."""
 
     name: str = ""
@@ -396,7 +396,7 @@ class Device(KubeStruct):
             force_setattr(self, "basic", None)
 
 
-class ResourcePool(KubeStruct):
+class ResourcePool(KubeStruct, frozen=True):
     """The pool that a slice belongs to; only slices of the newest generation count."""
 
     name: str = ""
@@ -404,7 +404,7 @@ class ResourcePool(KubeStruct):
     resource_slice_count: int = 0
 
 
-class ResourceSliceSpec(KubeStruct):
+class ResourceSliceSpec(KubeStruct, frozen=True):
     """Devices, or counters, that a driver publishes for some nodes."""
 
     driver: str = ""
@@ -417,7 +417,7 @@ class ResourceSliceSpec(KubeStruct):
     shared_counters: tuple[CounterSet, ...] = ()
 
 
-class ResourceSlice(ApiObject):
+class ResourceSlice(ApiObject, frozen=True):
     """One part of a pool of devices."""
 
     api_version: ClassVar[str] = "resource.k8s.io/v1"
