@@ -1,0 +1,102 @@
+"""What a report for people consists of, before it is text, Markdown or HTML.
+
+A document's module says what to tell, once; each format says how a heading, a line or a table looks in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Block", "Cell", "Heading", "Line", "Preformatted", "Span", "Style", "Table", "line", "plain"]
+
+Style = Literal["", "good", "bad", "warn", "dim", "strong", "code", "header"]
+"""How a piece of text may stand out. Nothing depends on it to be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of text in one style."""
+
+    text: str
+    style: Style = ""
+
+
+Cell = str | Span
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What the following blocks are about.
+
+    Attributes
+    ----------
+    level : 1 for a pod or a group of pods, 2 for a part of what is said of it
+    """
+
+    spans: tuple[Cell, ...]
+    level: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence or two, wrapped where it must be.
+
+    Attributes
+    ----------
+    indent : depth, in steps
+    is_item : one of a list
+    """
+
+    spans: tuple[Cell, ...]
+    indent: int = 1
+    is_item: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a header; the last column is wrapped where it must be.
+
+    Attributes
+    ----------
+    align : ``<`` or ``>`` for each column
+    note : what is left out, below the table
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    align: str
+    indent: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preformatted:
+    """A text that is quoted as it is, such as kube-scheduler's message."""
+
+    label: str
+    text: str
+    indent: int = 1
+
+
+Block = Heading | Line | Table | Preformatted
+
+
+def line(*spans: Cell, indent: int = 1, is_item: bool = False) -> Line:
+    """Make a line of pieces."""
+    return Line(spans, indent, is_item)
+
+
+def plain(cells: Cell | Iterable[Cell]) -> str:
+    """Return the text of a cell or of several pieces, without style."""
+    if isinstance(cells, str):
+        return cells
+    if isinstance(cells, Span):
+        return cells.text
+    return "".join(plain(cell) for cell in cells)
+
+
+def spans_of(cells: Sequence[Cell]) -> list[Span]:
+    """Return pieces that all carry a style, the empty one included."""
+    return [cell if isinstance(cell, Span) else Span(cell) for cell in cells]

@@ -1,0 +1,52 @@
+"""What a report says as a list of cases, for formats that programs read: JUnit, SARIF, GitHub annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["Case", "State", "warning_cases"]
+
+State = Literal["passed", "failed", "skipped", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that went well or did not.
+
+    Attributes
+    ----------
+    name : what it is about, such as NAMESPACE/NAME
+    state : ``failed`` when `--fail-on` holds for it; ``skipped`` when it did not go well but does not count
+    rule : what kind of outcome it is, in one word
+    message : in one sentence
+    detail : the whole story
+    file : where it comes from; empty when it comes from the snapshot
+    """
+
+    name: str
+    state: State
+    rule: str
+    message: str
+    detail: str = ""
+    file: str = ""
+    document: int | None = None
+
+
+def warning_cases(document: Mapping[str, Any]) -> list[Case]:
+    """Return what may make the answer differ from the cluster's; it counts as failed when `--fail-on` says so."""
+    because = set(document["verdict"]["because"])
+    cases = [
+        Case(
+            each["object"],
+            "failed" if f"{each['object']}: {each['code']}" in because else "warning",
+            each["code"],
+            each["message"],
+        )
+        for each in document["warnings"]
+    ]
+    for each in document["snapshot"]["missing"]:
+        blind = f"; blind without it: {', '.join(each['blinds'])}" if each["blinds"] else ""
+        cases.append(Case(each["resource"], "warning", "MissingKind", f"could not be read ({each['reason']}){blind}"))
+    return cases

@@ -1,0 +1,109 @@
+"""The PlacementReport for people: each pod's decision, replicas of one workload together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
+from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading
+from kplan.report.footer import footer_blocks, opening_blocks, summary_text
+from kplan.report.options import ReportOptions
+from kplan.report.placement_cases import placement_cases
+from kplan.report.view import View
+from kplan.report.words import count, name_ranges, pod_key
+
+__all__ = ["VIEW", "placement_blocks", "placement_names", "representatives", "workload_groups"]
+
+Document = Mapping[str, Any]
+_NOWHERE = "(nowhere)"
+
+
+def placement_blocks(document: Document, options: ReportOptions) -> Iterator[Block]:
+    """Tell a PlacementReport."""
+    yield from opening_blocks(document, options)
+    placements = document["placements"]
+    n_nodes = document["snapshot"]["nodes"]
+    for group in workload_groups([placement["pod"] for placement in placements]):
+        members = [placements[index] for index in group]
+        if len(members) == 1:
+            yield decision_heading(pod_key(members[0]["pod"]), members[0])
+            yield from decision_blocks(members[0], n_nodes, options)
+        else:
+            yield from _workload(members, n_nodes, options)
+    yield from footer_blocks(document, options)
+
+
+def placement_names(document: Document) -> list[str]:
+    """List pods with their nodes, a line each; ``-`` for one that has none."""
+    return [f"{pod_key(each['pod'])} {each['node'] or '-'}" for each in document["placements"]]
+
+
+def workload_groups(pods: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    """Group pods that follow each other and come from one workload; return their positions."""
+    groups: list[list[int]] = []
+    previous: object = None
+    for index, pod in enumerate(pods):
+        origin = pod.get("from")
+        workload = None if origin is None else (pod["namespace"], *sorted(origin.items(), key=lambda item: item[0]))
+        if workload is not None and workload == previous:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+        previous = workload
+    return groups
+
+
+def representatives(placements: Sequence[Document], groups: Sequence[Sequence[int]]) -> set[int]:
+    """Choose the placements that are told in full: of a group the first of each outcome and message."""
+    chosen: set[int] = set()
+    for group in groups:
+        seen: dict[tuple[str, str], int] = {}
+        for index in group:
+            placement = placements[index]
+            seen.setdefault((placement["outcome"], placement["message"]), index)
+        chosen.update(seen.values())
+    return chosen
+
+
+def _workload(members: Sequence[Document], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
+    pod = members[0]["pod"]
+    origin = pod["from"]
+    outcomes = Counter(member["outcome"] for member in members)
+    told = ", ".join(f"{number} {outcome.lower()}" for outcome, number in outcomes.items())
+    worst = next((each for each in ("Error", "Unschedulable", "Gated") if outcomes[each]), "Scheduled")
+    where = origin["file"] + (f", document {origin['document']}" if origin["document"] is not None else "")
+    yield Heading(
+        (
+            f"{origin['kind']} {pod['namespace']}/{origin['name']}: ",
+            Span(f"{count(len(members), 'replica')}, {told}", OUTCOME_STYLES[worst]),
+        )
+    )
+    yield line(Span(f"from {where}", "dim"))
+    yield _node_table(members)
+    for index in sorted(representatives(members, [range(len(members))])):
+        member = members[index]
+        alike = sum(each["outcome"] == member["outcome"] and each["message"] == member["message"] for each in members)
+        rank = "the first of them" if member["outcome"] == "Scheduled" else f"the first of {alike} that end so"
+        yield decision_heading(f"{pod_key(member['pod'])} ({rank})" if alike > 1 else pod_key(member["pod"]), member)
+        yield from decision_blocks(member, n_nodes, options)
+
+
+def _node_table(members: Sequence[Document]) -> Table:
+    by_node: dict[str | None, list[str]] = {}
+    for member in members:
+        by_node.setdefault(member["node"], []).append(member["pod"]["name"])
+    ordered = sorted(by_node.items(), key=lambda item: (item[0] is None, -len(item[1]), item[0] or ""))
+    rows: list[tuple[Cell, ...]] = [
+        (Span(_NOWHERE, "bad") if node is None else node, str(len(names)), name_ranges(names))
+        for node, names in ordered
+    ]
+    return Table(("NODE", "REPLICAS", "PODS"), tuple(rows), "<><")
+
+
+def _title(document: Document) -> str:
+    return f"kplan place: {summary_text(document)}"
+
+
+VIEW = View(_title, placement_blocks, placement_cases, placement_names)

@@ -1,0 +1,96 @@
+"""Every document in every format: what a kind tells is looked up here, and so is how a format writes it.
+
+A kind is one module that has ``VIEW``; a new one needs an entry in `_MODULES` and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from kplan.report.cases import warning_cases
+from kplan.report.options import ReportOptions
+from kplan.report.view import View
+
+__all__ = ["FORMATS", "HUMAN_FORMATS", "KINDS", "render", "view_of"]
+
+FORMATS = ("table", "wide", "json", "yaml", "markdown", "name", "junit", "github", "sarif", "html")
+HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
+"""Formats that tell warnings to whoever reads them."""
+
+_MODULES: Mapping[str, str] = {
+    "PlacementReport": "kplan.report.placement",
+}
+KINDS = tuple(_MODULES)
+
+
+def view_of(kind: str) -> View:
+    """Return what a kind of document tells."""
+    view: View = import_module(_MODULES[kind]).VIEW
+    return view
+
+
+def render(document: Mapping[str, Any], output: str, options: ReportOptions) -> str:
+    """Write a document in one of `FORMATS`; the text ends with a line feed."""
+    if output == "json":
+        import json
+
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if output == "yaml":
+        return _yaml(document)
+    view = view_of(document["kind"])
+    if output == "name":
+        return _lines(view.names(document))
+    if output in ("junit", "github", "sarif"):
+        return _for_programs(document, output, view, options)
+    return _for_people(document, output, view, options)
+
+
+def _for_people(document: Mapping[str, Any], output: str, view: View, options: ReportOptions) -> str:
+    from kplan.report.text import render_plain, render_terminal
+
+    blocks = list(view.blocks(document, options))
+    if output == "markdown":
+        from kplan.report.markdown import render_markdown
+
+        return render_markdown(blocks, view.title(document))
+    if output == "html":
+        from kplan.report.html import render_html
+
+        return render_html(blocks, view.title(document), document)
+    return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)
+
+
+def _for_programs(document: Mapping[str, Any], output: str, view: View, options: ReportOptions) -> str:
+    cases = [*view.cases(document, options), *warning_cases(document)]
+    if output == "junit":
+        from kplan.report.junit import render_junit
+
+        return render_junit(document, cases)
+    if output == "sarif":
+        from kplan.report.sarif import render_sarif
+
+        return render_sarif(document, cases)
+    from kplan.report.github import render_github
+
+    return render_github(cases, view.title(document))
+
+
+def _yaml(document: Mapping[str, Any]) -> str:
+    import yaml
+
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(_plain(document), Dumper=dumper, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def _plain(value: Any) -> Any:
+    """Copy a document so that no part of it occurs twice, which YAML would write as an alias."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _lines(texts: Sequence[str] | Iterable[str]) -> str:
+    return "".join(f"{text}\n" for text in texts)

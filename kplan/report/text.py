@@ -1,0 +1,150 @@
+"""Reports as text: the same layout for a terminal, where it has colour, and for a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from kplan.report.blocks import Block, Heading, Line, Preformatted, Span, Style, Table, plain, spans_of
+
+__all__ = ["MIN_WIDTH", "layout", "render_plain", "render_terminal"]
+
+MIN_WIDTH = 60
+_STEP = "  "
+_GAP = "  "
+_LEAST_LAST_COLUMN = 24
+_RICH_STYLES = {
+    "good": "green",
+    "bad": "red",
+    "warn": "yellow",
+    "dim": "dim",
+    "strong": "bold",
+    "code": "cyan",
+    "header": "dim",
+}
+
+TextLine = list[Span]
+
+
+def render_plain(blocks: Iterable[Block], width: int) -> str:
+    """Write a report without any colour."""
+    return "\n".join(plain(each).rstrip() for each in layout(blocks, width)) + "\n"
+
+
+def render_terminal(blocks: Iterable[Block], width: int) -> str:
+    """Write a report with the terminal's control sequences for colour."""
+    import io
+
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(
+        file=io.StringIO(), force_terminal=True, color_system="standard", width=max(width, 400), legacy_windows=False
+    )
+    for each in layout(blocks, width):
+        pieces = [(span.text, _RICH_STYLES.get(span.style, "")) for span in each]
+        console.print(Text.assemble(*pieces, no_wrap=True), soft_wrap=True)
+    written = console.file
+    assert isinstance(written, io.StringIO)  # noqa: S101 - made above
+    return written.getvalue()
+
+
+def layout(blocks: Iterable[Block], width: int) -> list[TextLine]:
+    """Arrange a report in lines of at most `width` characters, as far as names allow."""
+    lines: list[TextLine] = []
+    previous: Block | None = None
+    for block in blocks:
+        if previous is not None and _needs_gap(previous, block):
+            lines.append([])
+        lines += _lines_of(block, max(width, MIN_WIDTH))
+        previous = block
+    return lines
+
+
+def _needs_gap(previous: Block, block: Block) -> bool:
+    if isinstance(block, Heading):
+        return True
+    if isinstance(previous, Heading):
+        return previous.level == 1 and isinstance(block, Table)
+    return isinstance(block, Table) or isinstance(previous, Table)
+
+
+def _lines_of(block: Block, width: int) -> list[TextLine]:
+    match block:
+        case Heading(spans, level):
+            styled = [Span(span.text, span.style or "strong") for span in spans_of(spans)]
+            return _wrapped(styled, _STEP * (level - 1), _STEP * level, width)
+        case Line(spans, indent, is_item):
+            first = _STEP * indent + ("- " if is_item else "")
+            return _wrapped(spans_of(spans), first, " " * (len(first) + 2 * (not is_item)), width)
+        case Preformatted(label, text, indent):
+            first = _STEP * indent
+            return _wrapped([Span(f"{label}: ", "dim"), Span(text)], first, first + _STEP, width)
+        case Table():
+            return _table(block, width)
+
+
+def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:
+    """Break pieces at blanks into lines; a word that is too long stays whole."""
+    lines: list[TextLine] = []
+    current: TextLine = [Span(first)]
+    used, is_fresh = len(first), True
+    for word, style in _words(spans):
+        if word.isspace():
+            if not is_fresh:
+                current.append(Span(word, style))
+                used += len(word)
+            continue
+        if not is_fresh and used + len(word) > width:
+            lines.append(current)
+            current, used = [Span(rest)], len(rest)
+        current.append(Span(word, style))
+        used += len(word)
+        is_fresh = False
+    lines.append(current)
+    return [_without_trailing_blanks(each) for each in lines]
+
+
+def _words(spans: Sequence[Span]) -> Iterator[tuple[str, Style]]:
+    """Yield words and blanks; pieces that meet without a blank between stay together with their first style."""
+    text = "".join(span.text for span in spans)
+    styles: list[Style] = []
+    for span in spans:
+        styles += [span.style] * len(span.text)
+    for found in re.finditer(r"\s+|\S+", text):
+        yield found.group(), styles[found.start()]
+
+
+def _without_trailing_blanks(spans: TextLine) -> TextLine:
+    kept = list(spans)
+    while kept and kept[-1].text.isspace():
+        kept.pop()
+    return kept
+
+
+def _table(table: Table, width: int) -> list[TextLine]:
+    indent = _STEP * table.indent
+    all_rows = (table.header, *table.rows)
+    widths = [max(len(plain(row[column])) for row in all_rows) for column in range(len(table.header))]
+    used = len(indent) + sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+    widths[-1] = min(widths[-1], max(width - used, _LEAST_LAST_COLUMN))
+    lines = _row([Span(each, "header") for each in table.header], widths, table.align, indent)
+    for row in table.rows:
+        lines += _row(spans_of(row), widths, table.align, indent)
+    if table.note:
+        lines.append([Span(indent), Span(table.note, "dim")])
+    return lines
+
+
+def _row(cells: Sequence[Span], widths: Sequence[int], align: str, indent: str) -> list[TextLine]:
+    *leading, last = cells
+    line: TextLine = [Span(indent)]
+    for cell, width, side in zip(leading, widths, align, strict=False):
+        blanks = " " * (width - len(cell.text))
+        line += [Span(blanks + cell.text if side == ">" else cell.text + blanks, cell.style), Span(_GAP)]
+    offset = sum(widths[:-1]) + len(_GAP) * len(leading)
+    if align[-1] == ">":
+        return [[*line, Span(last.text.rjust(widths[-1]), last.style)]]
+    pieces = _wrapped([last], "", "", widths[-1])
+    rest = indent + " " * offset
+    return [[*line, *pieces[0]], *([Span(rest), *piece] for piece in pieces[1:])]
