@@ -93,6 +93,10 @@ class Pseudonyms:
         """Return names and pseudonyms of a domain."""
         return dict(self._given.get(domain, {}))
 
+    def originals(self) -> dict[str, str]:
+        """Return the name behind each pseudonym, of all domains: pseudonyms of two domains are never the same."""
+        return {pseudonym: name for given in self._given.values() for name, pseudonym in given.items()}
+
     def _form(self, domain: str, name: str, rank: int, width: int) -> str:
         digest = hmac.new(self._key, f"{domain}\0{name}".encode(), hashlib.sha256).digest()
         if domain == UID:

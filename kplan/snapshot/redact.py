@@ -6,8 +6,10 @@ messages, paths, names of secrets and config maps, provider and node IDs, where 
 
 Kept, since decisions or their explanation hang on them: all quantities, numbers and times; keys of labels, taints and
 annotations; names of resources, drivers, provisioners, schedulers, scheduling gates and API groups; the operating
-system, architecture and instance type labels; values that some selector compares as numbers (Gt, Lt); values ``true``
-and ``false``; ``system-`` priority classes; attributes and counters of devices and the CEL expressions over them.
+system, architecture and instance type labels; label values that are compared as numbers (Gt, Lt), and short numbers on
+nodes, which may be; values ``true`` and ``false``; ``system-`` priority classes; attributes and counters of devices and
+the CEL expressions over them. A scheduler configuration's ``addedAffinity`` is not part of a snapshot: the label values
+in it no longer match.
 
 Pseudonyms sort as the originals do, so that whatever is decided by name comes out the same. This tells the order of the
 names, and nothing else about them.

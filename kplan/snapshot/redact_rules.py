@@ -6,7 +6,7 @@ nothing new leaves the house unlooked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from kplan.api import core, meta, policy, resource, storage, volumes
@@ -124,8 +124,14 @@ KEPT_LABELS = frozenset(
 #: Values that are as good as no value.
 _PLAIN_VALUES = frozenset({"true", "false"})
 
+#: Numbers of nodes with at most so many digits count something; longer ones may name an account.
+_SHORT_NUMBER = 6
+
 #: Priority classes that every cluster has.
 _SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+
+_EBS_URL = "aws://"
+_EBS_VOLUME = "vol-"
 
 #: Host addresses that mean every address.
 _WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never bound to
@@ -145,7 +151,8 @@ class Words:
 
     def __init__(self, pseudonyms: Pseudonyms) -> None:
         self._pseudonyms = pseudonyms
-        self._numeric_keys: set[str] = set()
+        self._compared_keys: set[str] = set()
+        self._node_keys: set[str] = set()
 
     def name(self, kind: str, name: str) -> str:
         """Return what the name of an object of this kind becomes."""
@@ -154,16 +161,20 @@ class Words:
         return self._pseudonyms.of("Node" if kind == "CSINode" else kind, name)
 
     def note_comparison(self, key: str) -> None:
-        """Note that somebody compares values of this label as numbers."""
-        self._numeric_keys.add(key)
+        """Note that some selector compares values of this label as numbers."""
+        self._compared_keys.add(key)
+
+    def note_node_labels(self, keys: Iterable[str]) -> None:
+        """Note labels of nodes: configurations and pods to come may compare these as numbers."""
+        self._node_keys.update(keys)
 
     def value(self, key: str, value: str) -> str:
         """Return what the value of a label or taint becomes: one text, one pseudonym, whatever the key.
 
         Names of nodes and namespaces become what those become, since labels repeat them (``kubernetes.io/hostname``,
-        ``kubernetes.io/metadata.name``). Numbers stay where some selector compares them.
+        ``kubernetes.io/metadata.name``). Numbers stay where they are compared.
         """
-        if key in KEPT_LABELS or value in _PLAIN_VALUES or (key in self._numeric_keys and _is_integer(value)):
+        if key in KEPT_LABELS or value in _PLAIN_VALUES or self._stays_number(key, value):
             return value
         if _ZONE_DELIMITER in value and key.rpartition("/")[2] in {"zone", "region"}:
             return _ZONE_DELIMITER.join(self.value(key, part) for part in value.split(_ZONE_DELIMITER))
@@ -171,6 +182,12 @@ class Words:
             if self._pseudonyms.is_sealed and self._pseudonyms.known(kind, value):
                 return self._pseudonyms.of(kind, value)
         return self._pseudonyms.of(LABEL_VALUE, value)
+
+    def _stays_number(self, key: str, value: str) -> bool:
+        digits = value.removeprefix("-")
+        if not digits.isdecimal():
+            return False
+        return key in self._compared_keys or (key in self._node_keys and len(digits) <= _SHORT_NUMBER)
 
     def labels(self, labels: dict[str, str]) -> dict[str, str]:
         """Return a label map, or a selector of equal labels, with its keys kept."""
@@ -197,14 +214,17 @@ class Words:
         """Return what the name of a device request becomes, ``REQUEST`` or ``REQUEST/ALTERNATIVE``."""
         return "/".join(self._pseudonyms.of("request", part) for part in request.split("/"))
 
-    def ebs_volume(self, volume: str) -> str:
-        """Return what an EBS volume becomes: ``vol-…``, alone or at the end of ``aws://ZONE/``, as its driver wants."""
-        zone, slash, name = volume.removeprefix("aws://").rpartition("/")
-        if not volume.startswith("aws://") and slash:
-            return self._pseudonyms.of("volume", volume)
-        renamed = self._pseudonyms.of("volume", name)
-        renamed = f"vol-{renamed}" if name.startswith("vol-") and self._pseudonyms.is_sealed else renamed
-        return f"aws://{self.value('zone', zone)}/{renamed}" if slash else renamed
+    def volume(self, volume: str) -> str:
+        """Return what the handle of a volume becomes.
+
+        EBS wants ``vol-…``, alone or at the end of ``aws://ZONE/``, and the CSI driver calls the same volume the same.
+        """
+        if volume.startswith(_EBS_URL):
+            zone, slash, name = volume.removeprefix(_EBS_URL).rpartition("/")
+            return f"{_EBS_URL}{self.value('zone', zone)}{slash}{self.volume(name)}"
+        if volume.startswith(_EBS_VOLUME):
+            return _EBS_VOLUME + self._pseudonyms.of("volume", volume.removeprefix(_EBS_VOLUME))
+        return self._pseudonyms.of("volume", volume)
 
     def resource_name(self, name: str) -> str:
         """Return what the name of a resource becomes: only device and storage classes in it are replaced."""
@@ -219,10 +239,6 @@ class Words:
     def uid(self, uid: str) -> str:
         """Return what a UID becomes."""
         return self._pseudonyms.of(UID, uid)
-
-
-def _is_integer(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
 
 
 #: Turns the text, texts or map of one field.
@@ -248,6 +264,10 @@ def _drop(_words: Words, value: Any) -> Any:
 
 def _labels(words: Words, labels: dict[str, str]) -> dict[str, str]:
     return words.labels(labels)
+
+
+def _volume(words: Words, volume: str) -> str:
+    return words.volume(volume)
 
 
 def _requests(words: Words, requests: tuple[str, ...]) -> tuple[str, ...]:
@@ -287,6 +307,8 @@ def metadata_rule(kind: str) -> Rule:
             "uid": words.uid(metadata.uid),
             "labels": words.labels(metadata.labels),
         }
+        if kind == "Node":
+            words.note_node_labels(metadata.labels)
         if isinstance(metadata, meta.ObjectMeta):
             changes["annotations"] = _annotations(words, metadata.annotations)
         return changes
@@ -428,7 +450,7 @@ RULES: dict[tuple[type, str], Rule] = {
     # Volumes
     (volumes.Volume, "name"): _named("podvolume"),
     (volumes.GCEPersistentDiskVolumeSource, "pd_name"): _named("volume"),
-    (volumes.AWSElasticBlockStoreVolumeSource, "volume_id"): lambda words, volume: words.ebs_volume(volume),
+    (volumes.AWSElasticBlockStoreVolumeSource, "volume_id"): _volume,
     (volumes.HostPathVolumeSource, "path"): _drop,
     (volumes.LocalVolumeSource, "path"): _drop,
     (volumes.NFSVolumeSource, "server"): _drop,
@@ -449,7 +471,7 @@ RULES: dict[tuple[type, str], Rule] = {
     (volumes.VsphereVirtualDiskVolumeSource, "storage_policy_name"): _drop,
     (volumes.VsphereVirtualDiskVolumeSource, "storage_policy_id"): _drop,
     (volumes.PortworxVolumeSource, "volume_id"): _named("volume"),
-    (volumes.CSIPersistentVolumeSource, "volume_handle"): _named("volume"),
+    (volumes.CSIPersistentVolumeSource, "volume_handle"): _volume,
     (volumes.ConfigMapVolumeSource, "name"): _drop,
     (volumes.SecretVolumeSource, "secret_name"): _drop,
     (volumes.ImageVolumeSource, "reference"): lambda words, image: words.image(image),

@@ -143,11 +143,13 @@ def test_numbers_stay_where_they_are_compared() -> None:
             ]
         }
     }
-    snapshot, _ = redacted(node("n", {"disks": "12", "rack": "12"}), pod("p", affinity=affinity))
+    nodes = node("n", {"disks": "1234567890", "rack": "12", "account": "123456789012", "row": "12b"})
+    snapshot, _ = redacted(nodes, pod("p", labels={"shard": "12"}, affinity=affinity))
 
     labels = snapshot.nodes[0].metadata.labels
-    assert labels["disks"] == "12"
-    assert labels["rack"].startswith("v-")
+    assert (labels["disks"], labels["rack"]) == ("1234567890", "12")
+    assert {labels[key][:2] for key in ("account", "row")} == {"v-"}
+    assert snapshot.pods[0].metadata.labels["shard"].startswith("v-")
 
 
 def test_images_match_with_and_without_a_tag() -> None:

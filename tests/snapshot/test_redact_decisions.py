@@ -1,0 +1,93 @@
+"""A redacted snapshot decides like the plain one: every conformance scenario is planned twice and compared throughout.
+
+Names in the redacted plan are put back with the redactor's own table, and then nothing may differ, messages included.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.snapshot.pseudonyms import LABEL_VALUE, Pseudonyms
+from kplan.snapshot.redact import redact_snapshot
+from kplan.snapshot.save import encode_snapshot
+
+SCENARIOS = sorted((Path(__file__).parents[1] / "conformance").glob("*.jsonl.gz"))
+
+
+def scenarios(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt") as lines:
+        yield from map(json.loads, lines)
+
+
+def configuration(value: Any, names: Pseudonyms) -> Any:
+    """Give the added affinity of a configuration the label values of the redacted snapshot."""
+    if isinstance(value, dict):
+        if "key" in value and value.get("operator") in {"In", "NotIn"}:
+            known = names.table(LABEL_VALUE) | names.table("Node")
+            return value | {"values": [known.get(text, text) for text in value["values"]]}
+        return {key: configuration(item, names) for key, item in value.items()}
+    return [configuration(item, names) for item in value] if isinstance(value, list) else value
+
+
+def renamed(key: str, names: Pseudonyms) -> str:
+    namespace, _, name = key.partition("/")
+    return f"{names.table('Namespace')[namespace]}/{names.table('Pod')[name]}"
+
+
+def restored(decided: list[dict[str, Any]], names: Pseudonyms) -> list[dict[str, Any]]:
+    """Put every name back, in keys, values and in the middle of messages."""
+    originals = names.originals()
+    if not originals:
+        return decided
+    longest_first = sorted(originals, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest_first)))
+    text = pattern.sub(lambda match: json.dumps(originals[match[0]])[1:-1], json.dumps(decided))
+    return json.loads(text)
+
+
+def decisions(snapshot: kplan.Snapshot, config: Any, scenario: dict[str, Any], pods: list[str]) -> list[dict[str, Any]]:
+    """Plan the pods and return all that is known of each decision."""
+    sampling = "as-configured" if scenario["area"] == "sampling" else "all"
+    planner = kplan.Planner(snapshot, kplan.load_scheduler_config(config), sampling=sampling)
+    plan = planner.plan(pods, settle_preemption=scenario.get("settlePreemption", False))
+    return [json.loads(json.dumps(placement.to_dict())) for placement in plan.placements]
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
+def test_redacted_and_plain_snapshots_decide_alike(path: Path, tmp_path: Path) -> None:
+    for scenario in scenarios(path):
+        plain = kplan.load_snapshot(scenario["objects"])
+        names = Pseudonyms(b"the same every time")
+        redacted = redact_snapshot(plain, names)
+        pods = [renamed(pod, names) for pod in scenario["pods"]]
+        config = scenario.get("config")
+
+        found = decisions(redacted, configuration(config, names), scenario, pods)
+
+        assert restored(found, names) == decisions(plain, config, scenario, scenario["pods"]), scenario["id"]
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
+def test_a_saved_snapshot_decides_like_the_one_that_was_saved(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    for scenario in scenarios(path):
+        snapshot = kplan.load_snapshot(scenario["objects"])
+        file.write_bytes(encode_snapshot(snapshot, file.name))
+        if not snapshot.nodes:
+            continue
+
+        loaded = kplan.load_snapshot(file)
+
+        assert loaded.digest == snapshot.digest, scenario["id"]
+        config = scenario.get("config")
+        assert decisions(loaded, config, scenario, scenario["pods"]) == decisions(
+            snapshot, config, scenario, scenario["pods"]
+        ), scenario["id"]
