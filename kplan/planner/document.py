@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from kplan.framework.cycle import Outcome
+from kplan.planner.explanation import Shown
 from kplan.planner.placement import Placement
 from kplan.planner.verdict import DEFAULT_FAIL_ON, Verdict, judge
 from kplan.snapshot.model import Warning as InputWarning
@@ -55,8 +56,7 @@ def summary(placements: Sequence[Placement]) -> dict[str, int]:
     """Count outcomes; of a pod that was tried twice the last counts, and its victims once."""
     last = {placement.pod.key: placement for placement in placements}
     outcomes = [placement.outcome for placement in last.values()]
-    preempting = [placement.preemption for placement in placements if placement.preemption is not None]
-    victims = [victim for each in preempting for victim in each["victims"]]
+    victims = [victim for placement in placements for victim in placement.victims]
     return {
         "pods": len(last),
         "scheduled": outcomes.count(Outcome.SCHEDULED),
@@ -73,21 +73,35 @@ def placement_report(
     placements: Sequence[Placement],
     *,
     fail_on: Sequence[str] | None = None,
-    nodes_of: dict[int, Sequence[str]] | None = None,
+    nodes_of: Mapping[int, Iterable[str] | Shown | None] | None = None,
+    exit_zero: bool = False,
 ) -> dict[str, Any]:
     """Return the PlacementReport document.
 
     Parameters
     ----------
     fail_on : what makes the verdict a failure; None for the defaults of `place`
-    nodes_of : index of a placement -> the nodes to tell about; None or no entry for all
+    nodes_of : index of a placement -> the nodes to tell about, None for all; placements without an entry are outlined
+        only. None tells about all nodes of all placements.
+    exit_zero : the verdict is told, and does not count
     """
     verdict: Verdict = judge(placements, planner.warnings, DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on)
-    chosen = nodes_of or {}
     return {
         **header(planner, "PlacementReport"),
-        "verdict": verdict.to_dict(),
+        "verdict": verdict.to_dict(exit_zero=exit_zero),
         "summary": summary(placements),
         "warnings": warnings_of(planner.warnings),
-        "placements": [placement.to_dict(chosen.get(index)) for index, placement in enumerate(placements)],
+        "placements": placements_document(placements, nodes_of),
     }
+
+
+def placements_document(
+    placements: Sequence[Placement], nodes_of: Mapping[int, Iterable[str] | Shown | None] | None
+) -> list[dict[str, Any]]:
+    """Return placements in their JSON form; `nodes_of` as in `placement_report`."""
+    if nodes_of is None:
+        return [placement.to_dict() for placement in placements]
+    return [
+        placement.to_dict(nodes_of[index]) if index in nodes_of else placement.to_outline()
+        for index, placement in enumerate(placements)
+    ]

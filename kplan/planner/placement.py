@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from kplan.engine.pod_info import PodInfo
 from kplan.framework.cycle import Outcome
 from kplan.planner.explanation import Explanation, NodeScore, ReasonCount, Rejection, Shown
+from kplan.preemption.result import PreemptionResult
 
 Explain = Callable[[Iterable[str] | Shown | None], Explanation]
 
@@ -76,6 +77,7 @@ class Placement:
     message : byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled
     tell_preemption : makes the contract's preemption object; None when no preemption was considered
     nominated_node : node that preemption found, or None
+    preemption_result : what DefaultPreemption looked at; None when it was not asked
     """
 
     pod: PodRef
@@ -85,6 +87,12 @@ class Placement:
     explain: Explain = field(repr=False, compare=False)
     tell_preemption: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)
     nominated_node: str | None = None
+    preemption_result: PreemptionResult | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def victims(self) -> Sequence[Mapping[str, Any]]:
+        """Pods that would be evicted, as the contract has them; less work than the whole preemption object."""
+        return () if self.preemption_result is None else self.preemption_result.victims()
 
     @cached_property
     def preemption(self) -> Mapping[str, Any] | None:
@@ -125,6 +133,15 @@ class Placement:
     def scores(self) -> Mapping[str, NodeScore]:
         """Scores of the feasible nodes; empty when one or none is feasible."""
         return self.explanation.scores
+
+    def to_outline(self) -> dict[str, Any]:
+        """Return who, what and where without any why, for tables that tell about a few of many placements."""
+        return {
+            "pod": self.pod.to_dict(),
+            "outcome": self.outcome.value,
+            "node": self.node,
+            "message": self.message,
+        }
 
     def to_dict(self, nodes: Iterable[str] | Shown | None = None) -> dict[str, Any]:
         """Return the JSON form, about all nodes or only those named or shown."""

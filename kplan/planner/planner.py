@@ -298,6 +298,7 @@ class Planner:
             tell,
             None if found is None else partial(_preemption, found),
             nominated,
+            found.detail if found is not None and isinstance(found.detail, PreemptionResult) else None,
         )
 
 

@@ -54,11 +54,11 @@ class Verdict:
         """0, or 1 when something in `fail_on` happened."""
         return int(self.failed)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
+    def to_dict(self, *, exit_zero: bool = False) -> dict[str, Any]:
+        """Return the JSON form; `exit_zero` tells what happened without an exit code that says so."""
         return {
             "failed": self.failed,
-            "exitCode": self.exit_code,
+            "exitCode": 0 if exit_zero else self.exit_code,
             "failOn": list(self.fail_on),
             "because": list(self.because),
         }
@@ -95,15 +95,14 @@ def judge(placements: Sequence[Placement], warnings: Sequence[InputWarning], fai
         if placement.outcome is Outcome.GATED and GATED in wanted:
             because.append(f"{placement.pod.key}: Gated")
     for placement in placements:
-        found = placement.preemption
-        if found is None or found["nominatedNode"] is None:
+        if placement.nominated_node is None:
             continue
         if PREEMPTION in wanted and UNSCHEDULABLE not in wanted:
-            because.append(f"{placement.pod.key}: Preemption on {found['nominatedNode']}")
+            because.append(f"{placement.pod.key}: Preemption on {placement.nominated_node}")
         if PDB_VIOLATION in wanted:
             because += [
                 f"{placement.pod.key}: PdbViolation of {victim['namespace']}/{victim['name']}"
-                for victim in found["victims"]
+                for victim in placement.victims
                 if victim["pdbViolation"]
             ]
     if WARNING in wanted:
