@@ -17,7 +17,7 @@ from kplan.api.resource import (
 )
 from kplan.api.time import to_micros
 
-__all__ = ["ClaimKey", "ClaimProblem", "has_timed_out", "is_broken", "key_of", "user_claims"]
+__all__ = ["ClaimKey", "ClaimProblem", "has_timed_out", "identity_of", "is_broken", "key_of", "user_claims"]
 
 #: (namespace, name)
 ClaimKey = tuple[str, str]
@@ -30,6 +30,11 @@ class ClaimProblem(Exception):  # noqa: N818 - a reason to wait, not a failure
 def key_of(claim: ResourceClaim) -> ClaimKey:
     """Return a claim's namespace and name."""
     return claim.metadata.namespace, claim.metadata.name
+
+
+def identity_of(pod: Pod) -> str:
+    """Return what tells a pod from all others: its uid or, where a manifest has none yet, its name."""
+    return pod.metadata.uid or f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def user_claims(pod: Pod, claims: Mapping[ClaimKey, ResourceClaim]) -> list[ResourceClaim]:

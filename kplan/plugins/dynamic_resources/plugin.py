@@ -35,7 +35,7 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
-from kplan.plugins.dynamic_resources.claims import ClaimProblem, is_broken, key_of, user_claims
+from kplan.plugins.dynamic_resources.claims import ClaimProblem, identity_of, is_broken, key_of, user_claims
 from kplan.plugins.dynamic_resources.cluster_devices import (
     Outcome,
     devices_of,
@@ -269,7 +269,8 @@ class DynamicResources:
             return "no new claims to deallocate"
         met = _rows_not_available(outcome)
         for claim, where in state.unavailable:
-            is_mine = all(consumer.uid == cycle.pod.uid for consumer in claim.status.reserved_for)
+            me = identity_of(cycle.pod.pod)
+            is_mine = all(consumer.uid == me for consumer in claim.status.reserved_for)
             if is_mine and len(claim.status.reserved_for) <= 1 and bool(where[met].any()):
                 return "deallocation of ResourceClaim completed"
         if state.leftover is not None:

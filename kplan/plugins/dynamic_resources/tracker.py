@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
-from kplan.plugins.dynamic_resources.claims import ClaimKey, key_of
+from kplan.plugins.dynamic_resources.claims import ClaimKey, identity_of, key_of
 from kplan.plugins.dynamic_resources.inventory import DeviceId
 
 __all__ = ["ClaimTracker"]
@@ -48,31 +48,31 @@ class ClaimTracker:
     def assign(self, pod: Pod, key: ClaimKey, allocation: AllocationResult | None) -> None:
         """Reserve a claim for a pod, with a new allocation if it had none."""
         claim = self.claims[key]
-        self._before.setdefault(pod.metadata.uid, {}).setdefault(key, claim)
+        self._before.setdefault(identity_of(pod), {}).setdefault(key, claim)
         status = claim.status
         if allocation is not None:
             status = replace(status, allocation=allocation)
             self.log.extend(self.allocated.add(allocation))
-        if all(consumer.uid != pod.metadata.uid for consumer in status.reserved_for):
-            me = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+        if all(consumer.uid != identity_of(pod) for consumer in status.reserved_for):
+            me = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=identity_of(pod))
             status = replace(status, reserved_for=(*status.reserved_for, me))
         self.claims[key] = replace(claim, status=status)
-        self._reserved[pod.metadata.uid].add(key)
+        self._reserved[identity_of(pod)].add(key)
 
     def assign_unnamed(self, pod: Pod, allocation: AllocationResult) -> None:
         """Take devices for the claim that the scheduler makes for a pod's extended resources."""
-        self._unnamed[pod.metadata.uid] = allocation
+        self._unnamed[identity_of(pod)] = allocation
         self.log.extend(self.allocated.add(allocation))
 
     def take_back(self, pod: Pod) -> None:
         """Undo all that was assigned to a pod."""
-        for key, before in self._before.pop(pod.metadata.uid, {}).items():
+        for key, before in self._before.pop(identity_of(pod), {}).items():
             allocation = self.claims[key].status.allocation
             if before.status.allocation is None and allocation is not None:
                 self.log.extend(self.allocated.remove(allocation))
             self.claims[key] = before
-            if all(consumer.uid != pod.metadata.uid for consumer in before.status.reserved_for):
-                self._reserved[pod.metadata.uid].discard(key)
+            if all(consumer.uid != identity_of(pod) for consumer in before.status.reserved_for):
+                self._reserved[identity_of(pod)].discard(key)
         self._forget_unnamed(pod)
 
     def release(self, pod: Pod) -> None:
@@ -80,10 +80,10 @@ class ClaimTracker:
 
         So does the resource claim controller of a cluster, a moment after the pod is gone.
         """
-        self._before.pop(pod.metadata.uid, None)
-        for key in self._reserved.pop(pod.metadata.uid, ()):
+        self._before.pop(identity_of(pod), None)
+        for key in sorted(self._reserved.pop(identity_of(pod), ())):
             status = self.claims[key].status
-            others = tuple(consumer for consumer in status.reserved_for if consumer.uid != pod.metadata.uid)
+            others = tuple(consumer for consumer in status.reserved_for if consumer.uid != identity_of(pod))
             status = replace(status, reserved_for=others)
             if not others and status.allocation is not None:
                 self.log.extend(self.allocated.remove(status.allocation))
@@ -92,6 +92,6 @@ class ClaimTracker:
         self._forget_unnamed(pod)
 
     def _forget_unnamed(self, pod: Pod) -> None:
-        unnamed = self._unnamed.pop(pod.metadata.uid, None)
+        unnamed = self._unnamed.pop(identity_of(pod), None)
         if unnamed is not None:
             self.log.extend(self.allocated.remove(unnamed))

@@ -103,6 +103,10 @@ def compile_expression(expression: str) -> DeviceExpression | CelCompileError:
         return error
 
 
+#: Tests for a field of the device: all are always there, and the checker takes them for variables that cannot be tested.
+_ALWAYS_THERE = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIELDS)})\s*\)")
+
+
 @cache
 def _environment() -> cel.Env:
     return cel.NewEnv(config=cel.NewEnvConfigFromYaml(environment_config()))
@@ -111,7 +115,7 @@ def _environment() -> cel.Env:
 def _check(expression: str) -> CheckedExpression:
     """Parse and type an expression, and make the checks that Kubernetes adds to those of CEL."""
     try:
-        serialized = _environment().compile(expression).serialize()
+        serialized = _environment().compile(_ALWAYS_THERE.sub(_true, expression)).serialize()
     except (RuntimeError, ValueError) as error:
         text = re.sub(r"^INVALID_ARGUMENT: | \[INVALID_ARGUMENT\]$", "", str(error))
         msg = f"compilation failed: {text}"
@@ -128,6 +132,10 @@ def _check(expression: str) -> CheckedExpression:
     return checked
 
 
+def _true(test: re.Match[str]) -> str:
+    return "true".ljust(len(test[0]))
+
+
 def _problems(node: Node, checked: CheckedExpression) -> Iterator[str]:
     match node:
         case Select(operand=Ident(name="device"), field=field) if field not in DEVICE_FIELDS:
@@ -140,11 +148,15 @@ def _problems(node: Node, checked: CheckedExpression) -> Iterator[str]:
             yield from _failure(duration_from, text)
         case Call(function="timestamp", arguments=(Constant(value=str(text)),)):
             yield from _failure(timestamp_from, text)
-        case ListNode(elements=elements):
-            yield from _mixed(elements, checked.types)
+        case ListNode(elements=elements, optional=optional):
+            kinds = (checked.types.get(element.id, "dyn") for element in elements)
+            yield from _mixed([_inner(kind) if i in optional else kind for i, kind in enumerate(kinds)])
         case MapNode(entries=entries):
-            yield from _mixed(tuple(entry.key for entry in entries), checked.types)
-            yield from _mixed(tuple(entry.value for entry in entries), checked.types)
+            yield from _mixed([checked.types.get(entry.key.id, "dyn") for entry in entries])
+            kinds = (checked.types.get(entry.value.id, "dyn") for entry in entries)
+            yield from _mixed(
+                [_inner(kind) if entry.optional else kind for entry, kind in zip(entries, kinds, strict=True)]
+            )
 
 
 _BUILT_IN = {"_&&_", "_||_", "_?_:_", "@not_strictly_false"}
@@ -157,12 +169,16 @@ def _failure(read: Value, text: str) -> Iterator[str]:
         yield str(error)
 
 
-def _mixed(elements: tuple[Node, ...], types: dict[int, str]) -> Iterator[str]:
-    """Yield the first element that has another type than the first one; aggregates must be of one type."""
-    names = [types.get(element.id, "dyn") for element in elements]
-    other = next((name for name in names if name != names[0]), None)
+def _mixed(types: list[str]) -> Iterator[str]:
+    """Yield what is wrong with a list or map whose elements are not all of the type of the first."""
+    other = next((name for name in types if name != types[0]), None)
     if other is not None:
-        yield f"expected type '{names[0]}' but found '{other}'"
+        yield f"expected type '{types[0]}' but found '{other}'"
+
+
+def _inner(optional: str) -> str:
+    """Return the type of the value of an optional element."""
+    return optional.removeprefix("optional_type(").removesuffix(")")
 
 
 def _walk(node: Node) -> Iterator[Node]:

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.api.decode import convert
+from kplan.api.resource import ResourceSlice
+from kplan.plugins.dynamic_resources.cel import (
+    CelCompileError,
+    CelError,
+    CostLimitError,
+    Reads,
+    compile_expression,
+)
+from kplan.plugins.dynamic_resources.inventory import Inventory
+from kplan.plugins.dynamic_resources.selection import ExpressionResults
+from tests.plugins.dynamic_resources.device_worlds import device, device_slice
+
+OWN = 'device.attributes["gpu.example.com"]'
+MEMORY = 'device.capacity["gpu.example.com"].memory'
+
+
+def made(*devices, **spec):
+    return Inventory([convert(device_slice("s", *devices, on="n", **spec), ResourceSlice)]).devices
+
+
+DEVICE = made(
+    device(
+        "d",
+        capacity={"memory": "1Gi"},
+        model="fish",
+        size=7,
+        fast=True,
+        firmware="v1.10.0",
+        address="10.1.2.3",
+        net__vlan=4,
+    )
+)[0]
+
+
+def answer(expression, of=DEVICE):
+    compiled = compile_expression(expression)
+    assert not isinstance(compiled, CelCompileError), compiled
+    return compiled.matches(of)
+
+
+TRUE = [
+    'device.driver == "gpu.example.com"',
+    "device.allowMultipleAllocations == false",
+    f"{OWN}.fast",
+    f'{OWN}["fast"]',
+    f'{OWN}.model == "fish" && {OWN}.size > 6',
+    'device.attributes["net"].vlan == 4',
+    f"{OWN}.size in [5, 6, 7]",
+    f'{OWN}.model in ["fish", "bird"]',
+    f"{OWN}.size < 7.5",
+    f"{OWN}.size == 7.0",
+    f"{OWN}.size != 'seven'",
+    # what is not there
+    f"has({OWN}.size) && !has({OWN}.weight)",
+    '!has(device.attributes["nowhere"].size)',
+    '!("nowhere" in device.attributes)',
+    '"net" in device.attributes',
+    'device.attributes["nowhere"].size() == 0',
+    f"{OWN}.weight == 1 || true",
+    f"!({OWN}.weight == 1 && false)",
+    f'{OWN}.?weight.orValue("light") == "light"',
+    f"{OWN}.?size.orValue(0) == 7",
+    f"{OWN}[?'size'].hasValue()",
+    'device.attributes[?"nowhere"].?size.orValue(1) == 1',
+    f"{OWN}.?size.optMap(x, x + 1).orValue(0) == 8",
+    f"!optional.none().hasValue() && {OWN}.?fast.or(optional.of(false)).value()",
+    # names for parts
+    f"cel.bind(d, {OWN}, d.fast && d.size == 7)",
+    'cel.bind(d, device, d.driver == "gpu.example.com")',
+    "has(device.driver) && has(device.attributes)",
+    "[1, ?optional.none(), 2].size() == 2",
+    # versions
+    f'{OWN}.firmware.isGreaterThan(semver("1.9.0"))',
+    f'{OWN}.firmware.compareTo(semver("v1.10", true)) == 0',
+    f'{OWN}.firmware == semver("1.10.0+build")',
+    'semver("1.0.0-alpha.2").isLessThan(semver("1.0.0-alpha.10"))',
+    'semver("1.0.0-1").isLessThan(semver("1.0.0-a"))',
+    'semver("1.0.0-a").isLessThan(semver("1.0.0"))',
+    f"{OWN}.firmware.major() == 1 && {OWN}.firmware.minor() == 10 && {OWN}.firmware.patch() == 0",
+    'isSemver("1.0.0") && !isSemver("v1.0.0") && isSemver("v01", true) && !isSemver("1.0.01")',
+    # quantities
+    f'{MEMORY}.compareTo(quantity("1Gi")) == 0',
+    f'{MEMORY} == quantity("1024Mi")',
+    f'{MEMORY}.isGreaterThan(quantity("1G")) && !{MEMORY}.isLessThan(quantity("1Gi"))',
+    f'{MEMORY}.add(quantity("1Gi")).sub(1024) == quantity("2097151Ki")',
+    f"{MEMORY}.asInteger() == 1073741824 && {MEMORY}.isInteger() && sign({MEMORY}) == 1",
+    '!quantity("1500m").isInteger() && quantity("1500m").asApproximateFloat() == 1.5',
+    'isQuantity("1Gi") && !isQuantity("one")',
+    # strings and lists
+    f'{OWN}.model.startsWith("fi") && {OWN}.model.matches("^f.*h$") && {OWN}.model.contains("is")',
+    '"a,b,c".split(",", 2) == ["a", "b,c"] && "abc".split("") == ["a", "b", "c"]',
+    '"tacocat".indexOf("c", 3) == 4 && "tacocat".lastIndexOf("ac") == 1 && "abc".charAt(3) == ""',
+    '"Hello".lowerAscii() == "hello" && " x ".trim() == "x" && "a-b".replace("-", "") == "ab"',
+    '"hello".substring(1, 3) == "el" && ["a", "b"].join("-") == "a-b"',
+    '"%s has %d and %.2f".format(["x", 3, 0.5]) == "x has 3 and 0.50"',
+    '"abc 123 def 4".findAll("[0-9]+") == ["123", "4"] && "abc".find("b.") == "bc"',
+    "[1, 2, 3].all(x, x > 0) && [1, 2].exists(x, x == 2) && [1, 2].exists_one(x, x == 2)",
+    "[1, 2, 3].filter(x, x > 1).map(x, x * 2).sum() == 10",
+    "[3, 1, 2].max() == 3 && [1, 2].isSorted() && [1, 2, 1].lastIndexOf(1) == 2",
+    "[1, 2, 2].distinct() == [1, 2] && [[1], [2]].flatten() == [1, 2] && lists.range(3).reverse() == [2, 1, 0]",
+    "[3, 1, 2].sortBy(x, -x) == [3, 2, 1] && [1, 2].first().value() == 1 && [1, 2, 3].slice(1, 3) == [2, 3]",
+    "sets.contains([1, 2, 3], [2]) && sets.intersects([1], [1, 2]) && sets.equivalent([1, 1], [1])",
+    f"{OWN}.exists(k, k == 'size') && {OWN}.all(k, v, k != 'weight')",
+    "[1, 2].transformList(i, v, i + v) == [1, 3]",
+    "{'a': 1, 'b': 2}.transformMap(k, v, v + 1) == {'a': 2, 'b': 3}",
+    '{"a": 1}.a == 1 && {"a": 1, ?"b": optional.of(2)}.size() == 2',
+    # numbers and times
+    "-7 / 2 == -3 && -7 % 2 == -1 && 7u - 2u == 5u && 1 < 2u && 1 < 1.5",
+    'string(1.0) == "1" && string(1e21) == "1e+21" && int("42") == 42 && double("0.5") == 0.5',
+    'timestamp("2026-03-01T10:00:00Z").getFullYear() == 2026 && duration("90m").getHours() == 1',
+    'timestamp("2026-03-01T10:00:00Z") - duration("1h") < timestamp("2026-03-01T09:30:00Z")',
+    "type(1) == int && type('a') == string && dyn(1) == dyn(1u)",
+    # addresses
+    f'cidr("10.0.0.0/8").containsIP({OWN}.address) && ip({OWN}.address).family() == 4',
+    'cidr("10.1.0.0/16").masked() == cidr("10.1.0.0/16") && cidr("10.0.0.0/8").containsCIDR("10.1.0.0/16")',
+    '!isIP("::ffff:1.2.3.4") && isCIDR("fd00::/8") && ip("127.0.0.1").isLoopback() && ip.isCanonical("::1")',
+    'url("https://example.com:80/a?b=c").getHost() == "example.com:80" && !isURL("example.com")',
+    f'{OWN}.model.includes("fish") && [1, 2].includes(2)',
+]
+
+
+@pytest.mark.parametrize("expression", TRUE)
+def test_expressions_that_select_the_device(expression):
+    assert answer(expression) is True
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (f"{OWN}.weight == 1", "no such key: weight"),
+        ('device.attributes["nowhere"].size == 1', "no such key: size"),
+        (f"{OWN}.model", "CEL result of type string could not be converted to bool"),
+        (f'{OWN}.size.isGreaterThan(quantity("1"))', "no such overload: compareTo(int, kubernetes.Quantity)"),
+        (f"{OWN}.size > 'a'", "no such overload: _>_(int, string)"),
+        ("9223372036854775807 + 1 > 0", "integer overflow"),
+        ("1 / 0 == 1", "division by zero"),
+        ("[1][2] == 1", "index out of bounds: 2"),
+        ('quantity("x") == quantity("1")', "quantities must match the regular expression"),
+        ('semver("1.0") == semver("1.0.0")', "invalid semantic version '1.0'"),
+        ("optional.none().value() == 1", "optional.none() dereference"),
+        ("[1].all(x, x / 0 == 1)", "division by zero"),
+    ],
+)
+def test_expressions_that_fail_on_the_device(expression, message):
+    with pytest.raises(CelError) as raised:
+        answer(expression)
+
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("?!", "compilation failed: ERROR: <input>:1:1: Syntax error"),
+        ("1", "must evaluate to bool or the unknown type, not int"),
+        ("dyn(true)", "must evaluate to bool or the unknown type, not dyn"),
+        ("device.vendor == 'x'", "undefined field 'vendor'"),
+        ("device.driver == 1", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("false && node.name == 'x'", "undeclared reference to 'node.name'"),
+        (f"{OWN}.size.exists(x, x == 1)", "cannot be the range of a comprehension"),
+        ("[1, 'a'].size() == 2", "expected type 'int' but found 'string'"),
+        (f'{OWN}.model.matches("[")', "error parsing regexp"),
+        (f'{OWN}.model.matches("(?=x)")', "error parsing regexp"),
+        ('duration("soon") == duration("1h")', "time: invalid duration 'soon'"),
+    ],
+)
+def test_expressions_that_cannot_be_used(expression, message):
+    compiled = compile_expression(expression)
+
+    assert isinstance(compiled, CelCompileError)
+    assert message in str(compiled)
+
+
+def test_an_expression_that_costs_too_much_is_stopped():
+    numbers = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
+    nested = "true"
+    for depth in range(7):
+        nested = f"{numbers}.all(x{depth}, {nested})"
+
+    with pytest.raises(CostLimitError, match="actual cost limit exceeded"):
+        answer(nested)
+
+
+@pytest.mark.parametrize(
+    ("expression", "reads"),
+    [
+        ("true", Reads((), ())),
+        ('device.driver == "x"', Reads((), ())),
+        (
+            f'{OWN}.size > 1 && has(device.attributes["net"].vlan)',
+            Reads((("gpu.example.com", "size"), ("net", "vlan")), ()),
+        ),
+        (f"{OWN}.?size.orValue(0) == 7", Reads((("gpu.example.com", "size"),), ())),
+        (f"{MEMORY}.isInteger()", Reads((), (("gpu.example.com", "memory"),))),
+        (f'"size" in {OWN}', None),
+        (f"cel.bind(d, {OWN}, d.fast)", None),
+        ("device.attributes[device.driver].fast", None),
+    ],
+)
+def test_what_an_expression_reads(expression, reads):
+    assert compile_expression(expression).reads == reads
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"model": st.sampled_from(["a", "b"]), "serial": st.uuids().map(str)}, optional={"size": st.integers(0, 2)}
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from([f'{OWN}.model == "a"', f"{OWN}.?size.orValue(1) > 0", f"{OWN}.size > 0", f'"size" in {OWN}']),
+)
+def test_devices_that_look_alike_share_an_answer_that_is_their_own(attributes, expression):
+    devices = made(*(device(f"d{i}", **each) for i, each in enumerate(attributes)))
+    results = ExpressionResults(compile_expression(expression))
+
+    def ask(matches, each):
+        try:
+            return matches(each)
+        except CelError as error:
+            return str(error)
+
+    for each in devices:
+        assert ask(results.matches, each) == ask(compile_expression(expression).matches, each)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"names": ["a", "b"]}, "attribute names: unsupported attribute value"),
+        ({"old": "v1"}, "attribute old: invalid"),
+    ],
+)
+def test_an_attribute_that_cannot_be_read_fails_every_selector(attributes, message):
+    (odd,) = made(device("d", **attributes))
+
+    with pytest.raises(CelError, match=message):
+        ExpressionResults(compile_expression("true")).matches(odd)
