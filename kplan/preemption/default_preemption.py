@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from kplan.config.args import DefaultPreemptionArgs, PluginArgs
-from kplan.engine.arrays import BoolArray, RowArray
+from kplan.engine.arrays import BoolArray
 from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code
 from kplan.framework.diagnosis import FilterOutcome, fit_error
@@ -136,20 +136,16 @@ class DefaultPreemption:
         n_clean = np.minimum(np.cumsum(~violates), limit)
         n_violating = np.minimum(np.cumsum(violates), limit)
         is_enough = (n_clean > 0) & (n_clean + n_violating >= limit)
-        last = int(np.argmax(is_enough)) if is_enough.any() else len(in_turn) - 1
         within_limit = np.where(violates, np.cumsum(violates), np.cumsum(~violates)) <= limit
+        n_seen = len(in_turn)
+        if is_enough.any():
+            n_seen = int(np.argmax(is_enough)) + 1
+            unseen = np.zeros(run.rejections.n_nodes, np.bool_)
+            unseen[order[int(np.flatnonzero(order == found.rows[in_turn[n_seen - 1]])[0]) + 1 :]] = True
+            run.rejections.not_evaluated = unseen
         keep: BoolArray = np.zeros(len(found), np.bool_)
-        keep[in_turn[: last + 1][within_limit[: last + 1]]] = True
-        if last + 1 < len(in_turn):
-            self._forget_unseen(run, order, int(found.rows[in_turn[last]]))
+        keep[in_turn[:n_seen][within_limit[:n_seen]]] = True
         return found.some(keep)
-
-    @staticmethod
-    def _forget_unseen(run: DryRun, order: RowArray, last_row: int) -> None:
-        """Mark the nodes after the last one that was looked at."""
-        unseen = np.zeros(run.rejections.n_nodes, np.bool_)
-        unseen[order[int(np.flatnonzero(order == last_row)[0]) + 1 :]] = True
-        run.rejections.not_evaluated = unseen
 
     def number_of_candidates(self, n_nodes: int) -> int:
         """Return how many candidates are enough, of so many nodes that may help. Upstream: calculateNumCandidates."""

@@ -1,0 +1,273 @@
+"""The dry run on all nodes at once equals doing it node by node on clusters that really change; and its laws."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kplan.framework.cycle import schedule_pod
+from kplan.framework.interface import CycleState
+from tests.oracle import preemption as oracle
+from tests.preemption.scenes import HOSTNAME, app, budget, node, planner, pod
+
+few = settings(deadline=None, max_examples=60)
+ZONE = "zone"
+NODES = ("a", "b", "c")
+
+
+# --- random clusters --------------------------------------------------------------------------------------------------
+
+SELECTORS = st.sampled_from(
+    [
+        app("web"),
+        app("db"),
+        {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+        {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["db"]}]},
+        {},
+        None,
+        {"matchExpressions": [{"key": "app", "operator": "In", "values": []}]},
+    ]
+)
+LABELS = st.sampled_from([{"app": "web"}, {"app": "db"}, {}])
+
+
+def anti_affinity(key):
+    term = {"topologyKey": key, "labelSelector": app("vip")}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+@st.composite
+def running(draw, name, on):
+    """A running pod, sometimes with a host port or with an aversion to the incoming one."""
+    spec = {"affinity": anti_affinity(draw(st.sampled_from([HOSTNAME, ZONE])))} if draw(st.integers(0, 7)) == 0 else {}
+    return pod(
+        name,
+        on,
+        cpu=draw(st.sampled_from(["250m", "1", "1500m", "2"])),
+        priority=draw(st.sampled_from([-5, 0, 0, 0, 10, 100])),
+        start=draw(st.sampled_from([None, 8, 9, 9, 10])),
+        labels=draw(LABELS),
+        namespace=draw(st.sampled_from(["default", "default", "other"])),
+        ports=draw(st.sampled_from([(), (), (), (80,), (80, 81)])),
+        **spec,
+    )
+
+
+@st.composite
+def incoming(draw):
+    """A pod that often fits nowhere."""
+    spec = {}
+    match draw(st.integers(0, 5)):
+        case 0:
+            terms = [{"topologyKey": draw(st.sampled_from([HOSTNAME, ZONE])), "labelSelector": app("web")}]
+            spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        case 1:
+            spec["topologySpreadConstraints"] = [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": draw(st.sampled_from([HOSTNAME, ZONE])),
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": app("web"),
+                }
+            ]
+        case 2:
+            terms = [{"topologyKey": ZONE, "labelSelector": app("db")}]
+            spec["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return pod(
+        "vip",
+        cpu=draw(st.sampled_from(["1", "2", "3500m"])),
+        priority=50,
+        labels={"app": "vip"},
+        ports=draw(st.sampled_from([(), (), (80,)])),
+        **spec,
+    )
+
+
+@st.composite
+def scenes(draw):
+    """A cluster with a pod to place, as objects."""
+    objects = [node(name, labels={ZONE: draw(st.sampled_from(["x", "y"]))}) for name in NODES]
+    for name in NODES:
+        for index in range(draw(st.integers(0, 6))):
+            objects.append(draw(running(f"{name}-{index}", name)))
+    for index in range(draw(st.integers(0, 2))):
+        objects.append(
+            pod(
+                f"promised-{index}",
+                priority=draw(st.sampled_from([0, 50, 60])),
+                nominated=draw(st.sampled_from(NODES)),
+                labels=draw(LABELS),
+            )
+        )
+    for index in range(draw(st.integers(0, 2))):
+        objects.append(
+            budget(
+                f"budget-{index}",
+                draw(SELECTORS),
+                draw(st.integers(0, 2)),
+                disrupted=draw(st.sampled_from([(), ("a-0", "b-1")])),
+            )
+        )
+    objects.append(draw(incoming()))
+    return objects
+
+
+# --- the same, node by node -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class World:
+    """One node of a private copy of the cluster."""
+
+    session: object
+    pod: int
+    row: int
+
+    def remove(self, each):
+        self.session.cluster.unbind(each.pod)
+
+    def add(self, each):
+        self.session.cluster.bind(each.pod, self.row)
+
+    def fits(self):
+        info = self.session.cluster.pods.infos[self.pod]
+        promised = [
+            other
+            for other in self.session.nominator.pods_for(self.row)
+            if self.session.cluster.pods.infos[other].priority >= info.priority and other != self.pod
+        ]
+        if promised:
+            with_promised = self.session.fork()
+            for other in promised:
+                with_promised.cluster.bind(other, self.row)
+            if not passes(with_promised, self.pod, self.row):
+                return False
+        return passes(self.session.fork(), self.pod, self.row)
+
+
+def passes(session, pod_id, row):
+    """Ask PreFilter and Filter about one node of a cluster as it stands."""
+    info = session.cluster.pods.infos[pod_id]
+    framework = session.framework_for(info)
+    cycle = CycleState(info, pod_id, session.cluster)
+    pre_filter = framework.run_pre_filter(cycle, framework.shape(info))
+    assert pre_filter.status is None
+    return framework.statuses(cycle, np.asarray([row]), pre_filter.skipped)[0] is None
+
+
+def described(session, pod_id):
+    info = session.cluster.pods.infos[pod_id]
+    start = info.pod.status.start_time
+    return SimpleNamespace(
+        pod=pod_id,
+        key=info.key,
+        name=info.name,
+        namespace=info.namespace,
+        labels=info.labels,
+        priority=info.priority,
+        start=None if start is None else int(start[11:13]),
+    )
+
+
+def expected(session, pod_id, outcome, budgets):
+    """Do the dry run node by node; return candidates by name and, for the other nodes, why not."""
+    priority = session.cluster.pods.infos[pod_id].priority
+    candidates, rejected = {}, {}
+    for row, name in enumerate(session.cluster.nodes.names):
+        status = outcome.status(row)
+        if status is None or status.code.text != "Unschedulable":
+            continue
+        twin = session.fork()
+        pods = [described(twin, each) for each in twin.cluster.pods_on[row]]
+        found = oracle.select_victims(pods, priority, World(twin, pod_id, row), budgets)
+        if isinstance(found, str):
+            rejected[name] = found
+        else:
+            candidates[name] = found
+    return candidates, rejected
+
+
+@few
+@given(scenes())
+def test_all_nodes_at_once_decide_as_one_after_another(objects):
+    session = planner(objects).session
+    vip = session.find("default/vip")
+    decided = schedule_pod(session, vip)
+    if decided.post_filter is None:
+        return
+    found = decided.post_filter.detail.to_dict()
+    budgets = [each for each in objects if each["kind"] == "PodDisruptionBudget"]
+    candidates, rejected = expected(session, vip, decided.filter, budgets)
+
+    assert {name: (each["victims"], each["pdbViolations"]) for name, each in found["candidates"].items()} == {
+        name: ([victim.key for victim in victims], n) for name, (victims, n) in candidates.items()
+    }
+    assert set(found["rejected"]) == set(rejected)
+    for name, why in rejected.items():
+        is_empty = found["rejected"][name]["reasons"] == ["No preemption victims found for incoming pod"]
+        assert is_empty == (why == "no victims")
+    if candidates:
+        assert (found["ties"], found["decidedBy"]) == oracle.choose(candidates)
+        assert found["nominatedNode"] == found["ties"][0]
+        lost = {name: decided.post_filter.detail.lost_by(i) for i, name in enumerate(sorted(candidates))}
+        assert [name for name, criterion in lost.items() if criterion is None] == found["ties"]
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+def simple(objects):
+    """Leave out what can make a pod fit because of another one, or because one that it was counted with is gone."""
+    kept = [copy.deepcopy(each) for each in objects if "nominatedNodeName" not in each.get("status", {})]
+    for each in kept:
+        if each["kind"] == "Pod":
+            each["spec"].pop("affinity", None)
+            each["spec"].pop("topologySpreadConstraints", None)
+            each["spec"]["containers"][0]["ports"] = []
+    return kept
+
+
+@few
+@given(scenes())
+def test_with_any_one_victim_back_the_pod_does_not_fit(objects):
+    objects = simple(objects)
+    placement = planner(objects).place("default/vip")
+    if placement.nominated_node is None:
+        return
+    gone = {(each["namespace"], each["name"]) for each in placement.preemption["victims"]}
+
+    def without(victims):
+        left = [
+            each
+            for each in objects
+            if each["kind"] != "Pod" or (each["metadata"]["namespace"], each["metadata"]["name"]) not in victims
+        ]
+        return planner(left).place("default/vip").node
+
+    assert without(gone) == placement.nominated_node
+    for victim in gone:
+        assert without(gone - {victim}) is None
+
+
+@few
+@given(scenes(), st.randoms(use_true_random=False))
+def test_the_order_of_objects_does_not_matter(objects, draw):
+    before = planner(objects).place("default/vip").to_dict()
+    shuffled = objects.copy()
+    draw.shuffle(shuffled)
+
+    assert planner(shuffled).place("default/vip").to_dict() == before
+
+
+@few
+@given(scenes())
+def test_a_dry_run_changes_nothing(objects):
+    asked = planner(objects)
+    first = asked.place("default/vip").to_dict()
+
+    assert asked.place("default/vip").to_dict() == first

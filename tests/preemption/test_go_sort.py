@@ -1,0 +1,109 @@
+"""Go's sort, followed step by step."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.preemption.go_sort import INSERTION_LENGTH, go_sort
+
+# Go 1.27's sort.Slice with this comparison on these keys; in (priority, start) 0 stands for a pod that has not started.
+FROM_GO = {
+    "sixteen pods, four different": (
+        "12 11 02 02 01 11 01 01 02 11 02 02 11 11 11 12",
+        [9, 1, 14, 5, 13, 12, 15, 0, 4, 7, 6, 8, 10, 11, 3, 2],
+    ),
+    "twenty pods, none has started": (
+        " ".join(["00"] * 20),
+        [6, 0, 4, 16, 12, 3, 17, 1, 9, 15, 14, 7, 5, 13, 8, 18, 2, 11, 19, 10],
+    ),
+    "twenty pods, some have started": (
+        "00 11 01 10 12 00 01 02 10 11 10 00 01 00 02 12 00 02 02 12",
+        [1, 9, 19, 4, 15, 3, 8, 10, 6, 12, 2, 7, 14, 17, 18, 16, 5, 13, 11, 0],
+    ),
+    "sixty pods, pivots are medians of medians": (
+        "13 00 13 01 00 11 00 11 02 13 01 13 11 03 11 02 03 02 10 12 03 02 13 00 02 13 13 03 01 10 "
+        "03 11 13 02 11 12 01 03 11 11 02 00 11 13 13 11 11 12 02 10 11 01 10 13 00 13 03 00 13 03",
+        [
+            14, 45, 34, 38, 39, 5, 42, 7, 50, 46, 31, 12, 19, 47, 35, 55, 22, 44, 9, 43, 11, 53, 32, 0, 2, 25, 26, 58, 18, 52,
+            49, 29, 10, 3, 28, 51, 36, 8, 15, 33, 40, 17, 21, 24, 48, 59, 13, 37, 20, 16, 30, 27, 56, 57, 41, 6, 54, 1, 23, 4,
+        ],
+    ),
+}  # fmt: skip
+
+
+def importance(keys):
+    def less(i, j):
+        (priority, start), (other_priority, other_start) = keys[i], keys[j]
+        if priority != other_priority:
+            return priority > other_priority
+        return start != "0" and start < other_start if other_start != "0" else True
+
+    return less
+
+
+@pytest.mark.parametrize(("keys", "expected"), FROM_GO.values(), ids=FROM_GO)
+def test_equal_and_contradictory_elements_come_out_as_go_leaves_them(keys, expected):
+    keys = keys.split()
+    elements = list(range(len(keys)))
+
+    go_sort(elements, importance(keys))
+
+    assert elements == expected
+
+
+@given(st.lists(st.integers(0, 20), max_size=INSERTION_LENGTH))
+def test_short_lists_are_sorted_stably(keys):
+    elements = list(range(len(keys)))
+
+    go_sort(elements, lambda i, j: keys[i] < keys[j])
+
+    assert elements == sorted(elements, key=lambda i: keys[i])
+
+
+@given(st.lists(st.integers(0, 200), max_size=400) | st.integers(0, 400).map(lambda n: list(range(n, 0, -1))))
+def test_lists_of_any_length_come_out_sorted_and_complete(keys):
+    elements = list(range(len(keys)))
+
+    go_sort(elements, lambda i, j: keys[i] < keys[j])
+
+    assert [keys[i] for i in elements] == sorted(keys)
+    assert sorted(elements) == list(range(len(keys)))
+
+
+@pytest.mark.parametrize("length", [13, 50, 1000])
+def test_a_comparison_that_is_always_true_still_ends_with_all_elements(length):
+    elements = list(range(length))
+
+    go_sort(elements, lambda i, j: True)
+
+    assert sorted(elements) == list(range(length))
+
+
+def test_a_sequence_made_to_defeat_pivots_falls_back_to_a_heap():
+    """An adversary answers so that each pivot is as bad as can be (McIlroy's antiquicksort)."""
+    length = 2000
+    gas = length
+    keys = [gas] * length
+    state = {"solid": 0, "candidate": 0}
+
+    def less(i, j):
+        if keys[i] == gas and keys[j] == gas:
+            frozen = i if i == state["candidate"] else j
+            keys[frozen] = state["solid"]
+            state["solid"] += 1
+        if keys[i] == gas:
+            state["candidate"] = i
+        elif keys[j] == gas:
+            state["candidate"] = j
+        return keys[i] < keys[j]
+
+    elements = list(range(length))
+    random.Random(1).shuffle(elements)
+
+    go_sort(elements, less)
+
+    assert [keys[i] for i in elements] == sorted(keys)
