@@ -1,7 +1,7 @@
 """DefaultPreemption, one node after another, on worlds that really change.
 
-A world is one node that the incoming pod does not fit on: `remove(pod)` and `add(pod)` change it, `fits()` asks whether the
-pod passes now. Pods are anything with key, name, namespace, labels, priority and start (a number, or None).
+A world is one node that the incoming pod does not fit on: `remove(pod)` and `add(pod)` change it, `fits()` asks whether
+the pod passes now. Pods are anything with key, name, namespace, labels, priority and start (a number, or None).
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def budget(name, selector, allowed=0, *, namespace="default", disrupted=()):
         "spec": spec,
         "status": {
             "disruptionsAllowed": allowed,
-            "disruptedPods": {each: "2026-03-01T12:00:00Z" for each in disrupted},
+            "disruptedPods": dict.fromkeys(disrupted, "2026-03-01T12:00:00Z"),
             "currentHealthy": 1,
             "desiredHealthy": 1,
             "expectedPods": 1,

@@ -217,6 +217,10 @@ THREE = [
 ]
 
 
+def expression(operator, *values):
+    return {"matchExpressions": [{"key": "app", "operator": operator, "values": list(values)}]}
+
+
 @pytest.mark.parametrize(
     ("budgets", "expected", "violations"),
     [
@@ -224,9 +228,9 @@ THREE = [
         ([budget("b", app("db"))], ["p2", "p4"], 0),
         ([budget("b", app("db"), 1)], ["p3", "p4"], 0),
         ([budget("b", app("web"))], ["p3", "p4"], 0),
-        ([budget("b", {"matchExpressions": [{"key": "app", "operator": "Exists"}]})], ["p3", "p4"], 1),
+        ([budget("b", expression("Exists"))], ["p3", "p4"], 1),
         (
-            [budget("b", {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]})],
+            [budget("b", expression("NotIn", "web"))],
             ["p2", "p4"],
             0,
         ),
@@ -234,7 +238,7 @@ THREE = [
         ([budget("b", app("db"), namespace="other")], ["p3", "p4"], 0),
         ([budget("b", {})], ["p3", "p4"], 0),
         ([budget("b", None)], ["p3", "p4"], 0),
-        ([budget("b", {"matchExpressions": [{"key": "app", "operator": "In", "values": []}]})], ["p3", "p4"], 0),
+        ([budget("b", expression("In"))], ["p3", "p4"], 0),
         ([budget("b", app("db"), 1), budget("c", app("db"))], ["p2", "p4"], 0),
     ],
     ids=[

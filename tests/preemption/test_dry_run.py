@@ -93,26 +93,25 @@ def scenes(draw):
     """A cluster with a pod to place, as objects."""
     objects = [node(name, labels={ZONE: draw(st.sampled_from(["x", "y"]))}) for name in NODES]
     for name in NODES:
-        for index in range(draw(st.integers(0, 6))):
-            objects.append(draw(running(f"{name}-{index}", name)))
-    for index in range(draw(st.integers(0, 2))):
-        objects.append(
-            pod(
-                f"promised-{index}",
-                priority=draw(st.sampled_from([0, 50, 60])),
-                nominated=draw(st.sampled_from(NODES)),
-                labels=draw(LABELS),
-            )
+        objects += [draw(running(f"{name}-{index}", name)) for index in range(draw(st.integers(0, 6)))]
+    objects += [
+        pod(
+            f"promised-{index}",
+            priority=draw(st.sampled_from([0, 50, 60])),
+            nominated=draw(st.sampled_from(NODES)),
+            labels=draw(LABELS),
         )
-    for index in range(draw(st.integers(0, 2))):
-        objects.append(
-            budget(
-                f"budget-{index}",
-                draw(SELECTORS),
-                draw(st.integers(0, 2)),
-                disrupted=draw(st.sampled_from([(), ("a-0", "b-1")])),
-            )
+        for index in range(draw(st.integers(0, 2)))
+    ]
+    objects += [
+        budget(
+            f"budget-{index}",
+            draw(SELECTORS),
+            draw(st.integers(0, 2)),
+            disrupted=draw(st.sampled_from([(), ("a-0", "b-1")])),
         )
+        for index in range(draw(st.integers(0, 2)))
+    ]
     objects.append(draw(incoming()))
     return objects
 
