@@ -36,9 +36,9 @@ from kplan.snapshot.redact_rules import (
     RULES,
     STRUCT_RULES,
     Rule,
-    Words,
     metadata_rule,
 )
+from kplan.snapshot.redact_words import Words
 
 __all__ = ["redact_snapshot"]
 

@@ -6,7 +6,7 @@ nothing new leaves the house unlooked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kplan.api import core, meta, policy, resource, storage, volumes
@@ -20,17 +20,15 @@ from kplan.api.affinity import (
 from kplan.api.apps import StatefulSetSpec, VolumeClaimTemplate
 from kplan.api.batch import CronJobSpec, JobTemplateSpec
 from kplan.api.tolerations import Taint, Toleration
-from kplan.snapshot.pseudonyms import IMAGE, IP_ADDRESS, LABEL_VALUE, UID, Pseudonyms
+from kplan.snapshot.redact_words import Words
 
 __all__ = [
     "KEPT_ANNOTATIONS",
     "KEPT_FIELDS",
-    "KEPT_LABELS",
     "METADATA_FIELDS",
     "RULES",
     "STRUCT_RULES",
     "Rule",
-    "Words",
     "metadata_rule",
 ]
 
@@ -107,139 +105,6 @@ KEPT_FIELDS = frozenset(
         "when_unsatisfiable",
     }
 )
-
-#: Labels whose values describe machines in common words, and say nothing of who owns them.
-KEPT_LABELS = frozenset(
-    {
-        "kubernetes.io/os",
-        "kubernetes.io/arch",
-        "beta.kubernetes.io/os",
-        "beta.kubernetes.io/arch",
-        "node.kubernetes.io/instance-type",
-        "beta.kubernetes.io/instance-type",
-        "node.kubernetes.io/windows-build",
-    }
-)
-
-#: Values that are as good as no value.
-_PLAIN_VALUES = frozenset({"true", "false"})
-
-#: Numbers of nodes with at most so many digits count something; longer ones may name an account.
-_SHORT_NUMBER = 6
-
-#: Priority classes that every cluster has.
-_SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
-
-_EBS_URL = "aws://"
-_EBS_VOLUME = "vol-"
-
-#: Host addresses that mean every address.
-_WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never bound to
-
-#: Zones of a volume that spans several are joined with this (component-helpers LabelMultiZoneDelimiter).
-_ZONE_DELIMITER = "__"
-
-_CLASS_RESOURCE = resource.RESOURCE_DEVICE_CLASS_PREFIX
-_QUOTA_SUFFIXES = {
-    ".storageclass.storage.k8s.io/": "StorageClass",
-    ".deviceclass.resource.k8s.io/": "DeviceClass",
-}
-
-
-class Words:
-    """Turns single words; what it does not know it has not seen, so all words must be shown to it once before."""
-
-    def __init__(self, pseudonyms: Pseudonyms) -> None:
-        self._pseudonyms = pseudonyms
-        self._compared_keys: set[str] = set()
-        self._node_keys: set[str] = set()
-
-    def name(self, kind: str, name: str) -> str:
-        """Return what the name of an object of this kind becomes."""
-        if kind == "CSIDriver" or (kind == "PriorityClass" and name in _SYSTEM_CLASSES):
-            return name
-        return self._pseudonyms.of("Node" if kind == "CSINode" else kind, name)
-
-    def note_comparison(self, key: str) -> None:
-        """Note that some selector compares values of this label as numbers."""
-        self._compared_keys.add(key)
-
-    def note_node_labels(self, keys: Iterable[str]) -> None:
-        """Note labels of nodes: configurations and pods to come may compare these as numbers."""
-        self._node_keys.update(keys)
-
-    def value(self, key: str, value: str) -> str:
-        """Return what the value of a label or taint becomes: one text, one pseudonym, whatever the key.
-
-        Names of nodes and namespaces become what those become, since labels repeat them (``kubernetes.io/hostname``,
-        ``kubernetes.io/metadata.name``). Numbers stay where they are compared.
-        """
-        if key in KEPT_LABELS or value in _PLAIN_VALUES or self._stays_number(key, value):
-            return value
-        if _ZONE_DELIMITER in value and key.rpartition("/")[2] in {"zone", "region"}:
-            return _ZONE_DELIMITER.join(self.value(key, part) for part in value.split(_ZONE_DELIMITER))
-        for kind in ("Node", "Namespace"):
-            if self._pseudonyms.is_sealed and self._pseudonyms.known(kind, value):
-                return self._pseudonyms.of(kind, value)
-        return self._pseudonyms.of(LABEL_VALUE, value)
-
-    def _stays_number(self, key: str, value: str) -> bool:
-        digits = value.removeprefix("-")
-        if not digits.isdecimal():
-            return False
-        return key in self._compared_keys or (key in self._node_keys and len(digits) <= _SHORT_NUMBER)
-
-    def labels(self, labels: dict[str, str]) -> dict[str, str]:
-        """Return a label map, or a selector of equal labels, with its keys kept."""
-        return {key: self.value(key, value) for key, value in labels.items()}
-
-    def image(self, image: str) -> str:
-        """Return what an image becomes; a name without a tag means ``:latest``, here as for the scheduler."""
-        if not image:
-            return image
-        has_tag = image.rfind(":") > image.rfind("/")
-        return self._pseudonyms.of(IMAGE, image if has_tag else f"{image}:latest")
-
-    def pool(self, pool: str) -> str:
-        """Return what a pool becomes; drivers call a node's own pool like the node."""
-        if self._pseudonyms.is_sealed and self._pseudonyms.known("Node", pool):
-            return self._pseudonyms.of("Node", pool)
-        return self._pseudonyms.of("pool", pool)
-
-    def host_ip(self, address: str) -> str:
-        """Return what the address of a host port becomes; the wildcards stay."""
-        return address if address in _WILDCARDS else self._pseudonyms.of(IP_ADDRESS, address)
-
-    def request(self, request: str) -> str:
-        """Return what the name of a device request becomes, ``REQUEST`` or ``REQUEST/ALTERNATIVE``."""
-        return "/".join(self._pseudonyms.of("request", part) for part in request.split("/"))
-
-    def volume(self, volume: str) -> str:
-        """Return what the handle of a volume becomes.
-
-        EBS wants ``vol-…``, alone or at the end of ``aws://ZONE/``, and the CSI driver calls the same volume the same.
-        """
-        if volume.startswith(_EBS_URL):
-            zone, slash, name = volume.removeprefix(_EBS_URL).rpartition("/")
-            return f"{_EBS_URL}{self.value('zone', zone)}{slash}{self.volume(name)}"
-        if volume.startswith(_EBS_VOLUME):
-            return _EBS_VOLUME + self._pseudonyms.of("volume", volume.removeprefix(_EBS_VOLUME))
-        return self._pseudonyms.of("volume", volume)
-
-    def resource_name(self, name: str) -> str:
-        """Return what the name of a resource becomes: only device and storage classes in it are replaced."""
-        if name.startswith(_CLASS_RESOURCE):
-            return _CLASS_RESOURCE + self.name("DeviceClass", name.removeprefix(_CLASS_RESOURCE))
-        for suffix, kind in _QUOTA_SUFFIXES.items():
-            owner, found, rest = name.partition(suffix)
-            if found:
-                return f"{self.name(kind, owner)}{suffix}{rest}"
-        return name
-
-    def uid(self, uid: str) -> str:
-        """Return what a UID becomes."""
-        return self._pseudonyms.of(UID, uid)
-
 
 #: Turns the text, texts or map of one field.
 Rule = Callable[[Words, Any], Any]
