@@ -48,9 +48,13 @@ class AssumedVolumes:
         selected = self._selected_nodes.get(claim_key(claim))
         return claim.metadata.annotations.get(ANNOTATION_SELECTED_NODE) if selected is None else selected
 
-    def select_node(self, claim: PersistentVolumeClaim, node_name: str | None) -> None:
-        """Note for which node a claim is to be provisioned; None goes back to what the claim itself says."""
-        if node_name is None:
-            self._selected_nodes.pop(claim_key(claim), None)
-        else:
-            self._selected_nodes[claim_key(claim)] = node_name
+    def select_node(self, claim: PersistentVolumeClaim, node_name: str | None) -> str | None:
+        """Note for which node a claim is to be provisioned, and return what was noted before.
+
+        None stands for nothing noted: then the claim's own annotation counts.
+        """
+        key = claim_key(claim)
+        before = self._selected_nodes.pop(key, None)
+        if node_name is not None:
+            self._selected_nodes[key] = node_name
+        return before

@@ -46,7 +46,7 @@ from kplan.plugins.volume_binding.finding import (
     PodClaims,
     VolumeFinder,
 )
-from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
+from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClaimIdentity, ClassVolumes, identity_of
 
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -64,10 +64,16 @@ class _CycleClaims:
 
 @dataclass
 class _Reservation:
-    """What Reserve took, to be given back."""
+    """What Reserve took, with what was there before, to be given back.
 
-    promised: list[tuple[ClassVolumes, int]] = field(default_factory=list)
-    to_provision: list[PersistentVolumeClaim] = field(default_factory=list)
+    Attributes
+    ----------
+    promised : (volumes, index, whom the volume was promised to)
+    selected : (claim, the node noted for it)
+    """
+
+    promised: list[tuple[ClassVolumes, int, ClaimIdentity | None]] = field(default_factory=list)
+    selected: list[tuple[PersistentVolumeClaim, str | None]] = field(default_factory=list)
 
 
 class VolumeBinding:
@@ -184,25 +190,27 @@ class VolumeBinding:
         state = cycle.find(_CycleClaims)
         if state is None or state.finding is None or not state.claims.delayed:
             return SUCCESS
-        reservation = _Reservation(to_provision=list(state.finding.selected))
+        reservation = _Reservation()
+        to_provision = list(state.finding.selected)
         for match in state.finding.matches:
             index = int(match.indices[row])
             if index == NO_VOLUME:
-                reservation.to_provision.append(match.claim)
+                to_provision.append(match.claim)
             else:
-                match.volumes.promise(index, match.claim)
-                reservation.promised.append((match.volumes, index))
-        for claim in reservation.to_provision:
-            self.assumed.select_node(claim, self.nodes.names[row])
+                before = match.volumes.promise(index, identity_of(match.claim))
+                reservation.promised.append((match.volumes, index, before))
+        node_name = self.nodes.names[row]
+        for claim in to_provision:
+            reservation.selected.append((claim, self.assumed.select_node(claim, node_name)))
         cycle.write(reservation)
         return SUCCESS
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
-        """Give back what Reserve took."""
+        """Give back what Reserve took, last first: a pod may use a claim twice."""
         reservation = cycle.find(_Reservation)
         if reservation is None:
             return
-        for volumes, index in reservation.promised:
-            volumes.promise(index, None)
-        for claim in reservation.to_provision:
-            self.assumed.select_node(claim, None)
+        for volumes, index, promised in reversed(reservation.promised):
+            volumes.promise(index, promised)
+        for claim, node_name in reversed(reservation.selected):
+            self.assumed.select_node(claim, node_name)

@@ -127,17 +127,16 @@ class ClassVolumes:
         ]
         return sorted(indices, key=lambda index: self.volumes[index].metadata.name)
 
-    def promise(self, index: int, claim: PersistentVolumeClaim | None) -> None:
-        """Promise a volume to a claim, or, for None, go back to what the volume itself says."""
+    def promise(self, index: int, claim: ClaimIdentity | None) -> ClaimIdentity | None:
+        """Promise a volume to a claim, or to none, and return to which it was promised before."""
         before = self._promised[index]
         if before is not None:
             self._promises[before[:2]].discard(index)
-        meta = None if claim is None else claim.metadata
-        after = _claim_of(self.volumes[index]) if meta is None else ClaimIdentity(meta.namespace, meta.name, meta.uid)
-        self._promised[index] = after
-        if after is not None:
-            self._promises.setdefault(after[:2], set()).add(index)
-        self.free[index] = after is None
+        self._promised[index] = claim
+        if claim is not None:
+            self._promises.setdefault(claim[:2], set()).add(index)
+        self.free[index] = claim is None
+        return before
 
     def suitable(self, wish: _Wish) -> BoolArray:
         """Return which volumes are what a claim asks for, size, place and promises aside; shape (n_volumes,)."""
@@ -219,6 +218,11 @@ class ClassVolumes:
         n_rows = lengths[groups]
         firsts = np.repeat(starts[groups] - (np.cumsum(n_rows) - n_rows), n_rows)
         return np.repeat(indices, n_rows), rows[firsts + np.arange(int(n_rows.sum()))]
+
+
+def identity_of(claim: PersistentVolumeClaim) -> ClaimIdentity:
+    """Return whom a volume names that is promised to this claim."""
+    return ClaimIdentity(claim.metadata.namespace, claim.metadata.name, claim.metadata.uid)
 
 
 def claim_nanos(claim: PersistentVolumeClaim) -> int:

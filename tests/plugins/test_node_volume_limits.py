@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.framework.interface import SKIP_SHAPE
+from kplan.plugins.node_volume_limits import REASON_MAX_VOLUME_COUNT_EXCEEDED, NodeVolumeLimits
+from tests.oracle import volumes as oracle
+from tests.oracle.volumes import Storage
+
+from .volume_worlds import (
+    EBS,
+    NFS,
+    VolumeWorld,
+    answers,
+    attachment,
+    claim,
+    csi_node,
+    delta_cases,
+    delta_view,
+    details,
+    node,
+    pod,
+    pods_after,
+    storage_class,
+    volume,
+)
+from .worlds import few
+
+VOLUMES = [
+    volume("ebs-0", csi={"driver": EBS, "volumeHandle": "h0"}),
+    volume("ebs-1", csi={"driver": EBS, "volumeHandle": "h1"}),
+    volume("nfs-0", csi={"driver": NFS, "volumeHandle": "h0"}),
+    volume("in-tree", awsElasticBlockStore={"volumeID": "h2"}),
+    volume("host", hostPath={"path": "/x"}),
+    volume("vsphere", vsphereVolume={"volumePath": "x"}),
+    volume("no-handle", csi={"driver": EBS, "volumeHandle": ""}),
+]
+CLASSES = [
+    storage_class("csi", EBS),
+    storage_class("in-tree", "kubernetes.io/aws-ebs"),
+    storage_class("not-migrated", "kubernetes.io/vsphere-volume"),
+]
+CLAIMS = [
+    *(claim(each["metadata"]["name"], volume=each["metadata"]["name"]) for each in VOLUMES),
+    claim("ebs-0-again", volume="ebs-0"),
+    claim("volume-gone", volume="nowhere", storageClassName="csi"),
+    claim("wanted", storageClassName="csi"),
+    claim("wanted-too", storageClassName="in-tree"),
+    claim("elsewhere", storageClassName="not-migrated"),
+    claim("classless"),
+    claim("unknown-class", storageClassName="unknown"),
+]
+NAMES = [each["metadata"]["name"] for each in CLAIMS]
+INLINE = [
+    {"awsElasticBlockStore": {"volumeID": "h2"}},
+    {"awsElasticBlockStore": {"volumeID": "h3"}},
+    {"azureFile": {"secretName": "s", "shareName": "x"}},
+    {"csi": {"driver": EBS}},
+]
+
+pods = st.builds(
+    lambda number, claims, inline: pod(f"p{number}", *claims, volumes=inline),
+    st.integers(0, 10**9),
+    st.lists(st.sampled_from(NAMES), max_size=3),
+    st.lists(st.sampled_from(INLINE), max_size=2),
+)
+running_pods = st.one_of(pods, st.builds(lambda p: pod(p["metadata"]["name"], "does-not-exist"), pods))
+
+
+@st.composite
+def worlds(draw):
+    names = [f"n{i}" for i in range(draw(st.integers(1, 4)))]
+    running = {name: draw(st.lists(running_pods, max_size=4)) for name in names}
+    for number, each in enumerate(each for here in running.values() for each in here):
+        each["metadata"] = {**each["metadata"], "uid": f"uid-{number}"}
+    count = st.one_of(st.none(), st.integers(0, 4))
+    csi_nodes = [
+        csi_node(name, **draw(st.dictionaries(st.sampled_from(["ebs", "nfs"]), count, max_size=2)))
+        for name in names
+        if draw(st.integers(0, 4))
+    ]
+    attached = draw(st.lists(st.tuples(st.sampled_from(names), st.sampled_from(VOLUMES)), max_size=3))
+    attachments = [attachment(f"a{i}", name, each["metadata"]["name"]) for i, (name, each) in enumerate(attached)]
+    storage = Storage(volumes=VOLUMES, claims=CLAIMS, classes=CLASSES, csi_nodes=csi_nodes, attachments=attachments)
+    return VolumeWorld([node(name) for name in names], storage, running)
+
+
+def expected(world, incoming, node_name, here):
+    if not any("persistentVolumeClaim" in v or "awsElasticBlockStore" in v for v in incoming["spec"]["volumes"]):
+        return None
+    return oracle.limits(incoming, world.storage, {"metadata": {"name": node_name}}, here)
+
+
+@few
+@given(worlds(), pods)
+def test_filter_equals_the_oracle(world, incoming):
+    found = answers(NodeVolumeLimits(None, world.handle), world.cycle(incoming), world.view())
+
+    assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
+
+
+@few
+@given(st.data(), worlds(), pods)
+def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
+    rows, cases = data.draw(delta_cases(world, running_pods))
+    plugin = NodeVolumeLimits(None, world.handle)
+
+    found = answers(plugin, world.cycle(incoming), delta_view(world, rows, cases))
+
+    names = [each["metadata"]["name"] for each in world.nodes]
+    assert found == [expected(world, incoming, names[case[0]], pods_after(world, case)[0]) for case in cases]
+
+
+@few
+@given(st.data(), worlds(), pods, st.lists(running_pods, max_size=5))
+def test_counts_follow_the_cluster(data, world, incoming, new):
+    plugin = NodeVolumeLimits(None, world.handle)
+    answers(plugin, world.cycle(incoming), world.view())
+    for each in new:
+        row = data.draw(st.integers(0, len(world.nodes) - 1))
+        here = world.running[world.nodes[row]["metadata"]["name"]]
+        if here and data.draw(st.booleans()):
+            world.evict(row, data.draw(st.integers(0, len(here) - 1)))
+        else:
+            world.bind({**each, "metadata": {**each["metadata"], "uid": f"new-{len(world.cluster.pods)}"}}, row)
+
+        found = answers(plugin, world.cycle(incoming), world.view())
+
+        assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
+
+
+def owned(name, owner):
+    made = claim(name, volume="ebs-0")
+    made["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": owner, "uid": f"uid-{owner}", "controller": True}]
+    return made
+
+
+EPHEMERAL = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+
+
+def test_the_claim_of_an_ephemeral_volume_counts_if_it_is_the_pods_own():
+    storage = Storage(volumes=VOLUMES, claims=[owned("p-volume-0", "p")], csi_nodes=[csi_node("n", ebs=0)])
+    world = VolumeWorld([node("n")], storage)
+    plugin = NodeVolumeLimits(None, world.handle)
+
+    assert answers(plugin, world.cycle(pod("p", volumes=[EPHEMERAL])), world.view()) == [
+        ("Unschedulable", [REASON_MAX_VOLUME_COUNT_EXCEEDED])
+    ]
+
+
+@pytest.mark.parametrize("delta", [False, True], ids=["running", "in the node's own world"])
+def test_a_running_pod_with_a_claim_of_another_makes_a_limited_node_err(delta):
+    storage = Storage(
+        volumes=VOLUMES,
+        claims=[*CLAIMS, owned("thief-volume-0", "victim")],
+        csi_nodes=[csi_node("m", ebs=9), csi_node("n"), csi_node("o", ebs=9)],
+    )
+    thief = pod("thief", volumes=[EPHEMERAL])
+    names = ("m", "n", "o")
+    world = VolumeWorld([node(name) for name in names], storage, {} if delta else {"m": [thief], "n": [thief]})
+    view = delta_view(world, None, [(0, [], [thief]), (1, [], [thief]), (2, [], [])]) if delta else world.view()
+
+    found = answers(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", "ebs-1")), view)
+
+    problem = "PVC default/thief-volume-0 was not created for pod default/thief (pod is not owner)"
+    assert found == [("Error", [problem]), None, None]
+
+
+def test_every_distinct_error_has_its_own_text_however_many_there_are():
+    names = [f"n{i:02}" for i in range(70)]
+    storage = Storage(
+        volumes=VOLUMES,
+        claims=[*CLAIMS, *(owned(f"{name}-volume-0", "victim") for name in names)],
+        csi_nodes=[csi_node(name, ebs=9) for name in names],
+    )
+    running = {name: [pod(name, volumes=[EPHEMERAL])] for name in names}
+    world = VolumeWorld([node(name) for name in names], storage, running)
+    plugin = NodeVolumeLimits(None, world.handle)
+    cycle = world.cycle(pod("p", "ebs-1"))
+
+    found = answers(plugin, cycle, world.view())
+
+    assert found == [
+        ("Error", [f"PVC default/{name}-volume-0 was not created for pod default/{name} (pod is not owner)"])
+        for name in names
+    ]
+    assert plugin.filter(cycle, world.view()).codes().tolist() == [3] * 70
+
+
+BAD_INLINE = {"azureDisk": {"diskName": "d", "diskURI": "u", "kind": "Dedicated"}}
+BAD_TEXT = "converting volume(volume-0) from inline to csi: kind(Dedicated) is not supported in csi migration"
+
+
+@pytest.mark.parametrize(
+    ("incoming", "expected"),
+    [
+        pytest.param(
+            pod("p", "gone"),
+            [("UnschedulableAndUnresolvable", ['looking up PVC default/gone: persistentvolumeclaim "gone" not found'])]
+            * 2,
+            id="a claim that does not exist is the pod's problem",
+        ),
+        pytest.param(
+            pod("p", ""), [("Error", ["PersistentVolumeClaim had no name"])] * 2, id="a claim without a name errs"
+        ),
+        pytest.param(
+            pod("p", volumes=[BAD_INLINE]),
+            [("Error", [BAD_TEXT]), None],
+            id="an inline volume that cannot be translated errs where there is a CSINode",
+        ),
+        pytest.param(
+            pod("p", volumes=[BAD_INLINE, {"persistentVolumeClaim": {"claimName": ""}}]),
+            [("Error", [BAD_TEXT]), ("Error", ["PersistentVolumeClaim had no name"])],
+            id="elsewhere a later claim decides",
+        ),
+    ],
+)
+def test_pods_whose_own_volumes_cannot_be_told(incoming, expected):
+    world = VolumeWorld([node("m"), node("n")], Storage(claims=CLAIMS, csi_nodes=[csi_node("m", ebs=1)]))
+
+    assert answers(NodeVolumeLimits(None, world.handle), world.cycle(incoming), world.view()) == expected
+
+
+def test_a_volume_that_is_there_by_its_attachment_alone_counts_twice():
+    storage = Storage(
+        volumes=VOLUMES, claims=CLAIMS, csi_nodes=[csi_node("n", ebs=1)], attachments=[attachment("a", "n", "ebs-0")]
+    )
+    world = VolumeWorld([node("n")], storage)
+
+    assert details(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", "ebs-0")), world.view()) == [
+        {
+            "reason": REASON_MAX_VOLUME_COUNT_EXCEEDED,
+            "driver": EBS,
+            "limit": "1",
+            "used": "1",
+            "attachedWithoutPod": "1",
+            "new": "1",
+            "short": "1",
+            "volumes": ["h0"],
+        }
+    ]
+
+
+def test_details_call_a_volume_that_does_not_exist_yet_by_its_claim():
+    world = VolumeWorld([node("n")], Storage(claims=CLAIMS, classes=CLASSES, csi_nodes=[csi_node("n", ebs=0)]))
+
+    (detail,) = details(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", "wanted")), world.view())
+
+    assert detail["volumes"] == ["default/wanted"]
+
+
+@pytest.mark.parametrize("incoming", [pod(), pod(volumes=[{"emptyDir": {}}, {"csi": {"driver": EBS}}])])
+def test_pods_without_attachable_volumes_cost_nothing(incoming):
+    world = VolumeWorld([node("n")])
+
+    assert NodeVolumeLimits(None, world.handle).pre_filter(world.cycle(incoming)) is SKIP_SHAPE

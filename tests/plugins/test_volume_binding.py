@@ -1,0 +1,487 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.api.core import PersistentVolumeClaim
+from kplan.api.decode import convert
+from kplan.framework.interface import SKIP_SHAPE, SUCCESS, PreScoreResult
+from kplan.plugins.volume_binding import (
+    REASON_BIND_CONFLICT,
+    REASON_NODE_CONFLICT,
+    REASON_NOT_ENOUGH_SPACE,
+    REASON_PV_NOT_EXIST,
+    VolumeBinding,
+)
+from tests.oracle import volumes as oracle
+from tests.oracle.volumes import Storage
+
+from .volume_worlds import (
+    HOSTNAME,
+    ZONE,
+    VolumeWorld,
+    answers,
+    claim,
+    csi_node,
+    details,
+    node,
+    pod,
+    storage_class,
+    volume,
+)
+from .worlds import few
+
+UNRESOLVABLE = "UnschedulableAndUnresolvable"
+HOSTS = [f"n{i}" for i in range(5)]
+CLASSES = [
+    storage_class("static"),
+    storage_class("dynamic", "example.com/any"),
+    storage_class(
+        "zonal", "example.com/any", allowedTopologies=[{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "b"]}]}]
+    ),
+    storage_class("tracked", "example.com/tracked"),
+]
+DRIVERS = [
+    {"metadata": {"name": "example.com/any"}, "spec": {}},
+    {"metadata": {"name": "example.com/tracked"}, "spec": {"storageCapacity": True}},
+]
+CLASS_NAMES = [each["metadata"]["name"] for each in CLASSES]
+SIZES = st.sampled_from(["0", "1", "2", "3"])
+
+
+def references(names):
+    return st.builds(
+        lambda name, uid: {"namespace": "default", "name": name, **({"uid": uid} if uid else {})},
+        st.sampled_from(names),
+        st.sampled_from(["", "uid-c0", "uid-c1", "uid-other"]),
+    )
+
+
+@st.composite
+def volumes(draw, index):
+    spec = {"storageClassName": draw(st.sampled_from(["static", "static", "dynamic"]))}
+    spec["accessModes"] = draw(st.sampled_from([["ReadWriteOnce"], ["ReadWriteOnce", "ReadOnlyMany"], []]))
+    if draw(st.integers(0, 4)) == 0:
+        spec["volumeMode"] = draw(st.sampled_from(["Filesystem", "Block"]))
+    if draw(st.integers(0, 6)) == 0:
+        spec["volumeAttributesClassName"] = "gold"
+    if draw(st.integers(0, 4)) == 0:
+        spec["claimRef"] = draw(references(["c0", "c1", "c2", "other"]))
+    made = volume(
+        f"v{index}",
+        draw(SIZES),
+        draw(st.one_of(st.none(), st.lists(st.sampled_from(HOSTS), min_size=1, max_size=3, unique=True))),
+        draw(st.sampled_from([{}, {"tier": "fast"}])),
+        draw(st.sampled_from(["Available", "Available", "Available", "Bound", "Released"])),
+        **spec,
+    )
+    if draw(st.integers(0, 8)) == 0:
+        made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return made
+
+
+@st.composite
+def claims(draw, index):
+    if draw(st.integers(0, 4)) == 0:
+        return claim(f"c{index}", draw(SIZES), draw(st.sampled_from(["v0", "v1", "v2", "nowhere"])))
+    spec = {"accessModes": draw(st.sampled_from([["ReadWriteOnce"], ["ReadOnlyMany"], []]))}
+    if draw(st.integers(0, 4)) == 0:
+        spec["selector"] = {"matchLabels": {"tier": "fast"}}
+    if draw(st.integers(0, 6)) == 0:
+        spec["volumeMode"] = "Block"
+    if draw(st.integers(0, 6)) == 0:
+        spec["volumeAttributesClassName"] = "gold"
+    selected = {oracle.SELECTED: draw(st.sampled_from([*HOSTS, "gone"]))} if draw(st.integers(0, 6)) == 0 else {}
+    class_name = draw(st.sampled_from(["static", *CLASS_NAMES]))
+    return claim(f"c{index}", draw(SIZES), annotations=selected, storageClassName=class_name, **spec)
+
+
+@st.composite
+def capacities(draw, index):
+    report = {"metadata": {"name": f"r{index}", "namespace": "kube-system"}, "storageClassName": "tracked"}
+    report |= draw(st.sampled_from([{"capacity": "2"}, {"capacity": "3", "maximumVolumeSize": "1"}, {}]))
+    topology = draw(st.sampled_from([None, {}, {ZONE: "a"}, {ZONE: "b"}, {HOSTNAME: "n0"}]))
+    return report if topology is None else {**report, "nodeTopology": {"matchLabels": topology}}
+
+
+@st.composite
+def worlds(draw):
+    names = HOSTS[: draw(st.integers(1, 5))]
+    nodes = [node(name, zone=draw(st.sampled_from([None, "a", "b", "c"]))) for name in names]
+    storage = Storage(
+        volumes=[draw(volumes(index)) for index in range(draw(st.integers(0, 8)))],
+        claims=[draw(claims(index)) for index in range(4)],
+        classes=CLASSES,
+        drivers=DRIVERS,
+        capacities=[draw(capacities(index)) for index in range(draw(st.integers(0, 3)))],
+    )
+    return VolumeWorld(nodes, storage)
+
+
+incoming_pods = st.lists(st.sampled_from([f"c{i}" for i in range(4)]), min_size=1, max_size=4).map(
+    lambda names: pod("p", *names)
+)
+
+
+def expected(world, incoming):
+    found = [oracle.binding(incoming, world.storage, each) for each in world.nodes]
+    return found, [(UNRESOLVABLE, each.reasons) if each.reasons else None for each in found]
+
+
+@few
+@given(worlds(), incoming_pods)
+def test_filter_equals_the_oracle(world, incoming):
+    plugin = VolumeBinding(None, world.handle)
+
+    assert answers(plugin, world.cycle(incoming), world.view()) == expected(world, incoming)[1]
+
+
+@few
+@given(st.data(), worlds(), incoming_pods)
+def test_filter_of_some_nodes_is_part_of_the_filter_of_all(data, world, incoming):
+    rows = data.draw(st.permutations(range(len(world.nodes))))[: data.draw(st.integers(1, len(world.nodes)))]
+    plugin = VolumeBinding(None, world.handle)
+
+    found = answers(plugin, world.cycle(incoming), world.view(rows))
+
+    everywhere = expected(world, incoming)[1]
+    assert found == [everywhere[row] for row in rows]
+
+
+@few
+@given(st.data(), worlds(), st.lists(incoming_pods, min_size=2, max_size=4))
+def test_later_pods_see_what_earlier_ones_reserved(data, world, pods):
+    plugin = VolumeBinding(None, world.handle)
+    for incoming in pods:
+        cycle = world.cycle(incoming)
+        found, wanted = expected(world, incoming)
+
+        assert answers(plugin, cycle, world.view()) == wanted
+        feasible = [row for row, answer in enumerate(wanted) if answer is None]
+        if not feasible:
+            continue
+        row = data.draw(st.sampled_from(feasible))
+        assert plugin.reserve(cycle, row) == SUCCESS
+        if data.draw(st.booleans()):
+            oracle.reserve(found[row], world.nodes[row])
+        else:
+            plugin.unreserve(cycle, row)
+
+
+def test_a_reservation_that_is_given_back_leaves_nothing():
+    storage = Storage(
+        volumes=[volume("v0", "1", storageClassName="static"), volume("v1", "2", storageClassName="static")],
+        claims=[claim("c0", "1", storageClassName="static"), claim("c1", "1", storageClassName="dynamic")],
+        classes=CLASSES,
+    )
+    world = VolumeWorld([node("m"), node("n")], storage)
+    plugin = VolumeBinding(None, world.handle)
+    cycle = world.cycle(pod("p", "c0", "c1"))
+    answers(plugin, cycle, world.view())
+
+    plugin.reserve(cycle, 1)
+    reserved = answers(plugin, world.cycle(pod("q", "c1")), world.view())
+    taken = plugin.assumed.of_class("static").free.tolist()
+    plugin.unreserve(cycle, 1)
+
+    assert reserved == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
+    assert taken == [False, True]
+    assert plugin.assumed.of_class("static").free.tolist() == [True, True]
+    assert answers(plugin, world.cycle(pod("q", "c1")), world.view()) == [None, None]
+
+
+def ephemeral(*owners):
+    made = claim("p-volume-0", volume="v")
+    made["metadata"]["ownerReferences"] = [
+        {"kind": "Pod", "name": owner, "uid": f"uid-{owner}", "controller": True} for owner in owners
+    ]
+    return made
+
+
+LOST = {**claim("lost", volume="gone"), "status": {"phase": "Lost"}}
+DYING = claim("dying", storageClassName="static")
+DYING["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+EPHEMERAL = pod("p", volumes=[{"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
+
+
+@pytest.mark.parametrize(
+    ("incoming", "claims", "reason"),
+    [
+        (pod("p", "gone"), [], 'persistentvolumeclaim "gone" not found'),
+        (
+            EPHEMERAL,
+            [],
+            'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-volume-0"',
+        ),
+        (EPHEMERAL, [ephemeral()], "PVC default/p-volume-0 was not created for pod default/p (pod is not owner)"),
+        (EPHEMERAL, [ephemeral("q")], "PVC default/p-volume-0 was not created for pod default/p (pod is not owner)"),
+        (pod("p", "lost"), [LOST], 'persistentvolumeclaim "lost" bound to non-existent persistentvolume "gone"'),
+        (pod("p", "dying"), [DYING], 'persistentvolumeclaim "dying" is being deleted'),
+        (pod("p", "c"), [claim("c")], "pod has unbound immediate PersistentVolumeClaims"),
+        (
+            pod("p", "c"),
+            [claim("c", storageClassName="unknown")],
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        (
+            pod("p", "c"),
+            [claim("c", storageClassName="immediate")],
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        (
+            pod("p", "c"),
+            [
+                claim("c", volume="v", annotations={}, storageClassName="static")
+                | {"metadata": {"name": "c", "namespace": "default"}}
+            ],
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
+        (
+            pod("p", "c"),
+            [claim("c", storageClassName="modeless")],
+            'VolumeBindingMode not set for StorageClass "modeless"',
+        ),
+    ],
+)
+def test_claims_that_keep_a_pod_waiting(incoming, claims, reason):
+    classes = [*CLASSES, storage_class("immediate", mode="Immediate"), storage_class("modeless", mode=None)]
+    world = VolumeWorld([node("n")], Storage(volumes=[volume("v")], claims=claims, classes=classes))
+
+    assert answers(VolumeBinding(None, world.handle), world.cycle(incoming), world.view()) == [reason]
+
+
+def test_the_claim_of_an_ephemeral_volume_serves_its_pod():
+    world = VolumeWorld([node("m"), node("n")], Storage(volumes=[volume("v", hosts=["n"])], claims=[ephemeral("p")]))
+
+    assert answers(VolumeBinding(None, world.handle), world.cycle(EPHEMERAL), world.view()) == [
+        (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
+        None,
+    ]
+
+
+def test_an_invalid_selector_errs_where_it_is_looked_at():
+    selector = {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}
+    storage = Storage(
+        claims=[
+            claim("c", storageClassName="static", selector=selector),
+            claim("d", annotations={oracle.SELECTED: "n"}, storageClassName="dynamic"),
+        ],
+        classes=CLASSES,
+    )
+    world = VolumeWorld([node("m"), node("n")], storage)
+
+    first, second = answers(VolumeBinding(None, world.handle), world.cycle(pod("p", "d", "c")), world.view())
+
+    assert first == (UNRESOLVABLE, [REASON_BIND_CONFLICT])
+    assert second[0] == "Error"
+    assert second[1][0].startswith(
+        "error creating internal label selector for claim: default/c: values: Invalid value:"
+    )
+
+
+GCE = "kubernetes.io/gce-pd"
+ZONAL = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}]}}
+
+
+def test_a_migrated_volume_is_reached_by_the_drivers_zones():
+    storage = Storage(
+        volumes=[volume("v", gcePersistentDisk={"pdName": "d"}, nodeAffinity=ZONAL)],
+        claims=[claim("c", volume="v")],
+        csi_nodes=[csi_node("migrated-in", [GCE]), csi_node("migrated-out", [GCE]), csi_node("plain-in", ["other"])],
+    )
+    driver_zone = {"topology.gke.io/zone": "a"}
+    nodes = [node("migrated-in", **driver_zone), node("migrated-out", zone="a"), node("plain-in", zone="a")]
+    world = VolumeWorld([*nodes, node("unknown-out", **driver_zone)], storage)
+
+    assert answers(VolumeBinding(None, world.handle), world.cycle(pod("p", "c")), world.view()) == [
+        None,
+        (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
+        None,
+        (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
+    ]
+
+
+def test_a_volume_that_cannot_be_translated_errs_where_it_is_migrated():
+    disk = volume("v", gcePersistentDisk={"pdName": "d"}, labels={ZONE: "eu__us"})
+    storage = Storage(volumes=[disk], claims=[claim("c", volume="v")], csi_nodes=[csi_node("m", [GCE]), csi_node("n")])
+    world = VolumeWorld([node("m"), node("n")], storage)
+    problem = (
+        "could not translate pv: failed to get region from zones: zone in unexpected format,"
+        " expected: {locale}-{region}-{zone}, got: eu"
+    )
+
+    assert answers(VolumeBinding(None, world.handle), world.cycle(pod("p", "c")), world.view()) == [
+        ("Error", [problem]),
+        None,
+    ]
+
+
+def test_sizes_compare_exactly():
+    storage = Storage(
+        volumes=[volume("v", "1023999m", storageClassName="static"), volume("w", "1024", storageClassName="static")],
+        claims=[claim("c", "1Ki", storageClassName="static")],
+        classes=CLASSES,
+    )
+    world = VolumeWorld([node("n")], storage)
+    wanted = convert(storage.claims[0], PersistentVolumeClaim)
+    available = VolumeBinding(None, world.handle).assumed.of_class("static")
+
+    (index,) = available.match(wanted, []).tolist()
+
+    assert available.volumes[index].metadata.name == "w"
+
+
+def test_pods_without_claims_cost_nothing():
+    world = VolumeWorld([node("n")])
+    plugin = VolumeBinding(None, world.handle)
+    cycle = world.cycle(pod(volumes=[{"configMap": {"name": "x"}}]))
+
+    assert plugin.pre_filter(cycle) is SKIP_SHAPE
+    assert plugin.reserve(cycle, 0) == SUCCESS
+    plugin.unreserve(cycle, 0)
+
+
+def test_nothing_is_scored():
+    world = VolumeWorld([node("m"), node("n")])
+    plugin = VolumeBinding(None, world.handle)
+    cycle = world.cycle(pod())
+
+    assert plugin.pre_score(cycle, world.view()) is PreScoreResult.SKIP_SHAPE
+    assert plugin.score(cycle, world.view()).tolist() == [0, 0]
+
+
+# --- details ----------------------------------------------------------------------------------------------------------
+
+
+def detail_of(storage, *names, nodes=None):
+    world = VolumeWorld(nodes or [node("n", zone="z")], storage)
+    return details(VolumeBinding(None, world.handle), world.cycle(pod("p", *names)), world.view())
+
+
+def test_details_of_a_bound_volume_say_what_it_asks_of_nodes():
+    storage = Storage(volumes=[volume("v", hosts=["a", "b"])], claims=[claim("c", volume="v")])
+
+    assert detail_of(storage, "c") == [
+        {
+            "reason": REASON_NODE_CONFLICT,
+            "claim": "default/c",
+            "volume": "v",
+            "requires": ["kubernetes.io/hostname in (a,b)"],
+        }
+    ]
+
+
+def test_details_of_a_migrated_volume_say_what_its_driver_asks():
+    disk = volume("v", gcePersistentDisk={"pdName": "d"}, nodeAffinity=ZONAL)
+    storage = Storage(volumes=[disk], claims=[claim("c", volume="v")], csi_nodes=[csi_node("n", [GCE])])
+
+    (detail,) = detail_of(storage, "c")
+
+    assert detail["requires"] == ["topology.gke.io/zone=a"]
+
+
+def test_details_of_a_volume_that_is_gone():
+    assert detail_of(Storage(claims=[claim("c", volume="gone")]), "c") == [
+        {"reason": REASON_PV_NOT_EXIST, "claim": "default/c", "volume": "gone"}
+    ]
+
+
+def test_details_say_why_no_volume_of_the_class_will_do():
+    storage = Storage(
+        volumes=[
+            volume("small", "1", storageClassName="static"),
+            volume("far", "9", ["m"], storageClassName="static"),
+            volume("block", "9", storageClassName="static", volumeMode="Block"),
+            volume("theirs", "9", storageClassName="static", claimRef={"namespace": "default", "name": "other"}),
+            volume("fits", "9", storageClassName="static"),
+        ],
+        claims=[claim("c", "5", storageClassName="static"), claim("d", "4", storageClassName="static")],
+        classes=CLASSES,
+    )
+
+    assert detail_of(storage, "c", "d") == [
+        {
+            "reason": REASON_BIND_CONFLICT,
+            "claim": "default/c",
+            "storageClass": "static",
+            "requested": "5",
+            "volumesRejected": {
+                "notReachable": "1",
+                "notSuitable": "1",
+                "promisedToOthers": "1",
+                "takenByOtherClaims": "1",
+                "tooSmall": "1",
+            },
+            "provisioner": "kubernetes.io/no-provisioner",
+            "provisions": False,
+        }
+    ]
+
+
+def test_details_name_the_volume_that_is_promised_to_the_claim():
+    promised = {"namespace": "default", "name": "c"}
+    storage = Storage(
+        volumes=[volume("v", "9", ["m"], storageClassName="static", claimRef=promised)],
+        claims=[claim("c", "5", storageClassName="static")],
+        classes=CLASSES,
+    )
+
+    (detail,) = detail_of(storage, "c")
+
+    assert detail["promisedVolume"] == "v"
+
+
+def test_details_name_the_node_that_was_selected_before():
+    selected = claim("c", annotations={oracle.SELECTED: "m"}, storageClassName="dynamic")
+
+    assert detail_of(Storage(claims=[selected], classes=CLASSES), "c") == [
+        {
+            "reason": REASON_BIND_CONFLICT,
+            "claim": "default/c",
+            "storageClass": "dynamic",
+            "requested": "0",
+            "selectedNode": "m",
+        }
+    ]
+
+
+def test_details_name_the_topologies_that_are_allowed():
+    selected = claim("c", annotations={oracle.SELECTED: "n"}, storageClassName="zonal")
+
+    (detail,) = detail_of(Storage(claims=[selected], classes=CLASSES), "c")
+
+    assert detail["allowedTopologies"] == ["topology.kubernetes.io/zone in (a,b)"]
+
+
+@pytest.mark.parametrize(("topology", "largest"), [({ZONE: "z"}, "3Gi"), ({ZONE: "other"}, None)])
+def test_details_say_how_large_a_volume_may_be(topology, largest):
+    report = {"metadata": {"name": "r"}, "storageClassName": "tracked", "capacity": "3Gi"}
+    storage = Storage(
+        claims=[claim("c", "5Gi", storageClassName="tracked")],
+        classes=CLASSES,
+        drivers=DRIVERS,
+        capacities=[{**report, "nodeTopology": {"matchLabels": topology}}],
+    )
+
+    assert detail_of(storage, "c") == [
+        {
+            "reason": REASON_NOT_ENOUGH_SPACE,
+            "claim": "default/c",
+            "storageClass": "tracked",
+            "requested": "5Gi",
+            "largestVolume": largest,
+        }
+    ]
+
+
+def test_a_storage_report_with_an_invalid_topology_counts_for_no_node():
+    topology = {"matchExpressions": [{"key": "a", "operator": "Near", "values": []}]}
+    report = {"metadata": {"name": "r"}, "storageClassName": "tracked", "capacity": "9Gi", "nodeTopology": topology}
+    storage = Storage(
+        claims=[claim("c", "5Gi", storageClassName="tracked")], classes=CLASSES, drivers=DRIVERS, capacities=[report]
+    )
+
+    (detail,) = detail_of(storage, "c")
+
+    assert detail["largestVolume"] is None

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.framework.interface import SKIP_SHAPE
+from kplan.plugins.volume_restrictions import REASON_DISK_CONFLICT, VolumeRestrictions
+from kplan.plugins.volume_restrictions import REASON_READ_WRITE_ONCE_POD_CONFLICT as REASON_ONCE
+from tests.oracle import volumes as oracle
+from tests.oracle.volumes import Storage
+
+from .volume_worlds import VolumeWorld, answers, claim, delta_cases, delta_view, details, node, pod, pods_after
+from .worlds import few
+
+CLAIMS = [
+    claim(name, namespace=namespace, accessModes=modes)
+    for name, modes in (("once", ["ReadWriteOncePod"]), ("also", ["ReadWriteOncePod"]), ("many", ["ReadWriteMany"]))
+    for namespace in ("default", "other")
+]
+
+DISKS = [
+    {"gcePersistentDisk": {"pdName": "a"}},
+    {"gcePersistentDisk": {"pdName": "a", "readOnly": True}},
+    {"awsElasticBlockStore": {"volumeID": "a", "readOnly": True}},
+    {"iscsi": {"targetPortal": "p", "iqn": "a", "lun": 0}},
+    {"iscsi": {"targetPortal": "q", "iqn": "a", "lun": 1, "readOnly": True}},
+    {"rbd": {"monitors": ["m", "n"], "pool": "p", "image": "i"}},
+    {"rbd": {"monitors": ["n", "o"], "pool": "p", "image": "i", "readOnly": True}},
+    {"rbd": {"monitors": ["o"], "pool": "q", "image": "i"}},
+]
+
+numbers = st.integers(0, 10**9)
+pods = st.builds(
+    lambda number, claims, disks, namespace: pod(f"p{number}", *claims, volumes=disks, namespace=namespace),
+    numbers,
+    st.lists(st.sampled_from(["once", "also", "many"]), max_size=2),
+    st.lists(st.sampled_from(DISKS), max_size=2),
+    st.sampled_from(["default", "default", "other"]),
+)
+
+
+@st.composite
+def worlds(draw):
+    names = [f"n{i}" for i in range(draw(st.integers(1, 4)))]
+    running = {name: draw(st.lists(pods, max_size=3, unique_by=lambda p: p["metadata"]["uid"])) for name in names}
+    seen = set()
+    for here in running.values():
+        here[:] = [p for p in here if p["metadata"]["uid"] not in seen and not seen.add(p["metadata"]["uid"])]
+    return VolumeWorld([node(name) for name in names], Storage(claims=CLAIMS), running)
+
+
+@few
+@given(worlds(), pods)
+def test_filter_equals_the_oracle(world, incoming):
+    plugin = VolumeRestrictions(None, world.handle)
+
+    assert answers(plugin, world.cycle(incoming), world.view()) == [
+        oracle.restrictions(incoming, world.storage, world.all_running, here) for here in world.running.values()
+    ]
+
+
+@few
+@given(st.data(), worlds(), pods)
+def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
+    plugin = VolumeRestrictions(None, world.handle)
+    rows, cases = data.draw(delta_cases(world, pods))
+
+    found = answers(plugin, world.cycle(incoming), delta_view(world, rows, cases))
+
+    assert found == [
+        oracle.restrictions(incoming, world.storage, world.all_running, *pods_after(world, case)) for case in cases
+    ]
+
+
+@few
+@given(st.data(), worlds(), pods, st.lists(pods, max_size=4))
+def test_what_is_kept_follows_the_cluster(data, world, incoming, new):
+    plugin = VolumeRestrictions(None, world.handle)
+    answers(plugin, world.cycle(incoming), world.view())
+    for each in new:
+        row = data.draw(st.integers(0, len(world.nodes) - 1))
+        here = world.running[world.nodes[row]["metadata"]["name"]]
+        if here and data.draw(st.booleans()):
+            world.evict(row, data.draw(st.integers(0, len(here) - 1)))
+        else:
+            fresh = {**each, "metadata": {**each["metadata"], "uid": f"new-{len(world.cluster.pods)}"}}
+            world.bind(fresh, row)
+        expected = [
+            oracle.restrictions(incoming, world.storage, world.all_running, pods) for pods in world.running.values()
+        ]
+
+        assert answers(plugin, world.cycle(incoming), world.view()) == expected
+
+
+@pytest.mark.parametrize(
+    "incoming", [pod(), pod(volumes=[{"emptyDir": {}}, {"secret": {"secretName": "s"}}, {"projected": {}}])]
+)
+def test_pods_without_claims_and_disks_cost_nothing(incoming):
+    world = VolumeWorld([node("n")])
+
+    assert VolumeRestrictions(None, world.handle).pre_filter(world.cycle(incoming)) is SKIP_SHAPE
+
+
+def test_a_missing_claim_rejects_the_pod():
+    world = VolumeWorld([node("n")], Storage(claims=CLAIMS))
+    plugin = VolumeRestrictions(None, world.handle)
+
+    assert answers(plugin, world.cycle(pod("p", "many", "gone", "also-gone")), world.view()) == [
+        'persistentvolumeclaim "gone" not found'
+    ]
+
+
+def test_details_name_the_disk_and_the_pods_that_hold_it():
+    holders = [pod(f"holder-{i}", volumes=[DISKS[1]]) for i in range(7)]
+    world = VolumeWorld([node("n")], running={"n": holders})
+
+    assert details(VolumeRestrictions(None, world.handle), world.cycle(pod(volumes=[DISKS[0]])), world.view()) == [
+        {
+            "reason": REASON_DISK_CONFLICT,
+            "type": "gcePersistentDisk",
+            "disk": "a",
+            "readOnly": False,
+            "pods": [f"default/holder-{i}" for i in range(5)],
+            "andMore": 2,
+        }
+    ]
+
+
+def test_details_name_the_claim_and_who_uses_it():
+    world = VolumeWorld([node("m"), node("n")], Storage(claims=CLAIMS), {"n": [pod("user", "once")]})
+
+    assert details(VolumeRestrictions(None, world.handle), world.cycle(pod("p", "once")), world.view()) == [
+        {"reason": REASON_ONCE, "claim": "default/once", "usedBy": ["default/user on n"]}
+    ]

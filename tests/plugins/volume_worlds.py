@@ -1,0 +1,202 @@
+"""Small clusters with storage, made of JSON objects, and random ones."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from hypothesis import strategies as st
+
+from kplan.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from kplan.api.decode import convert
+from kplan.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
+from kplan.engine.cluster import Cluster
+from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.view import NodeView, PodDelta
+from kplan.framework.interface import CycleState, Handle
+from kplan.framework.listers import Listers
+from kplan.framework.nominator import Nominator
+from kplan.snapshot.model import Snapshot
+from tests.oracle.volumes import Storage
+
+EBS = "ebs.csi.aws.com"
+NFS = "nfs.csi.k8s.io"
+ZONE = "topology.kubernetes.io/zone"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+HOSTNAME = "kubernetes.io/hostname"
+BIND_COMPLETED = {"pv.kubernetes.io/bind-completed": "yes"}
+
+
+def node(name, **labels):
+    """Make a node; keyword arguments are labels, with `zone`, `beta_zone` and `region` for the long ones."""
+    long = {"zone": ZONE, "beta_zone": BETA_ZONE, "region": REGION}
+    given = {HOSTNAME: name, **{long.get(key, key): value for key, value in labels.items() if value is not None}}
+    return {"metadata": {"name": name, "labels": given}, "spec": {}, "status": {}}
+
+
+def pod(name="pod", *claims, volumes=(), namespace="default"):
+    """Make a pod that uses claims, and volumes given as {source: …}."""
+    named = [{"name": f"claim-{i}", "persistentVolumeClaim": {"claimName": each}} for i, each in enumerate(claims)]
+    inline = [{"name": f"volume-{i}", **each} for i, each in enumerate(volumes)]
+    meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}"}
+    return {"metadata": meta, "spec": {"containers": [{"name": "main"}], "volumes": [*named, *inline]}}
+
+
+def claim(name, storage="0", volume="", annotations=None, namespace="default", **spec):
+    """Make a claim; one with a volume is bound to it."""
+    meta = {"name": name, "namespace": namespace, "uid": f"uid-{name}"}
+    meta["annotations"] = {**(BIND_COMPLETED if volume else {}), **(annotations or {})}
+    requests = {"requests": {"storage": storage}} if storage != "0" else {}
+    spec = {"storageClassName": "", **spec, "resources": requests}
+    return {
+        "metadata": meta,
+        "spec": {**spec, "volumeName": volume} if volume else spec,
+        "status": {"phase": "Pending"},
+    }
+
+
+def volume(name, storage="0", hosts=None, labels=None, phase="Available", **spec):
+    """Make a volume, which only some hosts reach if `hosts` are given."""
+    if hosts is not None:
+        term = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": list(hosts)}]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
+    capacity = {"capacity": {"storage": storage}}
+    return {
+        "metadata": {"name": name, "labels": dict(labels or {})},
+        "spec": {**capacity, **spec},
+        "status": {"phase": phase},
+    }
+
+
+def storage_class(name, provisioner="kubernetes.io/no-provisioner", mode="WaitForFirstConsumer", **fields):
+    """Make a storage class."""
+    mode = {} if mode is None else {"volumeBindingMode": mode}
+    return {"metadata": {"name": name}, "provisioner": provisioner, **mode, **fields}
+
+
+def csi_node(name, migrated=(), **counts):
+    """Make a CSINode; keyword arguments are limits of drivers, `ebs` and `nfs` for short, None for no limit."""
+    names = {"ebs": EBS, "nfs": NFS}
+    drivers = [
+        {"name": names[key], "nodeID": name, "allocatable": {} if count is None else {"count": count}}
+        for key, count in counts.items()
+    ]
+    annotations = {"storage.alpha.kubernetes.io/migrated-plugins": ",".join(migrated)}
+    return {"metadata": {"name": name, "annotations": annotations}, "spec": {"drivers": drivers}}
+
+
+def attachment(name, node_name, volume_name, attacher=EBS):
+    """Make a VolumeAttachment."""
+    source = {"persistentVolumeName": volume_name}
+    return {"metadata": {"name": name}, "spec": {"attacher": attacher, "nodeName": node_name, "source": source}}
+
+
+class VolumeWorld:
+    """Nodes, the pods on each (by node name), and storage."""
+
+    def __init__(self, nodes, storage=None, running=None):
+        self.nodes = sorted(nodes, key=lambda each: each["metadata"]["name"])
+        self.storage = copy.deepcopy(storage or Storage())
+        self.running = {each["metadata"]["name"]: [] for each in self.nodes} | (running or {})
+        infos = [
+            PodInfo(convert({**each, "spec": {**each["spec"], "nodeName": name}}, Pod))
+            for name, pods in self.running.items()
+            for each in pods
+        ]
+        self.cluster = Cluster.build(NodeTable([convert(each, Node) for each in self.nodes]), infos)
+        held = self.storage
+        snapshot = Snapshot(
+            persistent_volumes=tuple(convert(each, PersistentVolume) for each in held.volumes),
+            persistent_volume_claims=tuple(convert(each, PersistentVolumeClaim) for each in held.claims),
+            storage_classes=tuple(convert(each, StorageClass) for each in held.classes),
+            csi_nodes=tuple(convert(each, CSINode) for each in held.csi_nodes),
+            csi_drivers=tuple(convert(each, CSIDriver) for each in held.drivers),
+            csi_storage_capacities=tuple(convert(each, CSIStorageCapacity) for each in held.capacities),
+            volume_attachments=tuple(convert(each, VolumeAttachment) for each in held.attachments),
+        )
+        self.handle = Handle(self.cluster, Listers(snapshot), Nominator())
+
+    @property
+    def all_running(self):
+        """All pods that run."""
+        return [each for pods in self.running.values() for each in pods]
+
+    def cycle(self, incoming):
+        """Start a pod's cycle."""
+        info = PodInfo(convert(incoming, Pod))
+        return CycleState(info, self.cluster.add_pod(info), self.cluster)
+
+    def bind(self, each, row):
+        """Run a pod on a node."""
+        added = self.cluster.add_pod(PodInfo(convert(each, Pod)))
+        self.cluster.bind(added, row)
+        self.running[self.nodes[row]["metadata"]["name"]].append(each)
+        return added
+
+    def evict(self, row, index):
+        """Take away the pod at a place among those of a node."""
+        name = self.nodes[row]["metadata"]["name"]
+        uid = self.running[name].pop(index)["metadata"]["uid"]
+        self.cluster.unbind(next(p for p in self.cluster.pods_on[row] if self.cluster.pods.infos[p].uid == uid))
+
+    def view(self, rows=None, changes=()):
+        """Look at some nodes; `changes` are (position, pod row, sign)."""
+        delta = PodDelta.of(list(changes)) if changes else None
+        return NodeView(self.cluster, None if rows is None else np.asarray(rows, np.intp), delta)
+
+
+def answers(plugin, cycle, view):
+    """Ask PreFilter and Filter: for each position None, or (code, reasons); a rejected pod gives its reasons alone."""
+    result = plugin.pre_filter(cycle)
+    if result is not None and result.skip:
+        return [None] * len(view)
+    if result is not None and result.status is not None:
+        return list(result.status.reasons)
+    verdicts = plugin.filter(cycle, view)
+    return [
+        (verdicts.code_at(i).text, [reason.text for reason in verdicts.reasons_at(i)]) if verdicts.bits[i] else None
+        for i in range(len(view))
+    ]
+
+
+def details(plugin, cycle, view, position=0):
+    """Ask for the details of every reason at a position."""
+    assert plugin.pre_filter(cycle) is None
+    verdicts = plugin.filter(cycle, view)
+    return [detail for reason in verdicts.reasons_at(position) for detail in reason.details(position)]
+
+
+@st.composite
+def delta_cases(draw, world, new_pods):
+    """Some nodes of a world in a random order, each with pods that leave it (by place) and pods that come to it."""
+    rows = draw(st.permutations(range(len(world.nodes)))) if draw(st.booleans()) else None
+    cases = []
+    for position in range(len(world.nodes)):
+        row = position if rows is None else rows[position]
+        here = world.running[world.nodes[row]["metadata"]["name"]]
+        leaving = draw(st.lists(st.sampled_from(range(len(here))), unique=True)) if here else []
+        cases.append((row, leaving, draw(st.lists(new_pods, max_size=2))))
+    return rows, cases
+
+
+def delta_view(world, rows, cases):
+    """Look at a world with the changes of `delta_cases`."""
+    changes = []
+    for position, (row, leaving, coming) in enumerate(cases):
+        name = world.nodes[row]["metadata"]["name"]
+        for index in leaving:
+            uid = world.running[name][index]["metadata"]["uid"]
+            here = next(p for p in world.cluster.pods_on[row] if world.cluster.pods.infos[p].uid == uid)
+            changes.append((position, here, -1))
+        changes += [(position, world.cluster.add_pod(PodInfo(convert(each, Pod))), 1) for each in coming]
+    return world.view(rows, changes)
+
+
+def pods_after(world, case):
+    """List the pods of a case's node after its changes: all, those that left, those that came."""
+    row, leaving, coming = case
+    here = world.running[world.nodes[row]["metadata"]["name"]]
+    left = [each for i, each in enumerate(here) if i in leaving]
+    return [each for i, each in enumerate(here) if i not in leaving] + coming, left, coming
