@@ -64,5 +64,8 @@ class Extender(Protocol):
         ...
 
     def preempt(self, pod: Pod, victims: Mapping[str, ExtenderVictims]) -> Mapping[str, ExtenderVictims]:
-        """Ask which candidates, with which victims, are acceptable; raises ExtenderError."""
+        """Ask which candidates, with which victims, are acceptable.
+
+        Raises ExtenderError, also for an answer that names a node or a victim that is not there.
+        """
         ...
