@@ -92,6 +92,9 @@ def _decode_value(value: object, kind: typing.Any, path: str, problems: Problems
     if origin in {types.UnionType, typing.Union}:
         kind = next(option for option in typing.get_args(kind) if option is not type(None))
         origin = typing.get_origin(kind)
+    if origin is typing.Annotated:
+        kind = typing.get_args(kind)[0]  # an integer of the API with its range
+        origin = typing.get_origin(kind)
     if kind is object:
         return value
     if origin is tuple and isinstance(value, list):
@@ -167,6 +170,8 @@ def _zero(kind: typing.Any) -> object:
     """Return what Go has in a field that nothing was written into."""
     if type(None) in typing.get_args(kind) or kind is object:
         return None
+    if typing.get_origin(kind) is typing.Annotated:
+        kind = typing.get_args(kind)[0]
     origin = typing.get_origin(kind) or kind
     if isinstance(origin, type):
         return _zero_struct(origin) if issubclass(origin, msgspec.Struct) else origin()

@@ -83,6 +83,8 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
     kind: Any = ""
 
 
+#: How kubectl and the API server begin an object; reading on for its kind is then unnecessary.
+_KIND_FIRST = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([A-Za-z0-9./-]+)"\s*,\s*"kind"\s*:\s*"([A-Za-z0-9]+)"\s*,')
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _TYPE_META = msgspec.json.Decoder(_TypeMeta)
 _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
@@ -253,7 +255,7 @@ def _raw_list(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Ite
     for index, element in enumerate(elements):
         where = place._replace(json_path=f"{place.json_path}[{index}]", content=element)
         try:
-            meta = _TYPE_META.decode(element)
+            meta = _type_meta(element)
         except msgspec.ValidationError:
             value = msgspec.json.decode(element)
             problems.append(where.locate(Problem(f"expected an object, got {decode.describe(value)}")))
@@ -264,6 +266,11 @@ def _raw_list(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Ite
             yield where
         elif _has_kind(meta.api_version, meta.kind, where, problems):
             yield where._replace(api_version=meta.api_version, kind=meta.kind)
+
+
+def _type_meta(element: msgspec.Raw) -> _TypeMeta:
+    first = _KIND_FIRST.match(memoryview(element))
+    return _TypeMeta(first[1].decode(), first[2].decode()) if first else _TYPE_META.decode(element)
 
 
 def _builtin_items(content: Any, place: Item, problems: list[Problem]) -> Iterator[Item]:

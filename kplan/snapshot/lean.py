@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from kplan.api import core
 from kplan.api.base import ResourceList
@@ -45,7 +45,7 @@ DECIDING_ANNOTATIONS = frozenset(
 #: Steps of a pod's start that say nothing about where it can be.
 _IDLE_POD_CONDITIONS = frozenset({"ContainersReady", "Initialized", "PodReadyToStartContainers"})
 
-_SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name")
+_N_SOURCES = len(Volume.__struct_fields__) - 1
 
 
 def lean(obj: S) -> S:
@@ -85,7 +85,7 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
 
 def _has_source(volume: Volume) -> bool:
     """Tell whether any source is known; projected volumes and the like come without."""
-    return any(getattr(volume, name) is not None for name in _SOURCES)
+    return astuple(volume).count(None) < _N_SOURCES
 
 
 def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
