@@ -104,7 +104,7 @@ def _clean(value: Any, type_info: inspect.Type, path: str, problems: list[Proble
             ]
         if _is_scalar(value, kind):
             return value
-    expected = " or ".join(dict.fromkeys(_name(kind) for kind in kinds.others))
+    expected = " or ".join(dict.fromkeys(_name(kind, value) for kind in kinds.others))
     problems.append(Problem(f"expected {expected}, got {describe(value)}", json_path=path, hint=_hint(value, kinds)))
     return value
 
@@ -162,8 +162,8 @@ _NAMES: dict[type[inspect.Type], str] = {
 }
 
 
-def _name(kind: inspect.Type) -> str:
-    if isinstance(kind, inspect.IntType) and kind.le is not None:
+def _name(kind: inspect.Type, value: Any) -> str:
+    if isinstance(kind, inspect.IntType) and kind.le is not None and isinstance(value, int | float):
         return f"an integer from {kind.ge} to {kind.le}"
     return _NAMES.get(type(kind), "another value")
 

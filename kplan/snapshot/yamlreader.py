@@ -174,7 +174,7 @@ def _key(value: Any, event: yaml.Event) -> str:
         return str(value)
     raise _Refused(
         f"a key must be a word, at line {_line(event)}",
-        hint="put quotes around values that start with { or [, such as template expressions",
+        hint="render templates first; values that start with { or [ need quotes",
     )
 
 

@@ -40,7 +40,7 @@ def test_every_problem_comes_with_its_path_and_a_hint() -> None:
         ("$.metadata.labels['version']", "expected a string, got 1.1"),
         ("$.spec.containers[0].image", "expected a string, got true"),
         ("$.spec.containers[0].ports", "expected a list, got an object"),
-        ("$.spec.priority", 'expected an integer from -2147483648 to 2147483647, got "high"'),
+        ("$.spec.priority", 'expected an integer, got "high"'),
     ]
     assert caught.value.problems[0].hint == 'put quotes around it: "1.1"'
 

@@ -77,7 +77,7 @@ def bomb() -> str:
     ("text", "message", "hint"),
     [
         ("a:\n\tb: 1", "line 2, column 1", "YAML is indented with spaces, not tabs"),
-        ("a: {{ .Values.x }}", "a key must be a word, at line 1", "put quotes around"),
+        ("a: {{ .Values.x }}", "a key must be a word, at line 1", "render templates first"),
         ("a: [1, 2", "not valid YAML", ""),
         ("a: *b", "alias *b at line 1 refers to nothing before it", ""),
         ("a: !!python/object:os.system x", "the tag !!python/object:os.system at line 1", "leave the tag out"),
