@@ -103,7 +103,7 @@ def compile_expression(expression: str) -> DeviceExpression | CelCompileError:
         return error
 
 
-#: Tests for a field of the device: all are always there, and the checker takes them for variables that cannot be tested.
+#: Tests for a field of the device, which is always there; the checker takes it for a variable, and cannot test one.
 _ALWAYS_THERE = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIELDS)})\s*\)")
 
 

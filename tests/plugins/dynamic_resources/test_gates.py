@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from kplan.api.core import Pod
+from kplan.api.decode import convert
+from kplan.api.resource import ResourceClaim, ResourceSlice
+from kplan.plugins.dynamic_resources.gates import off_gate_features
+from kplan.snapshot.model import Snapshot
+
+from .device_worlds import claim, device, device_slice, pod, request
+
+
+def test_features_that_are_off_are_named_with_their_object():
+    mapped = device("m") | {"nodeAllocatableResourceMappings": {"cpu": {"capacityKey": "cores"}}}
+    grouped = claim("grouped", request(), reservedFor=[{"resource": "podgroups", "name": "g", "uid": "g"}])
+    accounted = pod("accounted")
+    accounted["status"]["nodeAllocatableResourceClaimStatuses"] = [{"resourceClaimName": "c"}]
+    snapshot = Snapshot(
+        pods=tuple(convert(each, Pod) for each in (pod("plain"), accounted)),
+        resource_claims=tuple(convert(each, ResourceClaim) for each in (claim("plain", request()), grouped)),
+        resource_slices=tuple(
+            convert(each, ResourceSlice)
+            for each in (
+                device_slice("plain", device("d", fast=True), on="n"),
+                device_slice("lists", device("d", modes=["a", "b"]), on="n"),
+                device_slice("mapped", mapped, on="n"),
+            )
+        ),
+    )
+
+    assert [(each.object, each.feature) for each in off_gate_features(snapshot)] == [
+        ("ResourceSlice/lists", "DRAListTypeAttributes"),
+        ("ResourceSlice/mapped", "DRANodeAllocatableResources"),
+        ("default/grouped", "DRAWorkloadResourceClaims"),
+        ("default/accounted", "DRANodeAllocatableResources"),
+    ]

@@ -1,0 +1,378 @@
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.config.args import DynamicResourcesArgs, Nanoseconds
+from kplan.engine.view import NodeView
+from kplan.framework.diagnosis import FilterOutcome
+from kplan.framework.interface import SKIP, SKIP_SHAPE, PreScoreResult, StatusCode
+from kplan.plugins.dynamic_resources.plugin import REASON_NOT_ALLOCATED, REASON_NOT_AVAILABLE
+from tests.plugins.worlds import few
+
+from .device_worlds import (
+    DRIVER,
+    DeviceWorld,
+    allocation,
+    claim,
+    device,
+    device_class,
+    device_slice,
+    first_of,
+    node,
+    pod,
+    request,
+)
+
+SIZE = f'device.attributes["{DRIVER}"].size'
+
+
+def gpus(on, *sizes):
+    return device_slice(on, *(device(f"gpu-{i}", size=size) for i, size in enumerate(sizes)), on=on)
+
+
+def post_filter(world, incoming):
+    """Ask PostFilter after all nodes were rejected: its text."""
+    cycle = world.cycle(incoming)
+    result = world.plugin.pre_filter(cycle)
+    n_nodes = len(world.cluster)
+    if result is not None:
+        outcome = FilterOutcome(n_nodes, np.zeros(n_nodes, np.bool_), pre_filter_status=result.status)
+    else:
+        verdicts = world.plugin.filter(cycle, NodeView(world.cluster))
+        outcome = FilterOutcome(n_nodes, verdicts.bits == 0, verdicts=[("DynamicResources", verdicts)])
+    return world.plugin.post_filter(cycle, outcome).status
+
+
+# --- before any node --------------------------------------------------------------------------------------------------
+
+
+TEMPLATE = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}]}
+
+
+@pytest.mark.parametrize(
+    ("incoming", "text"),
+    [
+        (pod(), ""),
+        (pod("p", "there"), ""),
+        (pod("p", "gone"), 'could not find ResourceClaim "default/gone"'),
+        (pod("p", "going"), 'resourceclaim "going" is being deleted'),
+        (pod(**TEMPLATE), 'pod "default/p": ResourceClaim not created yet'),
+        (pod(**TEMPLATE, statuses=[{"name": "g"}]), ""),
+        (pod(**TEMPLATE, statuses=[{"name": "g", "resourceClaimName": "mine"}]), ""),
+        (
+            pod(**TEMPLATE, statuses=[{"name": "g", "resourceClaimName": "there"}]),
+            "ResourceClaim default/there was not created for Pod default/p (Pod is not owner)",
+        ),
+        (
+            pod(resourceClaims=[{"name": "g"}]),
+            'pod "default/p", spec.resourceClaim "g": none of the supported fields are set',
+        ),
+    ],
+)
+def test_pods_wait_for_their_claims(incoming, text):
+    going = claim("going", request())
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    world = DeviceWorld([node("n")], claims=[claim("there", request()), claim("mine", request(), owner="uid-p"), going])
+
+    status = world.plugin.pre_enqueue(world.info(incoming))
+
+    assert status.message == text
+    assert status.is_success == (not text)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "text"),
+    [
+        (request(of="none"), "UNSCHEDULABLE_AND_UNRESOLVABLE", "request r: device class none does not exist"),
+        (
+            first_of("r", request("a"), request("b", of="none")),
+            "UNSCHEDULABLE_AND_UNRESOLVABLE",
+            "request r/b: device class none does not exist",
+        ),
+        (request(of=""), "ERROR", "request r: unsupported request type"),
+        ({"name": "r"}, "UNSCHEDULABLE_AND_UNRESOLVABLE", "resource claim default/c, request r: unknown request type"),
+    ],
+)
+def test_requests_that_can_never_be_met_reject_the_pod(wanted, code, text):
+    world = DeviceWorld([node("n")], claims=[claim("c", wanted)])
+
+    status = world.plugin.pre_filter(world.cycle(pod("p", "c"))).status
+
+    assert (status.code, status.message) == (StatusCode[code], text)
+
+
+def test_pods_without_claims_are_skipped():
+    world = DeviceWorld([node("n")])
+
+    assert world.plugin.pre_filter(world.cycle(pod())) == SKIP_SHAPE
+    assert world.plugin.pre_filter(world.cycle(pod(**TEMPLATE, statuses=[{"name": "g"}]))) == SKIP
+
+
+# --- node by node -----------------------------------------------------------------------------------------------------
+
+
+def test_claims_that_are_allocated_hold_the_pod_to_their_nodes():
+    bound = claim("bound", request(), allocation=allocation(("n1", "gpu-0"), on="n1"))
+    world = DeviceWorld([node("n1"), node("n2")], gpus("n1", 1), claims=[bound])
+
+    assert world.rejections(pod("p", "bound")) == {"n2": REASON_NOT_AVAILABLE}
+    assert world.place(pod("p", "bound")) == "n1"
+    assert [each.uid for each in world.claim("bound").status.reserved_for] == ["uid-p"]
+
+
+def test_what_cannot_be_allocated_counts_before_what_is_not_available():
+    bound = claim("bound", request(), allocation=allocation(("n1", "gpu-0"), on="n1"))
+    world = DeviceWorld([node("n1"), node("n2")], gpus("n1", 1), claims=[bound, claim("more", request())])
+
+    assert world.rejections(pod("p", "bound", "more")) == {"n1": REASON_NOT_ALLOCATED, "n2": REASON_NOT_ALLOCATED}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "allocated_at", "is_usable"),
+    [
+        ({}, "2026-01-01T11:59:00Z", True),
+        ({}, "2026-01-01T11:49:00Z", False),
+        ({}, None, True),
+        ({"Attached": "False"}, "2026-01-01T11:49:00Z", False),
+        ({"Attached": "True"}, "2026-01-01T11:49:00Z", True),
+        ({"Attached": "True", "Failed": "True"}, "2026-01-01T11:59:00Z", False),
+        ({"Attached": "False", "Failed": "False"}, "2026-01-01T11:59:00Z", True),
+    ],
+)
+def test_devices_must_get_ready_within_ten_minutes(conditions, allocated_at, is_usable):
+    waiting = allocation(("n", "gpu-0"), allocationTimestamp=allocated_at)
+    waiting["devices"]["results"][0] |= {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Failed"]}
+    status = {
+        "driver": DRIVER,
+        "pool": "n",
+        "device": "gpu-0",
+        "conditions": [{"type": name, "status": state} for name, state in conditions.items()],
+    }
+    world = DeviceWorld(
+        [node("n")],
+        gpus("n", 1),
+        claims=[claim("c", request(), allocation=waiting, devices=[status] if conditions else [])],
+        taken_at="2026-01-01T12:00:00Z",
+    )
+
+    assert (world.rejections(pod("p", "c")) == {}) == is_usable
+
+
+def test_the_answer_for_some_nodes_is_that_for_all():
+    world = DeviceWorld([node("n1"), node("n2"), node("n3")], gpus("n2", 1), claims=[claim("c", request())])
+
+    assert world.statuses(world.cycle(pod("p", "c")), rows=[2, 1]) == {"n3": [REASON_NOT_ALLOCATED], "n2": []}
+
+
+def test_a_search_that_takes_too_long_is_an_error():
+    args = DynamicResourcesArgs(filter_timeout=Nanoseconds(1))
+    world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", request())], args=args)
+
+    assert world.rejections(pod("p", "c")) == {"n": "node n: timed out trying to allocate devices"}
+
+
+def test_rejections_come_with_numbers():
+    held = claim("held", request(), allocation=allocation(("n", "gpu-0")))
+    world = DeviceWorld(
+        [node("n")], gpus("n", 1, 1, 2), claims=[held, claim("c", request("big", 2, f"{SIZE} == 1", of="gpu"))]
+    )
+    cycle = world.cycle(pod("p", "c"))
+    world.plugin.pre_filter(cycle)
+
+    (reason,) = world.plugin.filter(cycle, NodeView(world.cluster)).reasons_at(0)
+
+    assert reason.details(0) == [
+        {"claim": "default/c", "request": "big", "deviceClass": "gpu", "wanted": "2", "matching": "2", "free": "1"}
+    ]
+
+
+# --- when nothing fits ------------------------------------------------------------------------------------------------
+
+
+def test_what_post_filter_says():
+    mine = [{"resource": "pods", "name": "p", "uid": "uid-p"}]
+    others = [*mine, {"resource": "pods", "name": "q", "uid": "uid-q"}]
+    away = allocation(("n", "gpu-0"), on="elsewhere")
+    world = DeviceWorld(
+        [node("n")],
+        claims=[
+            claim("c", request()),
+            claim("alone", request(), allocation=away, reservedFor=mine),
+            claim("shared", request(), allocation=away, reservedFor=others),
+            claim("broken", request(of="none")),
+        ],
+    )
+
+    assert post_filter(world, pod()).message == "no new claims to deallocate"
+    assert post_filter(world, pod("p", "broken")).message == "no new claims to deallocate"
+    assert post_filter(world, pod("p", "c")).message == "still not schedulable"
+    assert post_filter(world, pod("p", "shared")).message == "still not schedulable"
+    assert post_filter(world, pod("p", "alone")).message == "deallocation of ResourceClaim completed"
+    never_asked = world.plugin.post_filter(world.cycle(pod()), FilterOutcome(1, np.zeros(1, np.bool_)))
+    assert never_asked.status.code is StatusCode.ERROR
+    assert never_asked.status.message == "not found"
+
+
+# --- scores -----------------------------------------------------------------------------------------------------------
+
+
+def score(world, incoming):
+    cycle = world.cycle(incoming)
+    world.statuses(cycle)
+    view = NodeView(world.cluster)
+    if world.plugin.pre_score(cycle, view) is not None:
+        return None
+    raw = world.plugin.score(cycle, view)
+    return raw.tolist(), world.plugin.normalize_score(cycle, raw).tolist()
+
+
+def test_nodes_with_earlier_alternatives_score_higher():
+    prefers = first_of("r", request("big", 1, f"{SIZE} > 1"), request("two", 2), request("one"))
+    world = DeviceWorld(
+        [node("n1"), node("n2"), node("n3")],
+        gpus("n1", 1),
+        gpus("n2", 1, 2),
+        gpus("n3", 1, 1),
+        claims=[claim("c", prefers, request("s")), claim("d", prefers), claim("plain", request())],
+    )
+
+    assert score(world, pod("p", "d")) == ([6, 8, 7], [75, 100, 87])
+    assert score(world, pod("p", "plain")) is None
+    assert world.plugin.pre_score(_pre_filtered(world, pod()), NodeView(world.cluster)) is PreScoreResult.SKIP_SHAPE
+
+
+def _pre_filtered(world, incoming):
+    cycle = world.cycle(incoming)
+    world.plugin.pre_filter(cycle)
+    return cycle
+
+
+def test_allocated_alternatives_count_where_something_else_is_allocated():
+    prefers = first_of("r", request("two", 2), request("one"))
+    given = allocation(("n1", "gpu-0"))
+    given["devices"]["results"][0]["request"] = "r/one"
+    settled = claim("settled", prefers, allocation=given)
+    world = DeviceWorld(
+        [node("n1"), node("n2")], gpus("n1", 1, 1, 1), gpus("n2", 1), claims=[settled, claim("c", prefers)]
+    )
+
+    assert score(world, pod("p", "settled")) == ([0, 0], [0, 0])
+    assert score(world, pod("p", "settled", "c")) == ([15, 14], [100, 93])
+
+
+def test_score_details_name_the_alternative():
+    prefers = first_of("r", request("two", 2), request("one"))
+    world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", prefers)])
+    cycle = world.cycle(pod("p", "c"))
+    world.statuses(cycle)
+
+    assert world.plugin.score_details(cycle, 0) == ["claim default/c: request r got one, alternative 2 of 2"]
+
+
+# --- the chosen node --------------------------------------------------------------------------------------------------
+
+
+def test_the_next_pod_gets_other_devices_or_none():
+    claims = [claim(f"c{i}", request(count=2)) for i in range(3)]
+    world = DeviceWorld([node("n1"), node("n2")], gpus("n1", 1, 1, 1), gpus("n2", 1, 1), claims=claims)
+
+    assert [world.place(pod(f"p{i}", f"c{i}")) for i in range(3)] == ["n1", "n2", None]
+    assert world.devices_of("c0") == ["n1/gpu-0", "n1/gpu-1"]
+
+
+def test_a_claim_is_shared_on_the_node_where_it_was_allocated():
+    world = DeviceWorld([node("n1"), node("n2")], gpus("n2", 1), claims=[claim("c", request())])
+
+    assert [world.place(pod(f"p{i}", "c")) for i in range(2)] == ["n2", "n2"]
+    assert world.rejections(pod("p2", "c")) == {"n1": REASON_NOT_AVAILABLE}
+
+
+def test_unreserve_gives_everything_back():
+    world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
+    before = world.claim("c")
+    cycle = world.cycle(pod("p", "c"))
+    world.statuses(cycle)
+    world.plugin.reserve(cycle, 0)
+    during = world.rejections(pod("q", "d"))
+    world.plugin.unreserve(cycle, 0)
+
+    assert during == {"n": REASON_NOT_ALLOCATED}
+    assert world.claim("c") == before
+    assert world.rejections(pod("q", "d")) == {}
+
+
+def test_devices_of_a_pod_that_leaves_are_free_again():
+    world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
+    cycle = world.cycle(pod("p", "c"))
+    world.statuses(cycle)
+    world.plugin.reserve(cycle, 0)
+    world.cluster.bind(cycle.pod_id, 0)
+    held = world.rejections(pod("q", "d"))
+    world.cluster.unbind(cycle.pod_id)
+
+    assert held == {"n": REASON_NOT_ALLOCATED}
+    assert world.rejections(pod("q", "d")) == {}
+    assert world.claim("c").status.allocation is None
+
+
+def test_profiles_share_what_they_hand_out():
+    world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
+    other = type(world.plugin)(None, world.handle)
+    world.place(pod("p", "c"))
+
+    cycle = world.cycle(pod("q", "d"))
+    other.pre_filter(cycle)
+
+    assert other.filter(cycle, NodeView(world.cluster)).bits.all()
+
+
+SHAPES = [
+    [request()],
+    [request(count=2)],
+    [request("r", 1, f"{SIZE} > 1")],
+    [request("r", "all", f"{SIZE} == 1")],
+    [first_of("r", request("two", 2, f"{SIZE} == 2"), request("one"))],
+    [request("r", of="shared", capacity={"requests": {"memory": "2"}})],
+]
+
+
+@few
+@given(
+    st.lists(st.lists(st.integers(1, 3), max_size=4), min_size=1, max_size=4),
+    st.lists(st.tuples(st.sampled_from(SHAPES), st.booleans()), min_size=1, max_size=6),
+)
+def test_what_is_kept_between_pods_never_changes_an_answer(nodes, steps):
+    slices = [gpus(f"n{i}", *sizes) for i, sizes in enumerate(nodes)]
+    shared = [device(name, shared=True, capacity={"memory": "5"}, size=9) for name in "xy"]
+    slices.append(device_slice("net", *shared, pool="net", driver="net.example.com", allNodes=True))
+    classes = [
+        device_class("gpu", f'device.driver == "{DRIVER}"'),
+        device_class("shared", "device.allowMultipleAllocations"),
+    ]
+    claims = [claim(f"c{i}", *requests) for i, (requests, _) in enumerate(steps)]
+    made = [node(f"n{i}") for i in range(len(nodes))]
+    world = DeviceWorld(made, *slices, classes=classes, claims=claims)
+    placed = []
+    for i, (_, leaves) in enumerate(steps):
+        current = [_document(world.claim(f"c{j}")) for j in range(len(steps))]
+        fresh = DeviceWorld(made, *slices, classes=classes, claims=current)
+        incoming = pod(f"p{i}", f"c{i}")
+
+        assert world.rejections(incoming) == fresh.rejections(incoming)
+
+        name = world.place(incoming)
+        assert name == fresh.place(incoming)
+        if name is not None:
+            assert world.devices_of(f"c{i}") == fresh.devices_of(f"c{i}")
+            placed.append(len(world.cluster.node_of) - 1)
+        if leaves and placed:
+            world.cluster.unbind(placed.pop())
+            world.plugin.pre_enqueue(world.info(pod()))
+
+
+def _document(stored):
+    return msgspec.json.decode(msgspec.json.encode(stored))

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+
+from kplan.plugins.dynamic_resources.plugin import REASON_INVALID_POOLS, REASON_NOT_ALLOCATED
+
+from .device_worlds import (
+    DeviceWorld,
+    claim,
+    counters_slice,
+    device,
+    device_slice,
+    node,
+    pod,
+    request,
+)
+
+
+def in_zone(*zones):
+    expression = {"key": "zone", "operator": "In", "values": list(zones)}
+    return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+
+
+NODES = [node("n1", zone="a"), node("n2", zone="b"), node("n3")]
+ON_N2 = device("on-n2") | {"nodeName": "n2"}
+IN_A = device("in-a") | {"nodeSelector": in_zone("a")}
+ANYWHERE = device("anywhere") | {"allNodes": True}
+
+
+@pytest.mark.parametrize(
+    ("slices", "nodes"),
+    [
+        pytest.param([device_slice("s", device("d"), on="n2")], {"n2"}, id="one node"),
+        pytest.param([device_slice("s", device("d"), allNodes=True)], {"n1", "n2", "n3"}, id="all nodes"),
+        pytest.param([device_slice("s", device("d"), nodeSelector=in_zone("a", "b"))], {"n1", "n2"}, id="a selector"),
+        pytest.param([device_slice("s", device("d"))], set(), id="says nothing of nodes"),
+        pytest.param([device_slice("s", ON_N2, perDeviceNodeSelection=True)], {"n2"}, id="devices by node"),
+        pytest.param([device_slice("s", ON_N2, IN_A, perDeviceNodeSelection=True)], {"n1", "n2"}, id="by selector"),
+        pytest.param(
+            [device_slice("s", ANYWHERE, perDeviceNodeSelection=True)], {"n1", "n2", "n3"}, id="devices anywhere"
+        ),
+        pytest.param(
+            [
+                device_slice("s", device("d"), on="n1", count=2),
+                device_slice("t", device("e"), on="n2", pool="n1", count=2),
+            ],
+            {"n1", "n2"},
+            id="a pool over nodes is complete with the slices of other nodes",
+        ),
+        pytest.param([device_slice("s", device("d"), on="n1", count=2)], set(), id="an incomplete pool"),
+        pytest.param(
+            [
+                device_slice("s", device("d"), on="n1", generation=1, count=2),
+                device_slice("t", device("e"), on="n2", pool="n1", generation=2),
+            ],
+            {"n2"},
+            id="a newer generation elsewhere makes the old one obsolete",
+        ),
+        pytest.param(
+            [device_slice("s", on="n1", generation=2), device_slice("t", device("d"), on="n1", generation=1)],
+            set(),
+            id="only the newest generation counts",
+        ),
+    ],
+)
+def test_nodes_that_can_reach_a_device(slices, nodes):
+    world = DeviceWorld(NODES, *slices, claims=[claim("c", request())])
+
+    assert set(world.rejections(pod("p", "c"))) == {"n1", "n2", "n3"} - nodes
+
+
+@pytest.mark.parametrize(
+    "slices",
+    [
+        pytest.param([device_slice("s", device("d"), device("d"), on="n1")], id="two devices of one name"),
+        pytest.param(
+            [device_slice("s", device("d", uses={"gpu": {"memory": "1"}}), on="n1")],
+            id="a counter set that is not there",
+        ),
+        pytest.param(
+            [
+                counters_slice("c", {"gpu": {"cores": "1"}}, pool="n1", nodeName="n1", count=2),
+                device_slice("s", device("d", uses={"gpu": {"memory": "1"}}), on="n1", count=2),
+            ],
+            id="a counter that is not there",
+        ),
+        pytest.param(
+            [
+                counters_slice("c", {"gpu": {"memory": "1"}}, pool="n1", nodeName="n1", count=3),
+                counters_slice("d", {"gpu": {"memory": "1"}}, pool="n1", nodeName="n1", count=3),
+                device_slice("s", device("d"), on="n1", count=3),
+            ],
+            id="two counter sets of one name",
+        ),
+        pytest.param(
+            [
+                device_slice("s", device("d"), on="n1", count=2),
+                device_slice("t", device("e", uses={"gpu": {"memory": "1"}}), on="n2", pool="n1", count=2),
+            ],
+            id="a device of another node that draws from nothing",
+        ),
+    ],
+)
+def test_pools_that_contradict_themselves(slices):
+    world = DeviceWorld([node("n1")], *slices, claims=[claim("c", request())])
+
+    assert world.rejections(pod("p", "c")) == {"n1": REASON_INVALID_POOLS}
+
+
+def test_devices_of_other_nodes_use_up_shared_counters():
+    parts = [device(f"d{i}", uses={"gpu": {"memory": "2"}}) for i in (1, 2)]
+    world = DeviceWorld(
+        [node("n1"), node("n2")],
+        counters_slice("c", {"gpu": {"memory": "3"}}, allNodes=True, count=3),
+        *(device_slice(f"s{i}", each, on=f"n{i}", pool="pool", count=3) for i, each in enumerate(parts, 1)),
+        claims=[claim("c1", request()), claim("c2", request())],
+    )
+
+    assert world.place(pod("p1", "c1")) == "n1"
+    assert world.rejections(pod("p2", "c2")) == {"n1": REASON_NOT_ALLOCATED, "n2": REASON_NOT_ALLOCATED}
+
+
+def test_a_selector_that_cannot_be_used_is_an_error():
+    odd = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Near"}]}]}
+    world = DeviceWorld([node("n1")], device_slice("s", device("d"), nodeSelector=odd), claims=[claim("c", request())])
+
+    text = world.rejections(pod("p", "c"))["n1"]
+
+    assert text.startswith("gather pool information: failed to perform node selection for slice s: failed to parse")
