@@ -63,8 +63,8 @@ INLINE = [
 pods = st.builds(
     lambda number, claims, inline: pod(f"p{number}", *claims, volumes=inline),
     st.integers(0, 10**9),
-    st.lists(st.sampled_from(NAMES), max_size=3),
-    st.lists(st.sampled_from(INLINE), max_size=2),
+    st.lists(st.sampled_from([*NAMES, *["ebs-0", "ebs-0-again", "ebs-1", "in-tree", "wanted"] * 3]), max_size=3),
+    st.lists(st.sampled_from(INLINE), max_size=1),
 )
 running_pods = st.one_of(pods, st.builds(lambda p: pod(p["metadata"]["name"], "does-not-exist"), pods))
 
@@ -75,9 +75,9 @@ def worlds(draw):
     running = {name: draw(st.lists(running_pods, max_size=4)) for name in names}
     for number, each in enumerate(each for here in running.values() for each in here):
         each["metadata"] = {**each["metadata"], "uid": f"uid-{number}"}
-    count = st.one_of(st.none(), st.integers(0, 4))
+    count = st.sampled_from([None, 0, 1, 2, 2, 3, 3, 4])
     csi_nodes = [
-        csi_node(name, **draw(st.dictionaries(st.sampled_from(["ebs", "nfs"]), count, max_size=2)))
+        csi_node(name, **draw(st.fixed_dictionaries({}, optional={"ebs": count, "nfs": count})))
         for name in names
         if draw(st.integers(0, 4))
     ]
@@ -129,6 +129,39 @@ def test_counts_follow_the_cluster(data, world, incoming, new):
         found = answers(plugin, world.cycle(incoming), world.view())
 
         assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
+
+
+def limits_of(count, *running, incoming=("ebs-1",), attachments=()):
+    storage = Storage(
+        volumes=VOLUMES,
+        claims=CLAIMS,
+        classes=CLASSES,
+        csi_nodes=[csi_node("n", ebs=count)],
+        attachments=[attachment(name, "n", name) for name in attachments],
+    )
+    world = VolumeWorld([node("n")], storage, {"n": [pod(f"r{i}", *each) for i, each in enumerate(running)]})
+    (answer,) = answers(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", *incoming)), world.view())
+    return answer is None
+
+
+@pytest.mark.parametrize(
+    ("count", "running", "incoming", "attached", "fits"),
+    [
+        pytest.param(2, [["ebs-0"]], ["ebs-1"], [], True, id="one there, one new, two allowed"),
+        pytest.param(1, [["ebs-0"]], ["ebs-1"], [], False, id="one there, one new, one allowed"),
+        pytest.param(2, [["ebs-0"], ["ebs-0-again"]], ["ebs-1"], [], True, id="two pods that share a volume hold one"),
+        pytest.param(1, [["ebs-0"]], ["ebs-0-again"], [], True, id="a volume that is there already takes no more room"),
+        pytest.param(0, [["ebs-0"]], ["ebs-0"], [], True, id="even where there is none to spare"),
+        pytest.param(2, [["ebs-0"]], ["ebs-1", "in-tree"], [], False, id="one there, two new, two allowed"),
+        pytest.param(1, [], ["wanted", "wanted"], [], True, id="a claim named twice is one volume"),
+        pytest.param(1, [["nfs-0"]], ["ebs-1"], [], True, id="volumes of other drivers do not count"),
+        pytest.param(1, [], ["ebs-1"], ["ebs-0"], False, id="an attachment without a pod counts"),
+        pytest.param(2, [["ebs-0"]], ["ebs-1"], ["ebs-0"], True, id="an attachment of a volume in use does not"),
+        pytest.param(2, [], ["ebs-1"], ["host"], True, id="nor one of a volume that is not CSI's"),
+    ],
+)
+def test_what_counts(count, running, incoming, attached, fits):
+    assert limits_of(count, *running, incoming=incoming, attachments=attached) is fits
 
 
 def owned(name, owner):

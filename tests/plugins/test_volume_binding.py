@@ -119,6 +119,28 @@ def worlds(draw):
     return VolumeWorld(nodes, storage)
 
 
+@st.composite
+def contested_worlds(draw):
+    """Claims of one class that want the same few volumes; some are promised, some bound out of reach."""
+    nodes = [node(name) for name in HOSTS[: draw(st.integers(1, 3))]]
+    hosts = st.sampled_from([None, None, None, None, ["n0"], ["n0", "n1"], ["n9"]])
+    offered = [
+        volume(f"v{index}", draw(st.sampled_from(["1", "2"])), draw(hosts), storageClassName="static")
+        for index in range(draw(st.integers(1, 5)))
+    ]
+    for each in offered:
+        if draw(st.integers(0, 4)) == 0:
+            each["spec"]["claimRef"] = {"namespace": "default", "name": draw(st.sampled_from(["c0", "c1"]))}
+    wanted = [
+        claim(f"c{index}", draw(st.sampled_from(["1", "1", "2"])), storageClassName="static")
+        if index < 2 or draw(st.booleans())
+        else claim(f"c{index}", "1", draw(st.sampled_from(["v0", "v1", "nowhere"])))
+        for index in range(4)
+    ]
+    return VolumeWorld(nodes, Storage(volumes=offered, claims=wanted, classes=CLASSES))
+
+
+all_worlds = st.one_of(worlds(), contested_worlds())
 incoming_pods = st.lists(st.sampled_from([f"c{i}" for i in range(4)]), min_size=1, max_size=4).map(
     lambda names: pod("p", *names)
 )
@@ -130,7 +152,7 @@ def expected(world, incoming):
 
 
 @few
-@given(worlds(), incoming_pods)
+@given(all_worlds, incoming_pods)
 def test_filter_equals_the_oracle(world, incoming):
     plugin = VolumeBinding(None, world.handle)
 
@@ -138,7 +160,7 @@ def test_filter_equals_the_oracle(world, incoming):
 
 
 @few
-@given(st.data(), worlds(), incoming_pods)
+@given(st.data(), all_worlds, incoming_pods)
 def test_filter_of_some_nodes_is_part_of_the_filter_of_all(data, world, incoming):
     rows = data.draw(st.permutations(range(len(world.nodes))))[: data.draw(st.integers(1, len(world.nodes)))]
     plugin = VolumeBinding(None, world.handle)
@@ -150,7 +172,7 @@ def test_filter_of_some_nodes_is_part_of_the_filter_of_all(data, world, incoming
 
 
 @few
-@given(st.data(), worlds(), st.lists(incoming_pods, min_size=2, max_size=4))
+@given(st.data(), all_worlds, st.lists(incoming_pods, min_size=2, max_size=4))
 def test_later_pods_see_what_earlier_ones_reserved(data, world, pods):
     plugin = VolumeBinding(None, world.handle)
     for incoming in pods:
@@ -167,6 +189,80 @@ def test_later_pods_see_what_earlier_ones_reserved(data, world, pods):
             oracle.reserve(found[row], world.nodes[row])
         else:
             plugin.unreserve(cycle, row)
+
+
+def binding_of(storage, *names, nodes=("m", "n")):
+    world = VolumeWorld([node(name) for name in nodes], storage)
+    return answers(VolumeBinding(None, world.handle), world.cycle(pod("p", *names)), world.view())
+
+
+def test_claims_of_one_pod_get_a_volume_each():
+    storage = Storage(
+        volumes=[volume("v", "1", storageClassName="static"), volume("w", "2", ["n"], storageClassName="static")],
+        claims=[claim(name, "1", storageClassName="static") for name in ("c", "d", "e")],
+        classes=CLASSES,
+    )
+
+    assert binding_of(storage, "c", "d") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
+    assert binding_of(storage, "c", "d", "e") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT])] * 2
+
+
+def test_volumes_that_the_same_nodes_reach_serve_one_claim_after_the_other():
+    storage = Storage(
+        volumes=[volume(name, "1", ["n"], storageClassName="static") for name in ("u", "v", "w")],
+        claims=[claim(name, "1", storageClassName="static") for name in ("c", "d", "e")],
+        classes=CLASSES,
+    )
+
+    assert binding_of(storage, "c", "d", "e") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
+
+
+def test_a_claim_that_a_pod_names_twice_needs_two_volumes():
+    promised = {"claimRef": {"namespace": "default", "name": "c"}}
+    storage = Storage(
+        volumes=[
+            volume("v", storageClassName="static", **promised),
+            volume("w", hosts=["n"], storageClassName="static"),
+        ],
+        claims=[claim("c", storageClassName="static")],
+        classes=CLASSES,
+    )
+
+    assert binding_of(storage, "c") == [None, None]
+    assert binding_of(storage, "c", "c") == [(UNRESOLVABLE, [REASON_BIND_CONFLICT]), None]
+
+
+def test_of_two_promised_volumes_the_first_by_name_decides():
+    promised = {"claimRef": {"namespace": "default", "name": "c"}, "storageClassName": "static"}
+    storage = Storage(
+        volumes=[volume("v", "9", ["m"], **promised), volume("w", "1", ["n"], **promised)],
+        claims=[claim("c", storageClassName="static")],
+        classes=CLASSES,
+    )
+
+    assert binding_of(storage, "c") == [None, (UNRESOLVABLE, [REASON_BIND_CONFLICT])]
+
+
+def test_the_first_bound_claim_that_fails_decides():
+    storage = Storage(
+        volumes=[volume("far", hosts=["m"])], claims=[claim("c", volume="far"), claim("d", volume="gone")]
+    )
+
+    assert binding_of(storage, "c", "d") == [
+        (UNRESOLVABLE, [REASON_PV_NOT_EXIST]),
+        (UNRESOLVABLE, [REASON_NODE_CONFLICT]),
+    ]
+    assert binding_of(storage, "d", "c") == [(UNRESOLVABLE, [REASON_PV_NOT_EXIST])] * 2
+
+
+def test_bound_and_unbound_claims_both_speak():
+    storage = Storage(
+        volumes=[volume("far", hosts=["m"])],
+        claims=[claim("c", volume="far"), claim("d", storageClassName="static")],
+        classes=CLASSES,
+    )
+
+    assert binding_of(storage, "d", "c")[1] == (UNRESOLVABLE, [REASON_NODE_CONFLICT, REASON_BIND_CONFLICT])
 
 
 def test_a_reservation_that_is_given_back_leaves_nothing():
