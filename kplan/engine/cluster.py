@@ -97,6 +97,12 @@ class Cluster:
         twin._requested = {name: column.copy() for name, column in self._requested.items()}
         return twin
 
+    def derive_pod_columns(self) -> None:
+        """Work out what preemption asks of every pod, for this cluster and all copies made of it from now on."""
+        for resource in list(self._requested):
+            self.pods.requests(resource)
+        self.pods.start_micros  # noqa: B018 - kept by the table
+
     def __len__(self) -> int:
         return len(self.nodes)
 

@@ -92,6 +92,7 @@ class Planner:
         # Among equal victims the order on the node decides, and the order in a file must not.
         infos.sort(key=lambda info: (info.namespace, info.name))
         cluster = Cluster.build(nodes, infos)
+        cluster.derive_pod_columns()
         session = Session(cluster, Listers(self.world), self.config, _make_plugins, self.options, self.extenders)
         session.nominate_from_status()
         return session
