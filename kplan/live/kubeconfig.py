@@ -82,7 +82,7 @@ class Access:
     def headers(self) -> Iterator[tuple[str, str]]:
         """Yield the headers that say who asks; an exec plugin is run anew when its token has run out."""
         with _errors_raised("the credentials cannot be renewed"):
-            token = self.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+            token = self.configuration.auth_settings().get("BearerToken", {}).get("value")
         if token:
             yield "Authorization", str(token).strip()
         yield from self.impersonation
@@ -154,6 +154,10 @@ def _from_files(paths: tuple[str, ...], options: LiveOptions) -> Access:
     with _errors_raised(f"the kubeconfig {where}, context {name.context}, cannot be used", _install_hint(user)):
         loader = KubeConfigLoader(config_dict=merged, active_context=name.loaded, config_base_path=None)  # type: ignore[no-untyped-call]  # the client has no annotations here
         loader.load_and_set(configuration)  # type: ignore[no-untyped-call]  # the client has no annotations here
+        cluster = _entry(merged.value, "clusters", name.cluster)["cluster"]
+        if cluster.get("proxy-url"):
+            # Older clients pass over it.
+            configuration.proxy = cluster["proxy-url"]
     if not str(configuration.host).startswith(("https://", "http://")):
         raise KubeconfigError(
             f"the kubeconfig {where}: cluster {name.cluster} has no usable server address: {configuration.host}",
