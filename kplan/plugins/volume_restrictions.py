@@ -6,8 +6,9 @@ Upstream: plugins/volumerestrictions/volume_restrictions.go (v1.36).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -49,11 +50,36 @@ class _Users:
     unsharing: int = 0
 
 
-@dataclass(frozen=True)
 class _PreFilterState:
-    disks: tuple[DiskUse, ...]
-    once_claims: frozenset[str]
-    n_conflicts: int
+    """What the incoming pod mounts and claims, and what other pods have of it.
+
+    Attributes
+    ----------
+    n_conflicts : how many of `once_claims` pods of the cluster use
+    references : counts each pod's volumes whose claims have the name of one of `once_claims`
+    mounts : disk -> counts each pod's mounts that stand in the way
+    """
+
+    def __init__(
+        self, disks: tuple[DiskUse, ...], once_claims: frozenset[str], n_conflicts: int, uses: VolumeUses
+    ) -> None:
+        self.disks = disks
+        self.once_claims = once_claims
+        self.n_conflicts = n_conflicts
+        self.references = _PodCounts(lambda: uses.references(once_claims))
+        self.mounts = {use: _PodCounts(partial(uses.mounts, use)) for use in disks}
+
+
+class _PodCounts:
+    """A count of something for each pod, made when some view changes and asks."""
+
+    def __init__(self, make: Callable[[], Int64Array]) -> None:
+        self._make = make
+
+    @cached_property
+    def column(self) -> Int64Array:
+        """One element a pod, int64 of shape (n_pods,)."""
+        return self._make()
 
 
 class VolumeRestrictions:
@@ -86,7 +112,7 @@ class VolumeRestrictions:
             n_conflicts = sum((cycle.pod.namespace, name) in self.uses.claims for name in once_claims)
         if not _has_disks(pod) and n_conflicts == 0:
             return SKIP
-        cycle.write(_PreFilterState(disks, frozenset(once_claims), n_conflicts))
+        cycle.write(_PreFilterState(disks, frozenset(once_claims), n_conflicts, self.uses))
         return None
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
@@ -111,21 +137,11 @@ class VolumeRestrictions:
     def _disk_conflicts(self, state: _PreFilterState, nodes: NodeView) -> BoolArray:
         rejected = np.zeros(len(nodes), np.bool_)
         for use in state.disks:
-            count = nodes.take(self.uses.disk_column(use)) + self._disk_delta(use, nodes)
+            count = nodes.take(self.uses.disk_column(use))
+            if nodes.is_changed:
+                count = count + nodes.delta_count(state.mounts[use])
             rejected |= count > 0
         return rejected
-
-    def _disk_delta(self, use: DiskUse, nodes: NodeView) -> Int64Array:
-        """Return by how many mounts that stand in the way each position's node differs from the cluster's."""
-        delta = np.zeros(len(nodes), np.int64)
-        if nodes.delta is None:
-            return delta
-        with_storage = nodes.cluster.pods.n_storage_volumes[nodes.delta.pods] > 0
-        for change in np.flatnonzero(with_storage).tolist():
-            pod = nodes.cluster.pods.infos[int(nodes.delta.pods[change])].pod
-            mounts = sum(conflicts(use, other) for other in disk_uses(pod))
-            delta[nodes.delta.positions[change]] += mounts * nodes.delta.signs[change]
-        return delta
 
     def _claim_conflicts(self, state: _PreFilterState, nodes: NodeView) -> BoolArray:
         """Tell which nodes see conflicts.
@@ -136,13 +152,8 @@ class VolumeRestrictions:
         in whatever namespace, while the cluster counts a claim once.
         """
         conflicts_left = np.full(len(nodes), state.n_conflicts, np.int64)
-        if nodes.delta is not None and state.once_claims:
-            infos = nodes.cluster.pods.infos
-            with_storage = nodes.cluster.pods.n_storage_volumes[nodes.delta.pods] > 0
-            for change in np.flatnonzero(with_storage).tolist():
-                names = claim_names(infos[int(nodes.delta.pods[change])].pod)
-                references = sum(name in state.once_claims for name in names)
-                conflicts_left[nodes.delta.positions[change]] += references * nodes.delta.signs[change]
+        if nodes.is_changed and state.once_claims:
+            conflicts_left += nodes.delta_count(state.references)
         return conflicts_left > 0
 
     def _disk_details(self, state: _PreFilterState, nodes: NodeView, position: int) -> list[Detail]:
@@ -188,6 +199,9 @@ class VolumeUses:
         self.claims: Counter[ClaimKey] = Counter()
         self._disks: dict[Disk, dict[int, _Users]] = {}
         self._position: int | None = None
+        self._naming: dict[str, list[int]] = {}
+        self._mounting: dict[Disk, list[tuple[int, DiskUse]]] = {}
+        self._n_indexed = 0
 
     def follow(self) -> None:
         """Take in what happened to the cluster since it was last looked at."""
@@ -214,6 +228,34 @@ class VolumeUses:
             users = self._disks.setdefault(use.disk, {}).setdefault(row, _Users())
             users.all += sign
             users.unsharing += 0 if use.is_shareable else sign
+
+    def references(self, names: Collection[str]) -> Int64Array:
+        """Return how many volumes of each pod have a claim of one of the names, int64 of shape (n_pods,)."""
+        self._index_pods()
+        column = np.zeros(self._n_indexed, np.int64)
+        for name in names:
+            for pod in self._naming.get(name, ()):
+                column[pod] += 1
+        return column
+
+    def mounts(self, use: DiskUse) -> Int64Array:
+        """Return how many mounts of each pod stand in the way of this one, int64 of shape (n_pods,)."""
+        self._index_pods()
+        column = np.zeros(self._n_indexed, np.int64)
+        for pod, other in self._mounting.get(use.disk, ()):
+            column[pod] += conflicts(use, other)
+        return column
+
+    def _index_pods(self) -> None:
+        """Note which pods, running or not, name which claims and mount which disks."""
+        pods = self.cluster.pods
+        fresh = np.flatnonzero(pods.n_storage_volumes[self._n_indexed :]) + self._n_indexed
+        for pod in fresh.tolist():
+            for name in claim_names(pods.infos[pod].pod):
+                self._naming.setdefault(name, []).append(pod)
+            for use in disk_uses(pods.infos[pod].pod):
+                self._mounting.setdefault(use.disk, []).append((pod, use))
+        self._n_indexed = len(pods)
 
     def disk_column(self, use: DiskUse) -> Int64Array:
         """Return how many mounts stand in the way of this one on each node, int64 of shape (n_nodes,)."""

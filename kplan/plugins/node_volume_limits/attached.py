@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,6 +43,8 @@ class AttachedVolumes:
         self.troubled: dict[int, int] = {}
         self._resolver = VolumeResolver(listers)
         self._number_of: dict[str, int] = {}
+        self._driver_code_of: dict[str, int] = {}
+        self._driver_codes: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
         self._holders: list[dict[int, int]] = []
         self._attached: list[frozenset[int] | set[int]] = []
         self._used: dict[str, Int64Array] = {}
@@ -73,6 +75,9 @@ class AttachedVolumes:
         if number is None:
             number = self._number_of[name] = len(self.volumes)
             self.volumes.append(volume)
+            if number == len(self._driver_codes):
+                self._driver_codes = np.concatenate((self._driver_codes, np.zeros_like(self._driver_codes)))
+            self._driver_codes[number] = self._driver_code_of.setdefault(volume.driver, len(self._driver_code_of))
             self._holders.append({})
             self._attached.append(_NONE)
         return number
@@ -110,7 +115,7 @@ class AttachedVolumes:
         self._index_pods()
         return bool(self._has_trouble[nodes.delta.pods].any())
 
-    def delta(self, nodes: NodeView, volumes: Iterable[int]) -> AttachedDelta:
+    def delta(self, nodes: NodeView, volumes: Sequence[int]) -> AttachedDelta:
         """Return by how much the nodes of a view differ from the cluster's, as far as an incoming pod's volumes care.
 
         Notes
@@ -130,7 +135,8 @@ class AttachedVolumes:
         starts = self._starts[nodes.delta.pods]
         lengths = self._starts[nodes.delta.pods + 1] - starts
         numbers = self._numbers[_ranges(starts, lengths)]
-        wanted = np.asarray([volume.driver in drivers for volume in self.volumes], np.bool_)[numbers]
+        driver_codes = self._driver_codes[: len(self.volumes)]
+        wanted = np.isin(driver_codes[numbers], [self._driver_code_of[driver] for driver in drivers])
         if not wanted.any():
             return found
         keys = np.repeat(nodes.delta.positions, lengths)[wanted] * len(self.volumes) + numbers[wanted]
@@ -145,13 +151,10 @@ class AttachedVolumes:
         for number, held in found.held.items():
             here = numbers == number
             held[positions[here]] = came[here]
+        is_counted = np.fromiter((row not in self._attached[number] for number, row in places), np.bool_, len(places))
         for driver, used in found.used.items():
-            counts = np.fromiter(
-                (self.volumes[number].driver == driver and row not in self._attached[number] for number, row in places),
-                np.int64,
-                len(places),
-            )
-            np.add.at(used, positions, came * counts)
+            mine = is_counted & (driver_codes[numbers] == self._driver_code_of[driver])
+            np.add.at(used, positions[mine], came[mine])
         return found
 
     def _take_attachments(self, listers: Listers) -> None:
@@ -207,6 +210,7 @@ class AttachedVolumes:
                 self.used(self.volumes[number].driver)[row] += sign
 
 
+_FIRST_CAPACITY = 64
 _NONE: frozenset[int] = frozenset()
 _NO_VOLUMES = PodVolumes()
 
