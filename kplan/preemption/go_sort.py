@@ -9,7 +9,7 @@ Upstream: Go's sort package, pdqsort_func (Go 1.21 and later).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 INSERTION_LENGTH = 12
 """Up to so many elements Go sorts by insertion, which is stable."""
@@ -20,28 +20,31 @@ _ALL_SWAPPED = 12
 """Exchanges for four medians of three when everything is in reverse."""
 _WORD = (1 << 64) - 1
 
-Less = Callable[[int, int], bool]
 
-
-def go_sort(elements: list[int], less: Less) -> None:
-    """Sort in place as ``sort.Slice`` does.
+def go_sort(keys: Sequence[int], against: Sequence[int]) -> list[int]:
+    """Return the order of elements that ``sort.Slice`` leaves.
 
     Parameters
     ----------
-    less : compares two elements (not positions); need not be consistent
+    keys, against : one integer an element
+        Element i is less than element j when ``keys[i] < against[j]``. Where the two are the same this is an order; an
+        element with a key below what it is compared against is less than its equals, itself included.
     """
-    _Sorter(elements, less).sort(0, len(elements), len(elements).bit_length())
+    sorter = _Sorter(keys, against)
+    sorter.sort(0, len(keys), len(keys).bit_length())
+    return sorter.data
 
 
 class _Sorter:
-    """Works on ranges ``[low, high)`` of one list."""
+    """Works on ranges ``[low, high)`` of one list of elements."""
 
-    def __init__(self, data: list[int], less: Less) -> None:
-        self.data = data
-        self._less = less
+    def __init__(self, keys: Sequence[int], against: Sequence[int]) -> None:
+        self.data = list(range(len(keys)))
+        self._keys = keys
+        self._against = against
 
     def less(self, i: int, j: int) -> bool:
-        return self._less(self.data[i], self.data[j])
+        return self._keys[self.data[i]] < self._against[self.data[j]]
 
     def swap(self, i: int, j: int) -> None:
         self.data[i], self.data[j] = self.data[j], self.data[i]
@@ -81,11 +84,15 @@ class _Sorter:
                 high = middle
 
     def insertion(self, low: int, high: int) -> None:
+        data, against = self.data, self._against
         for i in range(low + 1, high):
+            element = data[i]
+            key = self._keys[element]
             j = i
-            while j > low and self.less(j, j - 1):
-                self.swap(j, j - 1)
+            while j > low and key < against[data[j - 1]]:
+                data[j] = data[j - 1]
                 j -= 1
+            data[j] = element
 
     def heap(self, low: int, high: int) -> None:
         length = high - low
@@ -107,16 +114,18 @@ class _Sorter:
     def partition(self, low: int, high: int, pivot: int) -> tuple[int, bool]:
         """Put smaller elements before the pivot and the others after it; also tell whether they were so already."""
         self.swap(low, pivot)
+        data, keys = self.data, self._keys
+        bound = self._against[data[low]]
         i, j = low + 1, high - 1
         swaps = 0
         while True:
-            while i <= j and self.less(i, low):
+            while i <= j and keys[data[i]] < bound:
                 i += 1
-            while i <= j and not self.less(j, low):
+            while i <= j and keys[data[j]] >= bound:
                 j -= 1
             if i > j:
                 break
-            self.swap(i, j)
+            data[i], data[j] = data[j], data[i]
             swaps += 1
             i += 1
             j -= 1

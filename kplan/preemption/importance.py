@@ -37,8 +37,12 @@ def importance_order(positions: RowArray, priorities: Int64Array, starts: Int64A
     unstarted = starts == NO_START_TIME
     keys = (starts, -priorities, positions)
     order: RowArray = np.lexsort((np.where(unstarted, -index, index), *keys) if unstarted.any() else keys)
+    sorted_like: dict[tuple[tuple[int, ...], tuple[int, ...]], RowArray] = {}
     for low, high in _undecided_groups(positions, priorities[order], starts[order]):
-        order[low:high] = low + _sorted_by_go(priorities[low:high], starts[low:high])
+        pattern = _pattern(priorities[low:high], starts[low:high])
+        if pattern not in sorted_like:
+            sorted_like[pattern] = np.asarray(go_sort(*pattern), np.intp)
+        order[low:high] = low + sorted_like[pattern]
     return order
 
 
@@ -62,15 +66,9 @@ def _undecided_groups(positions: RowArray, priorities: Int64Array, starts: Int64
     return list(zip(lows[long].tolist(), highs[long].tolist(), strict=True))
 
 
-def _sorted_by_go(priorities: Int64Array, starts: Int64Array) -> RowArray:
-    unstarted: list[bool] = (starts == NO_START_TIME).tolist()
-    keys = [(-priority, start) for priority, start in zip(priorities.tolist(), starts.tolist(), strict=True)]
-
-    def less(one: int, other: int) -> bool:
-        if keys[one] == keys[other]:
-            return unstarted[one]
-        return keys[one] < keys[other]
-
-    elements = list(range(len(keys)))
-    go_sort(elements, less)
-    return np.asarray(elements, np.intp)
+def _pattern(priorities: Int64Array, starts: Int64Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return keys as `go_sort` compares them, the same for nodes whose pods compare alike."""
+    pods = list(zip((-priorities).tolist(), starts.tolist(), strict=True))
+    rank_of = {pod: 2 * rank for rank, pod in enumerate(sorted(set(pods)))}
+    keys = tuple(rank_of[pod] for pod in pods)
+    return keys, tuple(key + (start == NO_START_TIME) for key, (_, start) in zip(keys, pods, strict=True))

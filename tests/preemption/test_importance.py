@@ -16,19 +16,10 @@ GROUPS = st.lists(st.lists(PODS, max_size=20) | IN_ORDER, max_size=6)
 
 
 def alone(pods):
-    """Sort one node's pods with Go's algorithm and the comparison as it is written upstream."""
-
-    def less(i, j):
-        (priority, start), (other_priority, other_start) = pods[i], pods[j]
-        if priority != other_priority:
-            return priority > other_priority
-        if other_start is None:
-            return True
-        return start is not None and start < other_start
-
-    order = list(range(len(pods)))
-    go_sort(order, less)
-    return order
+    """Sort one node's pods with Go's algorithm, a pod without a start being earlier than others like it."""
+    ranks = sorted({(-priority, start or 9) for priority, start in pods})
+    keys = [2 * ranks.index((-priority, start or 9)) for priority, start in pods]
+    return go_sort(keys, [key + (start is None) for key, (_, start) in zip(keys, pods, strict=True)])
 
 
 @given(GROUPS)
