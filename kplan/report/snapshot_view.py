@@ -138,13 +138,16 @@ def render_overview(report: dict[str, Any]) -> str:
 def render_check(report: dict[str, Any]) -> str:
     """Write the document of `kplan snapshot check` as text: `ok`, or all that was found."""
     facts = report["snapshot"]
-    size = f"{facts['nodes']} nodes, {facts['pods']} pods"
-    found = len(report["findings"])
-    verdict = "ok" if report["valid"] else f"{found} problem{'' if found == 1 else 's'}"
+    size = f"{_count(facts['nodes'], 'node')}, {_count(facts['pods'], 'pod')}"
+    verdict = "ok" if report["valid"] else _count(len(report["findings"]), "problem")
     lines = [f"{facts['source']}: {verdict} ({size})"]
     lines += _section("Problems", report["findings"])
     lines += _section("Worth knowing", report["notes"])
     return "\n".join(lines)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _section(title: str, findings: list[dict[str, str]]) -> list[str]:

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from kplan.cli import live_options as module
+from kplan.cli.live_options import live_options, open_cluster, print_warnings
+from kplan.errors import KubeconfigError
+from kplan.snapshot import load_snapshot
+from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+
+
+def test_namespaces_come_one_by_one_or_with_commas() -> None:
+    assert live_options(namespaces=["shop, data", "shop", ""]).namespaces == ("shop", "data")
+
+
+def test_flags_arrive_where_they_belong() -> None:
+    options = live_options(as_user="jane", as_groups=["devs"], request_timeout="0", context="prod")
+
+    assert (options.impersonate_user, options.impersonate_groups) == ("jane", ("devs",))
+    assert (options.request_timeout, options.context) == (None, "prod")
+
+
+def test_a_file_wins_over_a_live_cluster() -> None:
+    assert open_cluster("demo", live_options(kubeconfig="/no/such/config")).digest == load_snapshot("demo").digest
+
+
+def test_without_a_file_the_cluster_is_asked() -> None:
+    with pytest.raises(KubeconfigError, match="no such kubeconfig"):
+        open_cluster("", live_options(kubeconfig="/no/such/config"))
+
+
+def test_warnings_go_to_standard_error_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot = Snapshot(warnings=(Warning("MissingKind", "jobs", "forbidden"),))
+
+    print_warnings(snapshot)
+    print_warnings(snapshot, quiet=True)
+
+    assert capsys.readouterr() == ("", "warning: jobs: forbidden\n")
+
+
+def test_a_bar_shows_for_lists_of_several_pages_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rich draws on terminals only, and takes this variable for one."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
+    with module._progress_bar(shown=True) as progress:
+        assert progress is not None
+        progress("nodes", 12, 12)
+        progress("pods", 500, None)
+        progress("pods", 1000, 1200)
+        progress("pods", 1200, 1200)
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "reading pods" in err
+    assert "nodes" not in err
+
+
+def test_nothing_is_shown_where_there_is_no_terminal() -> None:
+    with module._progress_bar(shown=False) as progress:
+        assert progress is None

@@ -1,0 +1,70 @@
+"""Every command that can reach a cluster, driven against a server that keeps what it was asked: nothing but GET."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from kplan.cli.main import app
+
+from .conftest import Start
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "new", "namespace": "shop"},
+    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]},
+}
+
+#: Command to the arguments that make it work on the recorded cluster; POD stands for a manifest.
+ARGUMENTS: dict[str, list[str]] = {
+    "capacity": ["POD"],
+    "diff": ["--with-snapshot", "demo"],
+    "drain": ["node-a2"],
+    "explain": ["batch/pending-missing-pvc"],
+    "place": ["POD"],
+    "plan": [],
+    "preempt": [],
+    "snapshot check": [],
+    "snapshot save": ["saved.json"],
+    "snapshot show": [],
+}
+
+
+def live_commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the commands that take a kubeconfig, whatever they are called."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from live_commands(command, (*path, name))
+        elif any("--kubeconfig" in getattr(parameter, "opts", ()) for parameter in command.params):
+            yield " ".join((*path, name))
+
+
+LIVE = sorted(live_commands(get_command(app)))
+
+
+def test_the_commands_that_reach_a_cluster_are_known_here() -> None:
+    assert set(LIVE) <= ARGUMENTS.keys()
+    assert {"snapshot save", "snapshot show", "snapshot check", "place"} <= set(LIVE)
+
+
+@pytest.mark.parametrize("command", LIVE)
+def test_a_command_asks_with_get_and_with_nothing_else(
+    command: str, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pod.json").write_text(json.dumps(POD))
+    api, options = start()
+    arguments = ["pod.json" if argument == "POD" else argument for argument in ARGUMENTS[command]]
+
+    result = CliRunner().invoke(app, [*command.split(), *arguments, "--kubeconfig", options.kubeconfig])
+
+    assert result.exit_code in {0, 1}, result.output
+    assert "/api/v1/nodes" in api.paths
+    assert {request.method for request in api.requests} == {"GET"}

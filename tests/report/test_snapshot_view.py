@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import kplan.report
+from kplan.report.snapshot_view import check_report, overview_report, render_check, render_overview
+from kplan.snapshot import load_snapshot
+from kplan.snapshot.model import MissingKind, Snapshot
+
+SCHEMAS = Path(kplan.report.__file__).parent / "schemas"
+MISSING = Snapshot(
+    missing=(MissingKind("pods", "forbidden", ("NodePorts",)),), server_version="v1.34.0", source="live:x"
+)
+
+
+def validate(document: dict[str, Any]) -> None:
+    schema = json.loads((SCHEMAS / f"{document['kind']}.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(json.dumps(document)), schema)
+
+
+@pytest.mark.parametrize("snapshot", [load_snapshot("demo"), Snapshot(), MISSING], ids=["demo", "empty", "missing"])
+def test_documents_follow_their_schemas(snapshot: Snapshot) -> None:
+    validate(overview_report(snapshot))
+    validate(check_report(snapshot))
+
+
+@pytest.mark.parametrize("snapshot", [load_snapshot("demo"), Snapshot(), MISSING], ids=["demo", "empty", "missing"])
+def test_every_snapshot_can_be_shown(snapshot: Snapshot) -> None:
+    overview, check = render_overview(overview_report(snapshot)), render_check(check_report(snapshot))
+
+    assert overview.startswith(f"Snapshot {snapshot.source}\n")
+    assert check.startswith(f"{snapshot.source}: ")
+    assert not any(line != line.rstrip() for line in overview.splitlines())
+
+
+def test_what_is_missing_stands_in_the_overview_with_the_blind_plugins() -> None:
+    text = render_overview(overview_report(MISSING))
+
+    assert "pods: forbidden; blind without it: NodePorts" in text
+    assert "v1.34.0 (kplan decides as v1.36)" in text
+
+
+def test_terminated_pods_and_pods_elsewhere_ask_for_nothing() -> None:
+    def pod(name: str, node: str, phase: str) -> dict[str, Any]:
+        containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"nodeName": node, "containers": containers},
+            "status": {"phase": phase},
+        }
+
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "2500m"}}}
+    pods = [pod("a", "n", "Running"), pod("b", "n", "Failed"), pod("c", "gone", "Running")]
+
+    (cpu, *_) = overview_report(load_snapshot([node, *pods]))["resources"]
+
+    assert cpu == {"name": "cpu", "allocatable": 2.5, "requested": 1}
