@@ -287,6 +287,22 @@ def test_a_reservation_that_is_given_back_leaves_nothing():
     assert answers(plugin, world.cycle(pod("q", "c1")), world.view()) == [None, None]
 
 
+def test_what_one_profile_reserves_is_promised_for_the_others():
+    storage = Storage(
+        volumes=[volume("v", storageClassName="static")],
+        claims=[claim("c", storageClassName="static"), claim("d", storageClassName="static")],
+        classes=CLASSES,
+    )
+    world = VolumeWorld([node("n")], storage)
+    one, other = VolumeBinding(None, world.handle), VolumeBinding(None, world.handle)
+    cycle = world.cycle(pod("p", "c"))
+    answers(one, cycle, world.view())
+
+    one.reserve(cycle, 0)
+
+    assert answers(other, world.cycle(pod("q", "d")), world.view()) == [(UNRESOLVABLE, [REASON_BIND_CONFLICT])]
+
+
 def ephemeral(*owners):
     made = claim("p-volume-0", volume="v")
     made["metadata"]["ownerReferences"] = [

@@ -7,8 +7,10 @@ claim, and a claim that is to be provisioned remembers for which node; neither c
 from __future__ import annotations
 
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
+from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.volumes import ANNOTATION_SELECTED_NODE, ClaimKey, volume_class
 from kplan.framework.listers import Listers
@@ -58,3 +60,14 @@ class AssumedVolumes:
         if node_name is not None:
             self._selected_nodes[key] = node_name
         return before
+
+
+_clusters: WeakKeyDictionary[Cluster, AssumedVolumes] = WeakKeyDictionary()
+
+
+def assumed_in(cluster: Cluster, listers: Listers) -> AssumedVolumes:
+    """Return the one record of a cluster's volumes: what one profile reserves is promised for the others too."""
+    assumed = _clusters.get(cluster)
+    if assumed is None:
+        assumed = _clusters[cluster] = AssumedVolumes(cluster.nodes, listers)
+    return assumed

@@ -35,7 +35,7 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
-from kplan.plugins.volume_binding.assumed import AssumedVolumes
+from kplan.plugins.volume_binding.assumed import assumed_in
 from kplan.plugins.volume_binding.details import bind_conflicts, missing_volumes, node_conflicts, space_shortages
 from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
@@ -86,7 +86,7 @@ class VolumeBinding:
         self.args = args
         self.listers = handle.listers
         self.nodes = handle.cluster.nodes
-        self.assumed = AssumedVolumes(self.nodes, self.listers)
+        self.assumed = assumed_in(handle.cluster, self.listers)
         self.finder = VolumeFinder(self.nodes, self.listers, self.assumed)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
