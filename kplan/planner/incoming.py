@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,14 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.admission.admit import Admitter
+from kplan.admission.unknown_fields import unknown_fields
 from kplan.admission.validation import validate_pod
 from kplan.api.core import Pod
 from kplan.api.kinds import type_of
 from kplan.errors import ManifestError, Problem
 from kplan.planner.placement import Origin
 from kplan.snapshot.defaults import complete
-from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.manifests import ManifestPod, Manifests
 from kplan.workloads.volumes import generated_claims
@@ -68,7 +69,7 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
     objects = [complete(obj, type_of(obj)) for obj in manifests.objects]
     world = with_objects(snapshot, objects)
     admitter = Admitter(world)
-    warnings = list(manifests.warnings)
+    warnings = [*manifests.warnings, *_misspelt(manifests)]
     pods = []
     for each in manifests.pods:
         admitted = admitter.admit(each.pod)
@@ -79,6 +80,17 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
         origin = Origin(each.file, each.document, each.kind, each.name)
         pods.append(IncomingPod(pod, origin, admitted.rejected or ""))
     return Incoming(tuple(pods), tuple(objects), tuple(warnings))
+
+
+def _misspelt(manifests: Manifests) -> Iterator[InputWarning]:
+    """Warn of fields that no object of the kind has: an API server drops them, or refuses them when strict."""
+    for item, struct in manifests.read:
+        content = msgspec.json.decode(item.content) if isinstance(item.content, msgspec.Raw) else item.content
+        for problem in unknown_fields(content, struct):
+            metadata = content.get("metadata") or {}
+            name = object_name(item.kind, str(metadata.get("namespace", "")), str(metadata.get("name", "")))
+            hint = f"; {problem.hint}" if problem.hint else ""
+            yield InputWarning("UnknownField", name, f"{problem.json_path}: {problem.message}{hint}")
 
 
 def _validate(pods: Sequence[ManifestPod]) -> None:

@@ -52,12 +52,14 @@ class Manifests:
     pods : in reading order
     objects : other objects that would then exist
     skipped : kinds that scheduling does not read, counted
+    read : the objects as they stand in the files, each with the struct that it was read into
     """
 
     pods: tuple[ManifestPod, ...]
     objects: tuple[msgspec.Struct, ...] = ()
     warnings: tuple[InputWarning, ...] = ()
     skipped: dict[str, int] = field(default_factory=dict)
+    read: tuple[tuple[Item, type[msgspec.Struct]], ...] = ()
 
 
 def load_manifests(
@@ -85,7 +87,7 @@ def load_manifests(
     for source in sources:
         for item in read_items(source, reader.problems, stdin=stdin):
             reader.take(item)
-    if not reader.problems and not reader.pods and not reader.warnings:
+    if not reader.problems and not reader.has_workloads:
         reader.problems.append(
             Problem(
                 "no pod and no workload in the manifests",
@@ -95,7 +97,13 @@ def load_manifests(
         )
     if reader.problems:
         raise ManifestError(reader.problems)
-    return Manifests(tuple(reader.pods), tuple(reader.objects), tuple(reader.warnings), dict(reader.skipped))
+    return Manifests(
+        tuple(reader.pods),
+        tuple(reader.objects),
+        tuple(reader.warnings),
+        dict(reader.skipped),
+        tuple(reader.read),
+    )
 
 
 class _Reader:
@@ -108,6 +116,8 @@ class _Reader:
         self.warnings: list[InputWarning] = []
         self.problems: list[Problem] = []
         self.skipped: Counter[str] = Counter()
+        self.has_workloads = False
+        self.read: list[tuple[Item, type[msgspec.Struct]]] = []
 
     def take(self, item: Item) -> None:
         workload = _workload(item)
@@ -121,6 +131,7 @@ class _Reader:
         except DecodeError as error:
             self.problems += [item.locate(problem) for problem in error.problems]
             return
+        self.read.append((item, target))
         if kind is None or kind.is_namespaced:
             obj = _in_namespace(obj, self.namespace)
         if workload is None:
@@ -133,6 +144,7 @@ class _Reader:
             hint = "give it metadata.name"
             self.problems.append(item.locate(Problem("has no name", json_path="$.metadata.name", hint=hint)))
             return
+        self.has_workloads = True
         found = expand(obj, self.snapshot, self.replicas)
         path = item.json_path + _TEMPLATE_PATH.get(item.kind, ".spec.template")
         name = obj.metadata.name or obj.metadata.generate_name

@@ -1,0 +1,106 @@
+"""How many replicas fit, where, and what would have to be added."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kplan
+from kplan.engine.pod_info import PodInfo
+from kplan.planner.capacity import Template
+from kplan.planner.capacity_plan import without_nodes
+from kplan.snapshot.objects import decode_pod
+from tests.planner.test_queue_plan import node, pod
+
+
+def template(cpu: str, name: str = "web", share: int = 1, **spec: Any) -> Template:
+    return Template(name, (PodInfo(decode_pod(pod(name, cpu, **spec))),), share)
+
+
+def planner(*objects: dict[str, Any]) -> kplan.Planner:
+    return kplan.Planner(kplan.load_snapshot(list(objects)))
+
+
+def test_counts_until_the_next_replica_does_not_fit() -> None:
+    found = planner(node("a"), node("b", "3"), pod("busy", "1", node_name="a")).capacity([template("1")])
+
+    assert found.fit.total == 6
+    assert found.per_node() == {"a": {"web": 3}, "b": {"web": 3}}
+    assert found.stop is not None
+    assert found.stop.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
+
+
+def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:
+    found = planner(node("a")).capacity([template("0")])
+
+    assert found.fit.total == 10
+    assert found.stop is not None
+    assert "Too many pods" in found.stop.message
+
+
+def test_a_limit_ends_the_count_without_a_reason() -> None:
+    found = planner(node("a")).capacity([template("1")], limit=2)
+
+    assert (found.fit.total, found.stop) == (2, None)
+
+
+def test_the_same_count_as_a_plan_of_as_many_pods() -> None:
+    objects = [node("a"), node("b", "3"), pod("busy", "500m", node_name="b")]
+    pods = [pod(f"web-{i}", "700m") for i in range(12)]
+    plan = planner(*objects, *pods).plan([f"default/web-{i}" for i in range(12)])
+
+    placed = sum(placement.node is not None for placement in plan.placements)
+    assert planner(*objects).capacity([template("700m")]).fit.total == placed
+
+
+def test_templates_take_turns_by_their_share() -> None:
+    found = planner(node("a", "8")).capacity([template("1", "web", share=3), template("1", "db")])
+
+    assert found.fit.counts == [6, 2]
+
+
+def test_says_how_many_nodes_of_which_shape_to_add() -> None:
+    found = planner(node("large-1", "8"), node("small-1"), node("small-2")).capacity([template("2")], wanted=17)
+
+    assert not found.is_enough
+    assert [(each.shape.like.metadata.name, each.shape.count, each.nodes) for each in found.additions] == [
+        ("small-1", 2, 5),
+        ("large-1", 1, 3),
+    ]
+
+
+def test_a_shape_that_does_not_help_is_told() -> None:
+    found = planner(node("a", "2")).capacity([template("3")], wanted=1)
+
+    assert [each.nodes for each in found.additions] == [None]
+
+
+def test_daemons_take_their_room_on_added_nodes() -> None:
+    daemon = pod("agent", "1", node_name="a", owner="DaemonSet")
+    found = planner(node("a"), daemon).capacity([template("1")], wanted=9)
+
+    assert [each.nodes for each in found.additions] == [2]
+
+
+def test_counts_the_room_that_lower_priorities_give_up() -> None:
+    objects = [node("a"), pod("low", "3", node_name="a")]
+    urgent = template("1", priority=5)
+
+    assert planner(*objects).capacity([urgent]).fit.total == 1
+    found = planner(*objects).capacity([urgent], preempt=True)
+    assert found.fit.total == 4
+    assert found.to_dict()["victims"] == ["default/low"]
+
+
+def test_nodes_can_be_left_out() -> None:
+    snapshot = kplan.load_snapshot([node("a"), node("b")])
+
+    assert kplan.Planner(without_nodes(snapshot, ["a"])).capacity([template("1")]).per_node() == {"b": {"web": 4}}
+
+
+def test_fails_when_fewer_fit_than_wanted_or_somebody_has_to_go() -> None:
+    objects = [node("a"), pod("low", "3", node_name="a")]
+
+    assert planner(*objects).capacity([template("1")], wanted=9).verdict().because == ("1 of 9 replicas fit",)
+    evicting = planner(*objects).capacity([template("1", priority=5)], wanted=4, preempt=True)
+    assert evicting.verdict().because == ("1 pods would be evicted",)
+    assert evicting.verdict(("unschedulable",)).because == ()

@@ -1,0 +1,130 @@
+"""Manifests on their way into a cluster: validated, admitted, with all that comes with them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import yaml
+
+import kplan
+from kplan.planner.incoming import admit_manifests, with_objects
+from kplan.workloads import load_manifests
+from tests.planner.test_queue_plan import node, pod
+from tests.workloads.test_manifests import template, workload
+
+Object = dict[str, Any]
+
+
+def plan(cluster: list[Object], *manifests: Object, **options: Any) -> tuple[kplan.Plan, kplan.Planner]:
+    snapshot = kplan.load_snapshot(cluster)
+    stream = io.BytesIO(yaml.safe_dump_all(manifests).encode())
+    incoming = admit_manifests(load_manifests(["-"], snapshot=snapshot, stdin=stream, **options), snapshot)
+    planner = kplan.Planner(snapshot, additions=incoming.objects, warnings=incoming.warnings)
+    return planner.plan(incoming.pods), planner
+
+
+def test_replicas_are_placed_and_say_where_they_come_from() -> None:
+    found, _ = plan([node("a"), node("b")], workload("Deployment", replicas=2))
+
+    placements = found.to_dict()["placements"]
+    assert [each["node"] for each in placements] == ["a", "b"]
+    assert placements[0]["pod"]["from"] == {
+        "file": "standard input",
+        "document": 1,
+        "kind": "Deployment",
+        "name": "web",
+    }
+
+
+def test_what_comes_with_a_manifest_counts_but_the_snapshot_stays_what_it_was() -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    user = pod("user", "1", volumes=volumes)
+    cluster = [node("a")]
+
+    without, _ = plan(cluster, user)
+    together, planner = plan(cluster, user, claim)
+
+    assert "not found" in without.placements[0].message
+    assert "unbound immediate PersistentVolumeClaims" in together.placements[0].message
+    assert planner.snapshot.persistent_volume_claims == ()
+
+
+def test_a_pod_that_the_api_server_would_refuse_is_an_error_with_its_text() -> None:
+    limits = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "limits", "namespace": "default", "uid": "limits"},
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "50m"}}]},
+    }
+    found, _ = plan([node("a"), limits], workload("Deployment", replicas=1))
+
+    assert found.placements[0].outcome.value == "Error"
+    assert "is forbidden" in found.placements[0].message
+
+
+def test_replicas_use_up_a_quota_one_after_another() -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "quota", "namespace": "default", "uid": "quota"},
+        "spec": {"hard": {"pods": "1"}},
+        "status": {"hard": {"pods": "1"}, "used": {"pods": "0"}},
+    }
+    found, _ = plan([node("a"), quota], workload("Deployment", replicas=2))
+
+    assert [each.outcome.value for each in found.placements] == ["Scheduled", "Error"]
+    assert "exceeded quota" in found.placements[1].message
+
+
+def test_priority_classes_and_generated_claims_are_filled_in() -> None:
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 7}
+    volume = {
+        "name": "scratch",
+        "ephemeral": {
+            "volumeClaimTemplate": {
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            }
+        },
+    }
+    found, _ = plan([node("a"), urgent], pod("x", "1", priority=None, priorityClassName="urgent", volumes=[volume]))
+
+    assert found.placements[0].pod.priority == 7
+    assert "unbound immediate PersistentVolumeClaims" in found.placements[0].message
+
+
+def test_misspelt_fields_are_told_with_what_was_meant() -> None:
+    deployment = workload("Deployment", replicas=1, template={**template(), "sepc": {}})
+    _, planner = plan([node("a")], deployment)
+
+    (warning,) = planner.warnings
+    assert (warning.code, warning.object) == ("UnknownField", "Deployment/web")
+    assert "$.spec.template.sepc" in warning.message
+    assert "spec" in warning.message
+
+
+def test_objects_that_an_api_server_would_not_take_are_errors_with_their_place() -> None:
+    bare = workload("Deployment", replicas=3)
+    bare["spec"]["template"]["spec"]["containers"] = []
+    with pytest.raises(kplan.ManifestError) as caught:
+        plan([node("a")], bare)
+
+    (problem,) = caught.value.problems
+    assert (problem.document, problem.json_path) == (1, "$.spec.template.spec.containers")
+
+
+def test_newer_objects_take_the_place_of_older_ones() -> None:
+    snapshot = kplan.load_snapshot([node("a", "1")])
+    (newer,) = kplan.load_snapshot([node("a", "9")]).nodes
+
+    merged = with_objects(snapshot, [newer])
+
+    assert [each.status.allocatable["cpu"] for each in merged.nodes] == ["9"]
+    assert [each.status.allocatable["cpu"] for each in snapshot.nodes] == ["1"]

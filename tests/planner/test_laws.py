@@ -1,0 +1,136 @@
+"""Laws that every plan obeys, held on the conformance scenarios and on sequences drawn from them."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kplan.framework import shape_cache
+from kplan.planner import planner as planner_module
+from tests.scenarios import key, pending, planner, replica, scenarios
+
+# Areas whose pods keep nothing but their room: what volumes and devices reserve does not stand in a snapshot yet.
+PLAIN = ("resources", "taints", "nodeaffinity", "ports", "images", "podaffinity", "spread", "defaultspread", "sequence")
+ALL = (*PLAIN, "mixed", "volumes", "dra", "preemption", "nominated", "settle", "config")
+
+
+def documents(plan: Any) -> list[dict[str, Any]]:
+    return [placement.to_dict() for placement in plan.placements]
+
+
+def bound(pod: dict[str, Any], node: str) -> dict[str, Any]:
+    running = copy.deepcopy(pod)
+    running["spec"]["nodeName"] = node
+    running["status"] = {**running.get("status", {}), "phase": "Running"}
+    return running
+
+
+def drawn(area: str, data: st.DataObject) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Draw a scenario of an area and a sequence of pods, most of them replicas of few."""
+    scenario = data.draw(st.sampled_from(scenarios(area)), label="scenario")
+    originals = pending(scenario)
+    numbers = data.draw(st.lists(st.integers(0, len(originals) - 1), min_size=2, max_size=10), label="pods")
+    return scenario, [replica(originals[number], i) for i, number in enumerate(numbers)]
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(area=st.sampled_from(PLAIN), data=st.data())
+def test_a_plan_equals_placing_one_by_one_on_snapshots_that_hold_the_earlier_decisions(
+    area: str, data: st.DataObject
+) -> None:
+    scenario, pods = drawn(area, data)
+    whole = planner(scenario, [*scenario["objects"], *pods]).plan([key(pod) for pod in pods])
+
+    objects = [*scenario["objects"], *pods]
+    for placement, pod in zip(whole.placements, pods, strict=True):
+        alone = planner(scenario, objects).place(key(pod))
+        assert alone.to_dict() == placement.to_dict()
+        if alone.node is not None:
+            objects = [bound(each, alone.node) if each is pod else each for each in objects]
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(area=st.sampled_from(ALL), data=st.data(), settle=st.booleans())
+def test_what_is_kept_per_shape_never_changes_a_decision(area: str, data: st.DataObject, settle: bool) -> None:
+    scenario, pods = drawn(area, data)
+    asking = planner(scenario, [*scenario["objects"], *pods])
+    keys = [key(pod) for pod in pods]
+    kept = documents(asking.plan(keys, settle_preemption=settle))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shape_cache, "MAX_SHAPES", 0)
+        assert documents(asking.plan(keys, settle_preemption=settle)) == kept
+
+
+@pytest.mark.parametrize("area", ALL)
+def test_explanations_brought_back_later_equal_those_read_at_once(area: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for scenario in scenarios(area)[:8]:
+        settle = scenario.get("settlePreemption", False)
+        at_once = documents(planner(scenario).plan(scenario["pods"], settle_preemption=settle))
+
+        monkeypatch.setattr(planner_module, "_EAGER_CELLS", -1)
+        later = planner(scenario).plan(scenario["pods"], settle_preemption=settle)
+        backwards = [placement.to_dict() for placement in reversed(later.placements)]
+        monkeypatch.undo()
+
+        assert backwards[::-1] == at_once
+
+
+@pytest.mark.parametrize("area", ALL)
+def test_planning_twice_gives_the_same_and_leaves_the_snapshot_alone(area: str) -> None:
+    for scenario in scenarios(area)[:10]:
+        asking = planner(scenario)
+        digest = asking.snapshot.digest
+        settle = scenario.get("settlePreemption", False)
+
+        first = documents(asking.plan(scenario["pods"], settle_preemption=settle))
+        second = documents(asking.plan(scenario["pods"], settle_preemption=settle))
+
+        assert second == first
+        assert documents(planner(scenario).plan(scenario["pods"], settle_preemption=settle)) == first
+        assert asking.snapshot.digest == digest
+
+
+@pytest.mark.parametrize("area", ALL)
+def test_the_order_of_objects_does_not_matter(area: str) -> None:
+    for number, scenario in enumerate(scenarios(area)[:10]):
+        settle = scenario.get("settlePreemption", False)
+        shuffled = list(scenario["objects"])
+        random.Random(number).shuffle(shuffled)
+
+        as_given = documents(planner(scenario).plan(scenario["pods"], settle_preemption=settle))
+        otherwise = documents(planner(scenario, shuffled).plan(scenario["pods"], settle_preemption=settle))
+
+        assert otherwise == as_given
+
+
+@pytest.mark.parametrize("area", ALL)
+def test_plugin_scores_stay_within_zero_and_a_hundred_times_their_weight(area: str) -> None:
+    for scenario in scenarios(area)[:10]:
+        asking = planner(scenario)
+        for placement in asking.plan(scenario["pods"]).placements:
+            weights = {
+                ref.name: ref.weight
+                for profile in asking.config.profiles
+                if profile.scheduler_name == placement.pod.scheduler_name
+                for ref in profile.plugins["score"]
+            }
+            for score in placement.scores.values():
+                assert all(0 <= value <= 100 * weights[name] for name, value in score.plugins.items())
+                assert score.total == sum(score.plugins.values())
+
+
+def test_placing_changes_nothing_for_the_next_question() -> None:
+    scenario = scenarios("sequence")[0]
+    asking = planner(scenario)
+    pod = scenario["pods"][0]
+
+    first = asking.place(pod).to_dict()
+    asking.plan(scenario["pods"])
+
+    assert asking.place(pod).to_dict() == first

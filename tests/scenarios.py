@@ -1,0 +1,50 @@
+"""Conformance scenarios as ready-made worlds for tests of laws."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import kplan
+
+CONFORMANCE = Path(__file__).parent / "conformance"
+
+
+@cache
+def scenarios(area: str) -> tuple[dict[str, Any], ...]:
+    """Return all scenarios of an area; not to be changed."""
+    with gzip.open(CONFORMANCE / f"{area}.jsonl.gz", "rt") as lines:
+        return tuple(json.loads(line) for line in lines)
+
+
+def planner(scenario: dict[str, Any], objects: list[dict[str, Any]] | None = None) -> kplan.Planner:
+    """Return a planner for a scenario, or for other objects under its configuration."""
+    snapshot = kplan.load_snapshot(scenario["objects"] if objects is None else objects)
+    return kplan.Planner(snapshot, kplan.load_scheduler_config(scenario.get("config")))
+
+
+def pending(scenario: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the pods that the scenario places."""
+    wanted = set(scenario["pods"])
+    return [
+        obj
+        for obj in scenario["objects"]
+        if obj["kind"] == "Pod" and f"{obj['metadata']['namespace']}/{obj['metadata']['name']}" in wanted
+    ]
+
+
+def replica(pod: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return a pod that says the same under another name."""
+    made = copy.deepcopy(pod)
+    made["metadata"]["name"] += f"-{number}"
+    made["metadata"]["uid"] = f"{made['metadata'].get('uid', '')}-{number}"
+    return made
+
+
+def key(pod: dict[str, Any]) -> str:
+    """Return NAMESPACE/NAME."""
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

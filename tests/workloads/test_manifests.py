@@ -1,0 +1,180 @@
+"""Workloads become the pods that their controllers would create."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import yaml
+
+import kplan
+from kplan.api.core import PersistentVolumeClaim
+from kplan.workloads import Manifests, load_manifests
+from tests.planner.test_queue_plan import node, pod
+
+Object = dict[str, Any]
+
+CONTAINERS = [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "100m"}}}]
+
+
+def template(**labels: str) -> Object:
+    return {"metadata": {"labels": labels or {"app": "web"}}, "spec": {"containers": CONTAINERS}}
+
+
+def workload(kind: str, api_version: str = "apps/v1", **spec: Any) -> Object:
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template(), **spec},
+    }
+
+
+def load(*objects: Object, cluster: list[Object] | None = None, **options: Any) -> Manifests:
+    text = yaml.safe_dump_all(objects)
+    snapshot = kplan.load_snapshot(cluster if cluster is not None else [node("a"), node("b")])
+    return load_manifests(["-"], snapshot=snapshot, stdin=io.BytesIO(text.encode()), **options)
+
+
+def names(manifests: Manifests) -> list[str]:
+    return [f"{each.pod.metadata.namespace}/{each.pod.metadata.name}" for each in manifests.pods]
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        (workload("Deployment", replicas=2), ["default/web-0", "default/web-1"]),
+        (workload("Deployment"), ["default/web-0"]),
+        (workload("Deployment", replicas=0), []),
+        (workload("ReplicaSet", replicas=2), ["default/web-0", "default/web-1"]),
+        (workload("ReplicationController", "v1", replicas=1, selector={"app": "web"}), ["default/web-0"]),
+        (workload("StatefulSet", replicas=2), ["default/web-0", "default/web-1"]),
+        (workload("StatefulSet", replicas=2, ordinals={"start": 3}), ["default/web-3", "default/web-4"]),
+        (workload("DaemonSet"), ["default/web-a", "default/web-b"]),
+        (workload("Job", "batch/v1", parallelism=3, completions=2), ["default/web-0", "default/web-1"]),
+        (workload("Job", "batch/v1"), ["default/web-0"]),
+        (
+            {
+                "apiVersion": "batch/v1",
+                "kind": "CronJob",
+                "metadata": {"name": "nightly"},
+                "spec": {"jobTemplate": {"spec": {"parallelism": 2, "template": template()}}},
+            },
+            ["default/nightly-0", "default/nightly-1"],
+        ),
+        (
+            {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "web"}, "template": template()},
+            ["default/web-0"],
+        ),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_each_workload_makes_its_pods(obj: Object, expected: list[str]) -> None:
+    assert names(load(obj)) == expected
+
+
+def test_replicas_override_what_the_workload_says() -> None:
+    assert len(load(workload("Deployment", replicas=2), replicas=5).pods) == 5
+
+
+def test_a_plain_pod_keeps_its_name_and_is_numbered_when_replicated() -> None:
+    plain = pod("solo", "1")
+
+    assert names(load(plain)) == ["default/solo"]
+    assert names(load(plain, replicas=2)) == ["default/solo-0", "default/solo-1"]
+
+
+def test_names_that_the_cluster_has_are_not_given_again() -> None:
+    cluster = [node("a"), pod("web-0", "1", node_name="a")]
+
+    assert names(load(workload("Deployment", replicas=2), cluster=cluster)) == ["default/web-1", "default/web-2"]
+
+
+def test_stateful_pods_that_exist_are_not_placed_again() -> None:
+    cluster = [node("a"), pod("web-0", "1", node_name="a")]
+    found = load(workload("StatefulSet", replicas=3), cluster=cluster)
+
+    assert names(found) == ["default/web-1", "default/web-2"]
+    assert [warning.code for warning in found.warnings] == ["AlreadyExists"]
+
+
+def test_a_deployment_brings_its_replica_set_so_that_default_spreading_knows_its_pods() -> None:
+    found = load(workload("Deployment", replicas=1))
+    (replica_set,) = [obj for obj in found.objects if type(obj).__name__ == "ReplicaSet"]
+    owner = found.pods[0].pod.metadata.owner_references[0]
+
+    assert (owner.kind, owner.name) == ("ReplicaSet", replica_set.metadata.name)
+    assert replica_set.spec.selector.match_labels.items() <= found.pods[0].pod.metadata.labels.items()
+    assert "pod-template-hash" in found.pods[0].pod.metadata.labels
+
+
+def test_stateful_claims_come_with_their_pods() -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    found = load(workload("StatefulSet", replicas=2, volumeClaimTemplates=[claim]))
+
+    claims = [obj.metadata.name for obj in found.objects if isinstance(obj, PersistentVolumeClaim)]
+    assert claims == ["data-web-0", "data-web-1"]
+    source = found.pods[1].pod.spec.volumes[0].persistent_volume_claim
+    assert source is not None
+    assert source.claim_name == "data-web-1"
+
+
+def test_daemon_pods_are_pinned_and_tolerate_what_their_controller_lets_them() -> None:
+    tainted = node("c")
+    tainted["spec"] = {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]}
+    cordoned = node("d")
+    cordoned["spec"] = {
+        "unschedulable": True,
+        "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
+    }
+    found = load(workload("DaemonSet"), cluster=[node("a"), tainted, cordoned])
+
+    assert names(found) == ["default/web-a", "default/web-d"]
+    affinity = found.pods[0].pod.spec.affinity
+    assert affinity is not None
+    assert affinity.node_affinity is not None
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    assert required is not None
+    assert required.node_selector_terms[0].match_fields[0].values == ("a",)
+
+
+def test_nodes_that_a_daemon_set_serves_already_get_no_second_pod() -> None:
+    running = pod("agent", "1", node_name="a", owner="DaemonSet")
+    running["metadata"]["ownerReferences"][0]["name"] = "web"
+
+    assert names(load(workload("DaemonSet"), cluster=[node("a"), node("b"), running])) == ["default/web-b"]
+
+
+def test_a_suspended_job_makes_no_pods_and_says_so() -> None:
+    found = load(workload("Job", "batch/v1", suspend=True))
+
+    assert found.pods == ()
+    assert [warning.code for warning in found.warnings] == ["Suspended"]
+
+
+def test_namespace_and_places_are_kept() -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}}}
+    ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web"}}
+    found = load(service, ingress, workload("Deployment", replicas=1), namespace="shop")
+
+    each = found.pods[0]
+    assert (each.pod.metadata.namespace, each.document, each.kind, each.name) == ("shop", 3, "Deployment", "web")
+    assert each.json_path == "$.spec.template"
+    assert found.skipped == {"Ingress": 1}
+    assert found.objects[0].metadata.namespace == "shop"
+
+
+def test_every_problem_is_told_with_its_place() -> None:
+    nameless = workload("Deployment")
+    nameless["metadata"] = {}
+    with pytest.raises(kplan.ManifestError) as caught:
+        load(workload("Deployment", replicas="three"), nameless)
+
+    places = [(problem.document, problem.json_path) for problem in caught.value.problems]
+    assert places == [(1, "$.spec.replicas"), (2, "$.metadata.name")]
+
+
+def test_manifests_without_pods_are_refused() -> None:
+    with pytest.raises(kplan.ManifestError, match="no pod and no workload"):
+        load({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}})
