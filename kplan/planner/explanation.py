@@ -97,10 +97,12 @@ class Shown:
     ----------
     top : how many of each; None for all
     with_score_details : say in words and numbers where the scores come from
+    also : further nodes, whatever comes of them
     """
 
     top: int | None = 5
     with_score_details: bool = False
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class Explanation:
         """Return the explanation for the nodes that a table shows; the score details are not added."""
         if shown.top is None:
             return self
-        kept = {node for count in self.rejection_summary for node in count.closest[: shown.top]}
+        kept = {*shown.also, *(node for count in self.rejection_summary for node in count.closest[: shown.top])}
         best = sorted(self.feasible_nodes, key=lambda node: -self.scores[node].total if node in self.scores else 0)
         kept.update(best[: shown.top])
         kept.update(self.not_evaluated[: shown.top])
@@ -157,7 +159,10 @@ def explain(result: CycleResult, names: list[str], nodes: Iterable[str] | Shown 
     if outcome is None:
         return Explanation()
     closest = closest_rows(outcome, nodes.top if isinstance(nodes, Shown) else None)
-    rows = _shown_rows(result, outcome, closest, nodes) if isinstance(nodes, Shown) else _rows(names, nodes)
+    if isinstance(nodes, Shown):
+        rows = sorted({*_shown_rows(result, outcome, closest, nodes), *_rows(names, nodes.also)})
+    else:
+        rows = _rows(names, nodes)
     feasible = [row for row in rows if outcome.feasible[row]]
     ignored = outcome.not_evaluated
     wants_details = isinstance(nodes, Shown) and nodes.with_score_details

@@ -84,20 +84,32 @@ def parse_fail_on(text: str) -> tuple[str, ...]:
     return words
 
 
-def judge(placements: Sequence[Placement], warnings: Sequence[InputWarning], fail_on: Sequence[str]) -> Verdict:
-    """Hold what happened against what counts. Of a pod that was tried twice the last outcome counts."""
+def judge(
+    placements: Sequence[Placement],
+    warnings: Sequence[InputWarning],
+    fail_on: Sequence[str],
+    *,
+    accepts_preemption: bool = False,
+) -> Verdict:
+    """Hold what happened against what counts. Of a pod that was tried twice the last outcome counts.
+
+    Parameters
+    ----------
+    accepts_preemption : a pod that gets in by evicting others is not unschedulable
+    """
     wanted = set(fail_on) - {NONE}
     because: list[str] = []
     last = {placement.pod.key: placement for placement in placements}
     for placement in last.values():
-        if placement.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR) and UNSCHEDULABLE in wanted:
+        gets_in = accepts_preemption and placement.nominated_node is not None
+        if placement.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR) and UNSCHEDULABLE in wanted and not gets_in:
             because.append(f"{placement.pod.key}: {placement.outcome.value}")
         if placement.outcome is Outcome.GATED and GATED in wanted:
             because.append(f"{placement.pod.key}: Gated")
     for placement in placements:
         if placement.nominated_node is None:
             continue
-        if PREEMPTION in wanted and UNSCHEDULABLE not in wanted:
+        if PREEMPTION in wanted and (accepts_preemption or UNSCHEDULABLE not in wanted):
             because.append(f"{placement.pod.key}: Preemption on {placement.nominated_node}")
         if PDB_VIOLATION in wanted:
             because += [

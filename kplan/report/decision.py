@@ -23,6 +23,8 @@ _MOST_DETAIL_LINES = 2
 def decision_heading(name: str, placement: Placement) -> Heading:
     """Say in one line what came of a pod."""
     style = OUTCOME_STYLES[placement["outcome"]]
+    if placement.get("current"):
+        return _current_heading(name, placement["current"])
     if placement["outcome"] == "Scheduled":
         return Heading((f"{name} -> ", Span(placement["node"], style)))
     preemption = placement["preemption"]
@@ -32,9 +34,19 @@ def decision_heading(name: str, placement: Placement) -> Heading:
     return Heading((f"{name}: ", Span(words[placement["outcome"]], style)))
 
 
+def _current_heading(name: str, current: Mapping[str, Any]) -> Heading:
+    if current["stillBest"]:
+        return Heading((f"{name} runs on {current['node']}, ", Span("where it would go again", "good")))
+    if current["stillFits"]:
+        return Heading((f"{name} runs on {current['node']}; ", Span("today it would go elsewhere", "warn")))
+    return Heading((f"{name} runs on {current['node']}, ", Span("which would not take it again", "bad")))
+
+
 def decision_blocks(placement: Placement, n_nodes: int, options: ReportOptions) -> Iterator[Block]:
     """Tell what came of one pod, below its heading."""
     outcome = placement["outcome"]
+    if placement.get("current"):
+        yield from _current(placement)
     if outcome == "Gated":
         yield line(f"{placement['message']}. kube-scheduler does not look at it until they are removed.")
         return
@@ -49,6 +61,28 @@ def decision_blocks(placement: Placement, n_nodes: int, options: ReportOptions) 
     yield from _rejected(placement, n_nodes, options)
     if placement["message"]:
         yield Preformatted("kube-scheduler writes", placement["message"])
+
+
+def _current(placement: Placement) -> Iterator[Block]:
+    """Compare the node that a pod runs on with where it would go if it were placed now."""
+    current = placement["current"]
+    node = current["node"]
+    yield line("Asked again as if it did not run yet, in the cluster as it is now:")
+    if current["stillBest"] or placement["outcome"] != "Scheduled":
+        return
+    if current["stillFits"]:
+        differences = _differences(
+            placement["scores"][placement["node"]]["plugins"], placement["scores"].get(node, {}).get("plugins", {})
+        )
+        made = ", ".join(f"{scored_by(plugin)} {points(delta)}" for plugin, delta in differences)
+        behind = current["bestScore"] - current["score"]
+        yield line(f"{node} has {current['score']} points, {behind} fewer than {placement['node']}: {made}.")
+    elif node in placement["rejections"]:
+        rejection = placement["rejections"][node]
+        why = "; ".join(failure_lines(rejection))
+        yield line(f"{node} is turned down by {rejection['plugin'] or _NO_PLUGIN}: {why}.")
+    else:
+        yield line(f"{node} is not a node of this cluster any more.")
 
 
 # --- nodes that can take the pod --------------------------------------------------------------------------------------

@@ -55,14 +55,18 @@ def workload_groups(pods: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     return groups
 
 
-def representatives(placements: Sequence[Document], groups: Sequence[Sequence[int]]) -> set[int]:
-    """Choose the placements that are told in full: of a group the first of each outcome and message."""
+def representatives(decisions: Sequence[tuple[str, str]], groups: Sequence[Sequence[int]]) -> set[int]:
+    """Choose the placements that are told in full: of a group the first of each outcome and message.
+
+    Parameters
+    ----------
+    decisions : outcome and message of every placement
+    """
     chosen: set[int] = set()
     for group in groups:
         seen: dict[tuple[str, str], int] = {}
         for index in group:
-            placement = placements[index]
-            seen.setdefault((placement["outcome"], placement["message"]), index)
+            seen.setdefault(decisions[index], index)
         chosen.update(seen.values())
     return chosen
 
@@ -82,9 +86,10 @@ def _workload(members: Sequence[Document], n_nodes: int, options: ReportOptions)
     )
     yield line(Span(f"from {where}", "dim"))
     yield _node_table(members)
-    for index in sorted(representatives(members, [range(len(members))])):
+    decisions = [(member["outcome"], member["message"]) for member in members]
+    for index in sorted(representatives(decisions, [range(len(members))])):
         member = members[index]
-        alike = sum(each["outcome"] == member["outcome"] and each["message"] == member["message"] for each in members)
+        alike = decisions.count(decisions[index])
         rank = "the first of them" if member["outcome"] == "Scheduled" else f"the first of {alike} that end so"
         yield decision_heading(f"{pod_key(member['pod'])} ({rank})" if alike > 1 else pod_key(member["pod"]), member)
         yield from decision_blocks(member, n_nodes, options)

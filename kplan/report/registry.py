@@ -21,6 +21,7 @@ HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
 
 _MODULES: Mapping[str, str] = {
     "PlacementReport": "kplan.report.placement",
+    "PreemptionReport": "kplan.report.preemption",
 }
 KINDS = tuple(_MODULES)
 

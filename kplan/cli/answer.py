@@ -1,0 +1,275 @@
+"""From the flags of a deciding command to its answer: cluster, scheduler and pods go in, reports come out."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kplan.cli.faults import silence_output
+from kplan.cli.flags import (
+    ClusterFlags,
+    ExtenderMode,
+    ManifestFlags,
+    OutputFlags,
+    SamplingMode,
+    SchedulerFlags,
+    VerbosityFlags,
+)
+from kplan.cli.live_options import open_cluster
+from kplan.errors import KplanError, UsageError
+
+if TYPE_CHECKING:
+    from kplan.config.model import SchedulerConfiguration
+    from kplan.framework.extenders import Extender
+    from kplan.planner.explanation import Shown
+    from kplan.planner.incoming import Incoming
+    from kplan.planner.planner import Planner, PodLike
+    from kplan.report.options import ReportOptions
+    from kplan.snapshot.model import Snapshot
+
+__all__ = ["Question", "ask", "emit", "fail_on_of", "shown_nodes"]
+
+_POD = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+_FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
+_STANDARD_INPUT = "-"
+_NO_COLOR = "NO_COLOR"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a command was asked about.
+
+    Attributes
+    ----------
+    pods : those of manifests, then those named, in the order given
+    """
+
+    planner: Planner
+    pods: Sequence[PodLike]
+
+
+# --- the way in -------------------------------------------------------------------------------------------------------
+
+
+def ask(
+    what: Sequence[str] | None,
+    cluster: ClusterFlags,
+    scheduler: SchedulerFlags,
+    verbosity: VerbosityFlags,
+    manifests: ManifestFlags | None = None,
+) -> Question:
+    """Load cluster, configuration and manifests, and make the planner.
+
+    Parameters
+    ----------
+    what : manifests, or pods of the snapshot as NAMESPACE/NAME
+
+    Raises
+    ------
+    KplanError
+        For anything that cannot be used.
+    """
+    manifests = manifests or ManifestFlags()
+    files, names = split_arguments(what or (), manifests.filename or ())
+    _check(cluster, manifests, scheduler, files)
+    from kplan.config import load_scheduler_config
+
+    config = load_scheduler_config(scheduler.scheduler_config or None)
+    snapshot = open_cluster(cluster.snapshot, cluster.live(), quiet=verbosity.quiet)
+    _tell_snapshot(snapshot, verbosity)
+    incoming = _incoming(files, manifests, snapshot, verbosity)
+    from kplan.planner.planner import Planner
+
+    planner = Planner(
+        snapshot,
+        config,
+        sampling=scheduler.sampling.value,
+        start_index=scheduler.start_index or 0,
+        seed=scheduler.seed,
+        extenders=_extenders(config, scheduler),
+        additions=incoming.objects if incoming else (),
+        warnings=incoming.warnings if incoming else (),
+    )
+    return Question(planner, [*(incoming.pods if incoming else ()), *names])
+
+
+def split_arguments(what: Sequence[str], filenames: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Tell manifests from pods: what exists as a file, or ends like one, is a manifest."""
+    files: list[str] = [*filenames]
+    names: list[str] = []
+    for each in what:
+        is_file = each == _STANDARD_INPUT or each.endswith(_FILE_ENDINGS) or Path(each).exists()
+        (names if not is_file and _POD.fullmatch(each) else files).append(each)
+    return files, names
+
+
+def _check(cluster: ClusterFlags, manifests: ManifestFlags, scheduler: SchedulerFlags, files: Sequence[str]) -> None:
+    if [*files, cluster.snapshot, scheduler.scheduler_config].count(_STANDARD_INPUT) > 1:
+        raise UsageError("standard input can be read once only", hint="give all but one as files")
+    if scheduler.start_index is not None and scheduler.sampling is SamplingMode.ALL:
+        raise UsageError("--start-index is for sampling only", hint="add --sampling as-configured")
+    if files:
+        return
+    for option, value in (("--namespace", manifests.namespace), ("--replicas", manifests.replicas)):
+        if value not in ("", None):
+            raise UsageError(f"{option} is for manifests, and none is given", hint="name a manifest, or leave it out")
+
+
+def _incoming(
+    files: Sequence[str], manifests: ManifestFlags, snapshot: Snapshot, verbosity: VerbosityFlags
+) -> Incoming | None:
+    if not files:
+        return None
+    from kplan.planner.incoming import admit_manifests
+    from kplan.workloads import load_manifests
+
+    found = load_manifests(files, snapshot=snapshot, namespace=manifests.namespace or None, replicas=manifests.replicas)
+    if verbosity.verbose and found.skipped:
+        _say(f"manifests: left out, since scheduling does not read them: {_counted(found.skipped)}")
+    return admit_manifests(found, snapshot)
+
+
+def _extenders(config: SchedulerConfiguration, scheduler: SchedulerFlags) -> Sequence[Extender]:
+    if scheduler.extenders is ExtenderMode.IGNORE:
+        return ()
+    from kplan.live.extenders import http_extenders
+
+    return http_extenders(config)
+
+
+def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
+    if not verbosity.verbose:
+        return
+    _say(f"snapshot: {snapshot.source}: {len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods, {snapshot.digest}")
+    if snapshot.skipped:
+        _say(f"snapshot: left out, since scheduling does not read them: {_counted(snapshot.skipped)}")
+
+
+# --- what to tell -----------------------------------------------------------------------------------------------------
+
+
+def fail_on_of(output: OutputFlags, command: str) -> tuple[str, ...]:
+    """Return the conditions that count: those given, or the command's own; raises UsageError for an unknown one."""
+    from kplan.planner.verdict import DEFAULT_FAIL_ON, parse_fail_on
+
+    return parse_fail_on(output.fail_on) if output.fail_on else DEFAULT_FAIL_ON[command]
+
+
+def shown_nodes(output: OutputFlags, *, with_score_details: bool = True) -> Shown:
+    """Return the nodes that a document tells about: all with `--explain`, else those that a table shows."""
+    from kplan.planner.explanation import Shown
+
+    return Shown(None if output.explain else _top(output), output.explain and with_score_details)
+
+
+def _top(output: OutputFlags) -> int | None:
+    from kplan.report.options import DEFAULT_TOP
+
+    if output.all_nodes:
+        return None
+    return output.top if output.top is not None else None if output.explain else DEFAULT_TOP
+
+
+def formats_of(output: OutputFlags) -> list[str]:
+    """Return all formats that are asked for, the printed one first; raises UsageError as `emit` would."""
+    return [output.output.value, *(name for name, _ in _reports(output))]
+
+
+def _reports(output: OutputFlags) -> list[tuple[str, Path]]:
+    from kplan.report.registry import FORMATS
+
+    found = []
+    for each in output.report or ():
+        name, separator, path = each.partition("=")
+        if not separator or not path:
+            raise UsageError(f"--report {each}: expected FORMAT=PATH", hint="for example --report junit=kplan.xml")
+        if name not in FORMATS:
+            near = difflib.get_close_matches(name, FORMATS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(FORMATS)}"
+            raise UsageError(f"--report {each}: unknown format {name!r}", hint=hint)
+        found.append((name, Path(path)))
+    return found
+
+
+# --- the way out ------------------------------------------------------------------------------------------------------
+
+
+def emit(document: Mapping[str, Any], output: OutputFlags, verbosity: VerbosityFlags) -> None:
+    """Write a document in every format that is asked for, and end the command with the verdict's exit code.
+
+    Raises
+    ------
+    KplanError
+        When a report cannot be written.
+    """
+    from kplan.report.registry import HUMAN_FORMATS, render
+
+    written = output.output.value
+    if written not in HUMAN_FORMATS and not verbosity.quiet:
+        _tell_warnings(document)
+    for name, path in _reports(output):
+        _write_file(path, render(document, name, _options(output, name, verbosity, is_file=True)))
+    write_out(render(document, written, _options(output, written, verbosity, is_file=False)))
+    code = document["verdict"]["exitCode"]
+    if code:
+        raise typer.Exit(code)
+
+
+def write_out(text: str) -> None:
+    """Write the result to standard output; a reader that has seen enough may go."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_output()
+
+
+def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_file: bool) -> ReportOptions:
+    from kplan.report.options import DEFAULT_WIDTH, ReportOptions
+
+    is_terminal = not is_file and sys.stdout.isatty()
+    width = DEFAULT_WIDTH
+    if not is_file and (is_terminal or os.environ.get("COLUMNS", "").isdigit()):
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+    has_colour = is_terminal and not verbosity.no_color and not os.environ.get(_NO_COLOR)
+    return ReportOptions(
+        top=_top(output), explain=output.explain, is_wide=name == "wide", width=width, has_colour=has_colour
+    )
+
+
+def _tell_warnings(document: Mapping[str, Any]) -> None:
+    from kplan.report.footer import warning_texts
+
+    for text in warning_texts(document):
+        _say(f"warning: {text}")
+
+
+def _write_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
+        hint = "make the directory first" if isinstance(error, FileNotFoundError) else ""
+        raise KplanError(f"cannot write {path}: {error.strerror}", hint=hint) from error
+
+
+def _counted(kinds: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {number}" for kind, number in kinds.items())
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)

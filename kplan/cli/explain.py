@@ -1,0 +1,37 @@
+"""`kplan explain`: why a pod is where it is, or nowhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.flags import ClusterFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+
+__all__ = ["explain"]
+
+
+@with_flags
+def explain(
+    pod: Annotated[str, typer.Argument(metavar="NS/POD", help="A pod of the snapshot, pending or running.")],
+    *,
+    cluster: ClusterFlags,
+    scheduler: SchedulerFlags,
+    output: OutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Say why a pod, pending or running, is where it is, or nowhere.
+
+    A running pod is judged against the cluster without it: whether its node still takes it, and is still the best.
+    """
+    fail_on = fail_on_of(output, "explain")
+    formats_of(output)
+    planner = ask(None, cluster, scheduler, verbosity).planner
+    from kplan.planner.explain import explain_pod, explanation_report
+
+    found = explain_pod(planner, pod)
+    document = explanation_report(
+        planner, found, fail_on=fail_on, nodes=shown_nodes(output), exit_zero=output.exit_zero
+    )
+    emit(document, output, verbosity)

@@ -1,0 +1,88 @@
+"""What goes wrong, told to people: every problem, the next step, no traceback unless it is asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from kplan import __version__
+from kplan.errors import InputError, KplanError
+
+__all__ = ["FAILED", "KplanGroup", "silence_output"]
+
+FAILED = 2
+_INTERRUPTED = 130
+_DEBUG_OPTION = "--debug"
+_MOST_PROBLEMS = 50
+_USAGE = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
+_TYPERS_OWN = (typer.Exit, typer.Abort, _USAGE)
+
+
+class KplanGroup(TyperGroup):
+    """The group of all commands: errors end in a message and exit code 2, and `--debug` may stand anywhere."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take `--debug` from wherever it stands, up to a `--`."""
+        end = args.index("--") if "--" in args else len(args)
+        wants_traceback = _DEBUG_OPTION in args[:end]
+        rest = [each for each in args[:end] if each != _DEBUG_OPTION] + args[end:]
+        return super().parse_args(ctx, [_DEBUG_OPTION, *rest] if wants_traceback else rest)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(_INTERRUPTED) from None
+        except BrokenPipeError:
+            silence_output()
+            raise typer.Exit(0) from None
+        except Exception as error:
+            if isinstance(error, _TYPERS_OWN) or ctx.params.get("debug"):
+                raise
+            _print_error(error)
+            raise typer.Exit(FAILED) from None
+
+
+def silence_output() -> None:
+    """Let nobody complain at exit that the reader of standard output has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print_error(error: Exception) -> None:
+    """Print what is wrong, a line a problem, each followed by its hint; a hint that repeats comes once."""
+    if not isinstance(error, KplanError):
+        _print_internal(error)
+        return
+    problems = error.problems if isinstance(error, InputError) else ()
+    told: set[str] = set()
+    for problem in problems[:_MOST_PROBLEMS]:
+        _say(f"error: {problem}")
+        _hint(problem.hint, told)
+    if len(problems) > _MOST_PROBLEMS:
+        _say(f"error: and {len(problems) - _MOST_PROBLEMS} more problems")
+    if not problems:
+        _say(f"error: {error.message}")
+    _hint(error.hint, told)
+
+
+def _hint(text: str, told: set[str]) -> None:
+    if text and text not in told:
+        told.add(text)
+        _say(f"hint: {text}")
+
+
+def _print_internal(error: Exception) -> None:
+    _say(f"internal error: {type(error).__name__}: {error}")
+    _say(
+        f"hint: this is a bug in kplan {__version__}; run the same with --debug, and report the traceback with the "
+        "snapshot (kplan snapshot save --redact FILE)"
+    )
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)

@@ -1,0 +1,274 @@
+"""Options that several commands share, each described once.
+
+A command takes whole groups of them as parameters: a frozen dataclass whose fields are Typer options. `with_flags`
+shows Typer the fields in the group's place, and hands the command the group.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from kplan.cli.live_options import (
+    AsGroupOption,
+    AsOption,
+    ClusterOption,
+    ContextOption,
+    InsecureOption,
+    KubeconfigOption,
+    NamespacesOption,
+    RequestTimeoutOption,
+    SnapshotOption,
+    UserOption,
+    live_options,
+)
+
+if TYPE_CHECKING:
+    from kplan.live import LiveOptions
+
+__all__ = [
+    "ClusterFlags",
+    "ExtenderMode",
+    "ManifestFlags",
+    "OutputFlags",
+    "OutputFormat",
+    "SamplingMode",
+    "SchedulerFlags",
+    "VerbosityFlags",
+    "with_flags",
+]
+
+_OUTPUT_PANEL = "Output"
+_SCHEDULER_PANEL = "Scheduler"
+DEFAULT_TOP = 5
+
+
+class OutputFormat(StrEnum):
+    """What the commands that decide can print."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    MARKDOWN = "markdown"
+    NAME = "name"
+    JUNIT = "junit"
+    GITHUB = "github"
+    SARIF = "sarif"
+    HTML = "html"
+
+
+class SamplingMode(StrEnum):
+    """How many nodes are looked at."""
+
+    ALL = "all"
+    AS_CONFIGURED = "as-configured"
+
+
+class ExtenderMode(StrEnum):
+    """What is done about the extenders of a configuration."""
+
+    IGNORE = "ignore"
+    CALL = "call"
+
+
+@dataclass(frozen=True)
+class ClusterFlags:
+    """Where the cluster comes from."""
+
+    snapshot: SnapshotOption = ""
+    kubeconfig: KubeconfigOption = ""
+    context: ContextOption = ""
+    cluster: ClusterOption = ""
+    user: UserOption = ""
+    as_user: AsOption = ""
+    as_group: AsGroupOption = None
+    request_timeout: RequestTimeoutOption = "60s"
+    insecure_skip_tls_verify: InsecureOption = False
+    namespaces: NamespacesOption = None
+
+    def live(self) -> LiveOptions:
+        """Return how to reach a live cluster; raises UsageError when the timeout is no duration."""
+        return live_options(
+            kubeconfig=self.kubeconfig,
+            context=self.context,
+            cluster=self.cluster,
+            user=self.user,
+            as_user=self.as_user,
+            as_groups=self.as_group,
+            request_timeout=self.request_timeout,
+            insecure_skip_tls_verify=self.insecure_skip_tls_verify,
+            namespaces=self.namespaces,
+        )
+
+
+@dataclass(frozen=True)
+class ManifestFlags:
+    """Which manifests, and how they are read."""
+
+    filename: Annotated[
+        list[str] | None,
+        typer.Option("--filename", "-f", metavar="FILE", help="A manifest, as the arguments; repeatable."),
+    ] = None
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace for objects that name none.")
+    ] = ""
+    replicas: Annotated[
+        int | None, typer.Option("--replicas", metavar="N", min=0, help="So many pods of each workload.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class SchedulerFlags:
+    """How the scheduler decides."""
+
+    scheduler_config: Annotated[
+        str,
+        typer.Option(
+            "--scheduler-config",
+            metavar="PATH",
+            help="KubeSchedulerConfiguration; kube-scheduler's defaults without one.",
+            rich_help_panel=_SCHEDULER_PANEL,
+        ),
+    ] = ""
+    sampling: Annotated[
+        SamplingMode,
+        typer.Option(
+            "--sampling",
+            help="Look at every node, or stop early as percentageOfNodesToScore says.",
+            rich_help_panel=_SCHEDULER_PANEL,
+        ),
+    ] = SamplingMode.ALL
+    start_index: Annotated[
+        int | None,
+        typer.Option(
+            "--start-index",
+            metavar="N",
+            min=0,
+            help="Where the first search starts with --sampling as-configured.",
+            rich_help_panel=_SCHEDULER_PANEL,
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="Break ties at random with this seed instead of by name.",
+            rich_help_panel=_SCHEDULER_PANEL,
+        ),
+    ] = None
+    extenders: Annotated[
+        ExtenderMode,
+        typer.Option(
+            "--extenders", help="Call the configuration's extenders, or not.", rich_help_panel=_SCHEDULER_PANEL
+        ),
+    ] = ExtenderMode.IGNORE
+
+
+@dataclass(frozen=True)
+class VerbosityFlags:
+    """How much is said besides the answer."""
+
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say more on standard error: what was read, what was left out.")
+    ] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, warnings and hints on standard error.")] = (
+        False
+    )
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="No colour on a terminal; so does NO_COLOR in the environment.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class OutputFlags:
+    """What is shown, how, and what counts as a failure."""
+
+    output: Annotated[
+        OutputFormat, typer.Option("--output", "-o", help="How to print the answer.", rich_help_panel=_OUTPUT_PANEL)
+    ] = OutputFormat.TABLE
+    report: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--report",
+            metavar="FORMAT=PATH",
+            help="Write a further format to a file in the same run; repeatable.",
+            rich_help_panel=_OUTPUT_PANEL,
+        ),
+    ] = None
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Tell per node every failing plugin with numbers, and every plugin's score.",
+            rich_help_panel=_OUTPUT_PANEL,
+        ),
+    ] = False
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top",
+            metavar="N",
+            min=1,
+            help=f"So many nodes of each kind in tables (default {DEFAULT_TOP}, all with --explain).",
+            rich_help_panel=_OUTPUT_PANEL,
+        ),
+    ] = None
+    all_nodes: Annotated[
+        bool, typer.Option("--all-nodes", help="All nodes in tables.", rich_help_panel=_OUTPUT_PANEL)
+    ] = False
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on",
+            metavar="LIST",
+            help="Exit with 1 if any of these happens: unschedulable, preemption, pdb-violation, gated, warning; none.",
+            rich_help_panel=_OUTPUT_PANEL,
+        ),
+    ] = ""
+    exit_zero: Annotated[
+        bool,
+        typer.Option("--exit-zero", help="Exit with 0 whatever the answer is.", rich_help_panel=_OUTPUT_PANEL),
+    ] = False
+
+
+def with_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups of options: parameters whose type is a dataclass of Typer options."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            parameters += _options_of(groups[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+        command(**given)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # what Typer reads
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _options_of(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(group)
+    ]

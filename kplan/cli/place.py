@@ -1,0 +1,84 @@
+"""`kplan place`: where pods or workloads would land, and why there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kplan.planner.explanation import Shown
+    from kplan.planner.placement import Placement
+
+__all__ = ["place"]
+
+_OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
+"""Formats that tell about a few of many replicas, and need no more of the others than where they are."""
+
+
+@with_flags
+def place(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE...|NS/POD...",
+            help="Manifests (file, directory, - for standard input), or pending pods of the snapshot.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    manifests: ManifestFlags,
+    cluster: ClusterFlags,
+    scheduler: SchedulerFlags,
+    output: OutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Say where pods or workloads would land, and why there.
+
+    Pods are taken in the order given; each that is placed takes its room before the next is looked at. Exits with 1
+    when one is unschedulable, gated or would have to preempt (--fail-on).
+    """
+    if not what and not manifests.filename:
+        raise UsageError(
+            "nothing to place", hint="name a manifest, or a pending pod as NAMESPACE/NAME: kplan place web.yaml"
+        )
+    fail_on = fail_on_of(output, "place")
+    is_outlined = _OUTLINE_FORMATS.issuperset(formats_of(output))
+    question = ask(what, cluster, scheduler, verbosity, manifests)
+    placements = question.planner.plan(question.pods).placements
+    from kplan.planner.document import placement_report
+
+    nodes_of = told_nodes(
+        placements, shown_nodes(output), shown_nodes(output, with_score_details=False), is_outlined=is_outlined
+    )
+    document = placement_report(
+        question.planner, placements, fail_on=fail_on, nodes_of=nodes_of, exit_zero=output.exit_zero
+    )
+    emit(document, output, verbosity)
+
+
+def told_nodes(
+    placements: Sequence[Placement], in_full: Shown, else_shown: Shown, *, is_outlined: bool
+) -> dict[int, Shown | None]:
+    """Choose the nodes to tell about for each placement: in full for those that tables tell about.
+
+    Parameters
+    ----------
+    in_full : for the first of each outcome of a workload
+    is_outlined : the other replicas need not be told about
+    """
+    from kplan.report.placement import representatives, workload_groups
+
+    groups = workload_groups([placement.pod.to_dict() for placement in placements])
+    chosen = representatives([(each.outcome.value, each.message) for each in placements], groups)
+    return {
+        index: in_full if index in chosen else else_shown
+        for index in range(len(placements))
+        if index in chosen or not is_outlined
+    }

@@ -1,0 +1,74 @@
+"""`kplan preempt`: whom pods would evict to get in, and why those."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+
+__all__ = ["preempt"]
+
+
+@with_flags
+def preempt(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE|NS/POD]...",
+            help="Manifests, or pending pods of the snapshot; without any, every pending pod that fits nowhere.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    settle: Annotated[
+        bool,
+        typer.Option("--settle", help="Let each preemption take place, and try its pod again before the next."),
+    ] = False,
+    follow: Annotated[
+        bool | None,
+        typer.Option(
+            "--follow/--no-follow",
+            help="Say where the victims go that a controller makes again (default: in tables).",
+            show_default=False,
+        ),
+    ] = None,
+    manifests: ManifestFlags,
+    cluster: ClusterFlags,
+    scheduler: SchedulerFlags,
+    output: OutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Say whom pods would evict to get in, why those, and what that breaks.
+
+    Exits with 1 when a pod gets in nowhere, or a disruption budget would be violated (--fail-on).
+    """
+    fail_on = fail_on_of(output, "preempt")
+    formats = formats_of(output)
+    question = ask(what, cluster, scheduler, verbosity, manifests)
+    planner, pods = question.planner, list(question.pods)
+    from kplan.framework.cycle import Outcome
+    from kplan.planner.follow import follow as follow_victims
+    from kplan.planner.preemption_report import pending_in_turn, preemption_report
+    from kplan.report.registry import HUMAN_FORMATS
+
+    is_all = not pods
+    if is_all:
+        pods = [*pending_in_turn(planner)]
+    placements = planner.plan(pods, settle_preemption=settle).placements
+    if is_all:
+        stuck = {each.pod.key for each in placements if each.outcome is not Outcome.SCHEDULED}
+        placements = tuple(each for each in placements if each.pod.key in stuck)
+    is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats)
+    document = preemption_report(
+        planner,
+        placements,
+        follow_victims(planner, pods) if is_followed else None,
+        fail_on=fail_on,
+        nodes_of=dict.fromkeys(range(len(placements)), shown_nodes(output)),
+        explain=output.explain,
+        exit_zero=output.exit_zero,
+    )
+    emit(document, output, verbosity)

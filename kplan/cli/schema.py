@@ -1,0 +1,21 @@
+"""`kplan schema`: the JSON Schema of a document."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["schema"]
+
+
+def schema(
+    kind: Annotated[
+        str, typer.Argument(metavar="[KIND]", help="A kind of document; without one, the kinds that there are.")
+    ] = "",
+) -> None:
+    """Print the JSON Schema of a kind of document, or list the kinds."""
+    from kplan.cli.answer import write_out
+    from kplan.report.schemas import SCHEMA_KINDS, schema_text
+
+    write_out(schema_text(kind) if kind else "".join(f"{each}\n" for each in SCHEMA_KINDS))

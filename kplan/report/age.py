@@ -1,0 +1,34 @@
+"""How long ago something was, as kubectl writes it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+__all__ = ["age_text", "moment_text"]
+
+_DAY, _HOUR, _MINUTE = 86400, 3600, 60
+_TWO_DAYS = 2 * _DAY
+
+
+def age_text(since: str | None, now: str | None) -> str:
+    """Return the time between two moments in short; the first moment when the second is not known."""
+    if since is None:
+        return "unknown"
+    if now is None:
+        return moment_text(since)
+    seconds = max(int((_parse(now) - _parse(since)).total_seconds()), 0)
+    if seconds >= _TWO_DAYS:
+        return f"{seconds // _DAY}d"
+    if seconds >= _HOUR:
+        return f"{seconds // _HOUR}h"
+    return f"{seconds // _MINUTE}m" if seconds >= _MINUTE else f"{seconds}s"
+
+
+def moment_text(moment: str) -> str:
+    """Write a moment to the minute, in UTC."""
+    return _parse(moment).astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _parse(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
