@@ -191,12 +191,16 @@ class Framework:
     def _pre_filter(self, plugin: PreFilterPlugin, cycle: CycleState, entry: ShapeEntry) -> PreFilterResult | None:
         name = plugin.name
         if name in entry.pre_filter:
+            # Not before its turn: a plugin that is not reached has no state.
+            cycle.states.update(entry.pre_filter_states[name])
             return entry.pre_filter[name]
         known = set(cycle.states)
         result = plugin.pre_filter(cycle)
         if self._is_kept[name] or (result is not None and result.skip and result.for_shape):
             entry.pre_filter[name] = result
-            entry.states.update({kind: state for kind, state in cycle.states.items() if kind not in known})
+            entry.pre_filter_states[name] = {
+                kind: state for kind, state in cycle.states.items() if kind not in known
+            }
         return result
 
     # --- filters ------------------------------------------------------------------------------------------------------

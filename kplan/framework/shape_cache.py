@@ -27,7 +27,8 @@ class ShapeEntry:
     Attributes
     ----------
     pre_filter : plugin -> its result; a missing key means it must be asked
-    states : cycle state that those plugins wrote
+    pre_filter_states : plugin -> cycle state that it wrote there
+    states : cycle state that plugins wrote in PreScore
     verdicts : plugin -> verdicts over all nodes
     passes : bool array of shape (n_nodes,); all of `verdicts` pass
     filter_position, score_position : how far in the cluster's log the arrays are up to date
@@ -38,6 +39,7 @@ class ShapeEntry:
     """
 
     pre_filter: dict[str, PreFilterResult | None] = field(default_factory=dict)
+    pre_filter_states: dict[str, dict[type, Any]] = field(default_factory=dict)
     states: dict[type, Any] = field(default_factory=dict)
     verdicts: dict[str, Verdicts] | None = None
     passes: BoolArray = field(default_factory=lambda: np.zeros(0, np.bool_))
