@@ -1,4 +1,4 @@
-"""A redacted snapshot decides like the plain one: every conformance scenario is planned twice and compared throughout.
+"""Redacted and saved snapshots decide like the plain one, on every conformance scenario.
 
 Names in the redacted plan are put back with the redactor's own table, and then nothing may differ, messages included.
 """
@@ -62,7 +62,7 @@ def decisions(snapshot: kplan.Snapshot, config: Any, scenario: dict[str, Any], p
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
-def test_redacted_and_plain_snapshots_decide_alike(path: Path, tmp_path: Path) -> None:
+def test_redacted_and_plain_snapshots_decide_alike(path: Path) -> None:
     for scenario in scenarios(path):
         plain = kplan.load_snapshot(scenario["objects"])
         names = Pseudonyms(b"the same every time")
@@ -76,18 +76,14 @@ def test_redacted_and_plain_snapshots_decide_alike(path: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
-def test_a_saved_snapshot_decides_like_the_one_that_was_saved(path: Path, tmp_path: Path) -> None:
+def test_a_saved_snapshot_is_loaded_as_it_was(path: Path, tmp_path: Path) -> None:
+    """The same objects in the same order, and so the same decisions."""
     file = tmp_path / "cluster.json"
     for scenario in scenarios(path):
         snapshot = kplan.load_snapshot(scenario["objects"])
         file.write_bytes(encode_snapshot(snapshot, file.name))
-        if not snapshot.nodes:
-            continue
 
         loaded = kplan.load_snapshot(file)
 
+        assert list(loaded) == list(snapshot), scenario["id"]
         assert loaded.digest == snapshot.digest, scenario["id"]
-        config = scenario.get("config")
-        assert decisions(loaded, config, scenario, scenario["pods"]) == decisions(
-            snapshot, config, scenario, scenario["pods"]
-        ), scenario["id"]
