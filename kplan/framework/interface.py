@@ -16,6 +16,8 @@ Rules that the runtime relies on:
   (`Cluster.match_counts`, `Cluster.log`, `TermGroup`).
 - Every `filter` must honour `nodes.delta` exactly as upstream's AddPod/RemovePod extensions and NodeInfo would:
   position i answers for its own node with its own pods changed, all other nodes unchanged.
+- A plugin of cluster scope whose verdicts do not depend on which pods run on a node may say so, with a class attribute
+  ``ignores_pods = True``; preemption then asks it once instead of at every step.
 - `pre_score` and `score` see a view of the feasible nodes only (CLUSTER) or of any nodes (others), never with a delta.
 - Nothing but `reserve` and `unreserve` may change what later cycles see.
 """

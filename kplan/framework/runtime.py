@@ -128,15 +128,19 @@ class Framework:
         self.reserve_plugins = [each for each in at("reserve") if isinstance(each, ReservePlugin)]
         self.permit_plugins = [each for each in at("permit") if isinstance(each, PermitPlugin)]
         self.weights = {ref.name: ref.weight for ref in profile.plugins.get("score", ())}
-        self._scopes = {name: plugin.scope for name, plugin in plugins.items()}
+        self._pod_blind = {
+            name
+            for name, plugin in plugins.items()
+            if plugin.scope is Scope.NODE_OBJECT or getattr(plugin, "ignores_pods", False)
+        }
         self._is_kept = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
         # Asked once: telling a protocol by looking at the methods of a plugin takes longer than many a score.
         self._normalizes = frozenset(name for name, each in plugins.items() if isinstance(each, NormalizeScorePlugin))
         self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
 
-    def scope_of(self, name: str) -> Scope:
-        """Return what a plugin's verdicts depend on."""
-        return self._scopes[name]
+    def ignores_pods(self, name: str) -> bool:
+        """Tell whether a plugin's verdicts are the same whichever pods run on a node."""
+        return name in self._pod_blind
 
     # --- the pod as a whole -------------------------------------------------------------------------------------------
 

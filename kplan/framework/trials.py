@@ -1,7 +1,7 @@
 """Running filters again and again on the same nodes while their pods change.
 
-What a filter said of the node object stays true, so it is taken from the filters' first run. All others are asked at
-each step, in two passes where pods are nominated: they must let the pod pass both with those pods and without.
+What a filter said without looking at pods stays true, so it is taken from the filters' first run. All others are asked
+at each step, in two passes where pods are nominated: they must let the pod pass both with those pods and without.
 
 Upstream: framework/runtime/framework.go RunFilterPluginsWithNominatedPods (v1.36).
 """
@@ -16,7 +16,7 @@ from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.changing_view import ChangingView
 from kplan.engine.verdicts import Verdicts
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors
-from kplan.framework.interface import CycleState, FilterPlugin, Scope
+from kplan.framework.interface import CycleState, FilterPlugin
 from kplan.framework.runtime import Framework
 
 NamedVerdicts = list[tuple[str, Verdicts]]
@@ -48,9 +48,7 @@ class Trials:
         self._outcome = outcome
         asked = [each for each in framework.filter_plugins if each.name not in cycle.skipped_filters]
         known = {name for name, _ in outcome.verdicts}
-        self._plugins = [
-            each for each in asked if not (framework.scope_of(each.name) is Scope.NODE_OBJECT and each.name in known)
-        ]
+        self._plugins = [each for each in asked if not (framework.ignores_pods(each.name) and each.name in known)]
         self._order = [each.name for each in asked]
         view = ChangingView(framework.cluster, rows, positions, pods)
         self._set(view, _with_nominated(framework, cycle, view))
@@ -89,7 +87,7 @@ class Trials:
     def passes(self) -> BoolArray:
         """Ask the filters that may have changed their mind; bool array of shape (n_view,).
 
-        Holds for nodes that passed the filters that look at the node object alone.
+        Holds for nodes that passed the filters that do not look at pods.
         """
         passes = self._pass(self.view, self._plugins)
         if self._nominated is not None:

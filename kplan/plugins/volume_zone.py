@@ -49,6 +49,7 @@ class VolumeZone:
 
     name: ClassVar[str] = "VolumeZone"
     scope: ClassVar[Scope] = Scope.CLUSTER
+    ignores_pods: ClassVar[bool] = True
 
     def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers

@@ -73,6 +73,7 @@ class DynamicResources:
 
     name: ClassVar[str] = "DynamicResources"
     scope: ClassVar[Scope] = Scope.CLUSTER
+    ignores_pods: ClassVar[bool] = True
 
     def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
         self._args = args or DynamicResourcesArgs()

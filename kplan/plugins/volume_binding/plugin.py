@@ -81,13 +81,15 @@ class VolumeBinding:
 
     name: ClassVar[str] = "VolumeBinding"
     scope: ClassVar[Scope] = Scope.CLUSTER
+    ignores_pods: ClassVar[bool] = True
 
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
         self.args = args
         self.listers = handle.listers
         self.nodes = handle.cluster.nodes
-        self.assumed = assumed_in(handle.cluster, self.listers)
-        self.finder = VolumeFinder(self.nodes, self.listers, self.assumed)
+        catalogue = catalogue_of(self.nodes, self.listers)
+        self.assumed = assumed_in(handle.cluster, catalogue)
+        self.finder = VolumeFinder(catalogue, self.listers, self.assumed)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Reject pods whose claims are missing, lost, being deleted, somebody else's, or should have been bound."""
