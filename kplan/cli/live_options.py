@@ -26,7 +26,6 @@ __all__ = [
     "InsecureOption",
     "KubeconfigOption",
     "NamespacesOption",
-    "QuietOption",
     "RequestTimeoutOption",
     "SnapshotOption",
     "UserOption",
@@ -93,7 +92,6 @@ NamespacesOption = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no warnings on standard error.")]
 
 
 def live_options(

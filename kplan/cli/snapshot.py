@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kplan.cli.live_options import (
-    AsGroupOption,
-    AsOption,
-    ClusterOption,
-    ContextOption,
-    InsecureOption,
-    KubeconfigOption,
-    NamespacesOption,
-    QuietOption,
-    RequestTimeoutOption,
-    SnapshotOption,
-    UserOption,
-    live_options,
-    open_cluster,
-    print_warnings,
-)
+from kplan.cli.answer import write_out
+from kplan.cli.flags import ClusterFlags, with_flags
+from kplan.cli.live_options import open_cluster, print_warnings
+
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Snapshot
 
 __all__ = ["app"]
 
@@ -35,8 +25,8 @@ app = typer.Typer(
 _STANDARD_OUTPUT = "-"
 
 
-class OutputFormat(StrEnum):
-    """What `kplan snapshot` can print."""
+class SnapshotFormat(StrEnum):
+    """What `kplan snapshot show` and `check` can print."""
 
     TABLE = "table"
     JSON = "json"
@@ -53,10 +43,12 @@ class RoleFormat(StrEnum):
 FileArgument = Annotated[
     str, typer.Argument(metavar="[FILE]", help="Snapshot to read, as --snapshot; without one, the live cluster.")
 ]
-OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="How to print it.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no warnings on standard error.")]
+FormatOption = Annotated[SnapshotFormat, typer.Option("--output", "-o", help="How to print it.")]
 
 
 @app.command("save")
+@with_flags
 def save(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help=".json, .yaml, .json.gz or .yaml.gz; - for JSON on standard output.")
@@ -66,16 +58,7 @@ def save(
         bool,
         typer.Option("--redact", help="Replace names, label values, images and namespaces; decisions stay the same."),
     ] = False,
-    snapshot: SnapshotOption = "",
-    kubeconfig: KubeconfigOption = "",
-    context: ContextOption = "",
-    cluster: ClusterOption = "",
-    user: UserOption = "",
-    as_user: AsOption = "",
-    as_group: AsGroupOption = None,
-    request_timeout: RequestTimeoutOption = "60s",
-    insecure_skip_tls_verify: InsecureOption = False,
-    namespaces: NamespacesOption = None,
+    cluster: ClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
     """Save what scheduling reads of a cluster: no environment, no arguments, no secrets, no annotations but its own.
@@ -88,83 +71,44 @@ def save(
 
     if file != _STANDARD_OUTPUT:
         check_name(file)
-    live = live_options(
-        kubeconfig=kubeconfig,
-        context=context,
-        cluster=cluster,
-        user=user,
-        as_user=as_user,
-        as_groups=as_group,
-        request_timeout=request_timeout,
-        insecure_skip_tls_verify=insecure_skip_tls_verify,
-        namespaces=namespaces,
-    )
-    found = open_cluster(snapshot, live, quiet=quiet)
+    snapshot = _open("", cluster, quiet=quiet)
     if redact:
         from kplan.snapshot.redact import redact_snapshot
 
-        found = redact_snapshot(found)
-    print_warnings(found, quiet=quiet)
+        snapshot = redact_snapshot(snapshot)
+    print_warnings(snapshot, quiet=quiet)
     if file == _STANDARD_OUTPUT:
-        typer.echo(encode_snapshot(found, "snapshot.json"), nl=False)
+        write_out(encode_snapshot(snapshot, "snapshot.json").decode())
         return
-    size = save_snapshot(found, file)
+    size = save_snapshot(snapshot, file)
     if not quiet:
-        counted = f"{len(found.nodes)} nodes, {len(found.pods)} pods"
-        typer.echo(f"saved {file}: {counted}, {size:,} bytes, {found.digest}", err=True)
+        counted = f"{len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods"
+        typer.echo(f"saved {file}: {counted}, {size:,} bytes, {snapshot.digest}", err=True)
 
 
 @app.command("show")
+@with_flags
 def show(
     file: FileArgument = "",
     *,
-    output: OutputOption = OutputFormat.TABLE,
-    snapshot: SnapshotOption = "",
-    kubeconfig: KubeconfigOption = "",
-    context: ContextOption = "",
-    cluster: ClusterOption = "",
-    user: UserOption = "",
-    as_user: AsOption = "",
-    as_group: AsGroupOption = None,
-    request_timeout: RequestTimeoutOption = "60s",
-    insecure_skip_tls_verify: InsecureOption = False,
-    namespaces: NamespacesOption = None,
+    output: FormatOption = SnapshotFormat.TABLE,
+    cluster: ClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
     """Show what is in a snapshot: counts, versions, resources, and what is missing."""
     from kplan.report.snapshot_view import overview_report, render_overview
 
-    live = live_options(
-        kubeconfig=kubeconfig,
-        context=context,
-        cluster=cluster,
-        user=user,
-        as_user=as_user,
-        as_groups=as_group,
-        request_timeout=request_timeout,
-        insecure_skip_tls_verify=insecure_skip_tls_verify,
-        namespaces=namespaces,
-    )
-    found = open_cluster(file or snapshot, live, quiet=quiet)
-    report = overview_report(found)
-    _print(render_overview(report) if output is OutputFormat.TABLE else _dump(report, output))
+    report = overview_report(_open(file, cluster, quiet=quiet))
+    _print(render_overview(report) if output is SnapshotFormat.TABLE else _dump(report, output))
 
 
 @app.command("check")
+@with_flags
 def check(
     file: FileArgument = "",
     *,
-    output: OutputOption = OutputFormat.TABLE,
-    snapshot: SnapshotOption = "",
-    kubeconfig: KubeconfigOption = "",
-    context: ContextOption = "",
-    cluster: ClusterOption = "",
-    user: UserOption = "",
-    as_user: AsOption = "",
-    as_group: AsGroupOption = None,
-    request_timeout: RequestTimeoutOption = "60s",
-    insecure_skip_tls_verify: InsecureOption = False,
-    namespaces: NamespacesOption = None,
+    output: FormatOption = SnapshotFormat.TABLE,
+    cluster: ClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
     """Check a snapshot: dangling references, odd values, kinds that nobody reads.
@@ -173,19 +117,8 @@ def check(
     """
     from kplan.report.snapshot_view import check_report, render_check
 
-    live = live_options(
-        kubeconfig=kubeconfig,
-        context=context,
-        cluster=cluster,
-        user=user,
-        as_user=as_user,
-        as_groups=as_group,
-        request_timeout=request_timeout,
-        insecure_skip_tls_verify=insecure_skip_tls_verify,
-        namespaces=namespaces,
-    )
-    report = check_report(open_cluster(file or snapshot, live, quiet=quiet))
-    _print(render_check(report) if output is OutputFormat.TABLE else _dump(report, output))
+    report = check_report(_open(file, cluster, quiet=quiet))
+    _print(render_check(report) if output is SnapshotFormat.TABLE else _dump(report, output))
     if not report["valid"]:
         raise typer.Exit(1)
 
@@ -193,16 +126,21 @@ def check(
 @app.command("rbac")
 def rbac(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="What to call the role.")] = "kplan",
-    output: Annotated[RoleFormat, typer.Option("-o", "--output", help="How to print it.")] = RoleFormat.YAML,
+    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="How to print it.")] = RoleFormat.YAML,
 ) -> None:
     """Print the smallest ClusterRole with which kplan sees all it needs: get and list, no secrets, no config maps."""
     from kplan.live.rbac import cluster_role
 
-    _print(_dump(cluster_role(name), OutputFormat(output)))
+    _print(_dump(cluster_role(name), output))
 
 
-def _dump(document: dict[str, Any], output: OutputFormat) -> str:
-    if output is OutputFormat.JSON:
+def _open(file: str, cluster: ClusterFlags, *, quiet: bool) -> Snapshot:
+    """Load the file that is named as an argument, else what the flags say."""
+    return open_cluster(file or cluster.snapshot, cluster.live(), quiet=quiet)
+
+
+def _dump(document: dict[str, Any], output: SnapshotFormat | RoleFormat) -> str:
+    if output == RoleFormat.JSON:
         import json
 
         return json.dumps(document, indent=2, ensure_ascii=False)
@@ -213,4 +151,4 @@ def _dump(document: dict[str, Any], output: OutputFormat) -> str:
 
 
 def _print(text: str) -> None:
-    typer.echo(text)
+    write_out(f"{text}\n")

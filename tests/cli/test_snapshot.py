@@ -138,7 +138,7 @@ def test_check_is_content_with_a_sound_cluster(tmp_path: Path) -> None:
     result = run("check", cluster(tmp_path, NAMESPACE, NODE, POD))
 
     assert result.exit_code == 0
-    assert "ok (1 nodes, 1 pods)" in result.stdout
+    assert "ok (1 node, 1 pod)" in result.stdout
 
 
 def test_check_names_problems_and_exits_with_one(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_check_names_problems_and_exits_with_one(tmp_path: Path) -> None:
     result = run("check", cluster(tmp_path, NAMESPACE, NODE, stray))
 
     assert result.exit_code == 1
-    assert "1 problem (1 nodes, 1 pods)" in result.stdout
+    assert "1 problem (1 node, 1 pod)" in result.stdout
     assert "Node/gone: not in the snapshot" in result.stdout
 
 
