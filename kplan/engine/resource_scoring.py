@@ -72,17 +72,16 @@ class Capacities:
 
 
 class Allocation(NamedTuple):
-    """The resources that count for one pod on the nodes of a view; int64 arrays of shape (n_resources, n_view).
+    """The resources that count for one pod on the nodes of a view.
 
     Attributes
     ----------
-    allocated : what the pods of the node count for
-    requested : the same with the incoming pod
+    capacities : what the nodes have
+    allocated : int64 array of shape (n_resources, n_view), what their pods count for; the caller's own
     """
 
     capacities: Capacities
     allocated: Int64Array
-    requested: Int64Array
 
 
 class ResourceScoring:
@@ -139,14 +138,14 @@ class ScoredRequest:
     use_requested: bool
 
     def on(self, nodes: NodeView, device_totals: DeviceTotals | None = None) -> Allocation:
-        """Return what the nodes of a view have and what is taken of it, without and with the pod."""
+        """Return what the nodes of a view have and what is taken of it, without the pod."""
         allocated = np.empty((len(self.names), len(nodes)), np.int64)
         for k, name in enumerate(self.names):
             allocated[k] = self._taken(nodes, name)
         capacities = self.capacities.take(nodes)
         if self.devices and device_totals is not None:
             capacities = self._with_devices(nodes, capacities, allocated, device_totals)
-        return Allocation(capacities, allocated, allocated + self.asked)
+        return Allocation(capacities, allocated)
 
     def _taken(self, nodes: NodeView, name: str) -> Int64Array:
         if not self.use_requested and name == CPU:

@@ -59,8 +59,8 @@ class NodeResourcesBalancedAllocation:
         state = cycle.find(_PreScoreState) or self._state(cycle)
         if state is None:
             return np.zeros(len(nodes), np.int64)
-        capacities, allocated, requested = state.request.on(nodes, self._handle.device_totals)
-        with_pod = evenness(requested, capacities)
+        capacities, allocated = state.request.on(nodes, self._handle.device_totals)
+        with_pod = evenness(allocated + state.request.asked, capacities)
         without_pod = evenness(allocated, capacities)
         score: Int64Array = _HALF + (_HALF + with_pod - without_pod) // 2
         return score
@@ -71,7 +71,8 @@ class NodeResourcesBalancedAllocation:
         if state is None:
             return []
         view = NodeView(cycle.cluster, np.asarray([row], np.intp))
-        capacities, allocated, requested = state.request.on(view, self._handle.device_totals)
+        capacities, allocated = state.request.on(view, self._handle.device_totals)
+        requested = allocated + state.request.asked
         return [
             f"{name}: {before / has:.0%} used, {after / has:.0%} of {quantity_text(name, int(has))} with this pod"
             for name, has, before, after in zip(
@@ -94,7 +95,8 @@ def evenness(used: Int64Array, capacities: Capacities) -> Int64Array:
     not count. Float64 in upstream's order of operations, with its shorter form for exactly two shares, then cut off.
     Upstream: balancedResourceScore.
     """
-    shares: FloatArray = np.minimum(used / capacities.divisor, 1.0)
+    shares: FloatArray = used / capacities.divisor
+    np.minimum(shares, 1.0, out=shares)
     if capacities.is_complete and len(shares) == 2:
         deviation = np.abs((shares[0] - shares[1]) / 2)
     else:

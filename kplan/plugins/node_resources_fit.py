@@ -15,7 +15,7 @@ import numpy as np
 from kplan.api.core import Pod
 from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy, UtilizationShapePoint
 from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, Int64Array, RowArray, round_half_away
-from kplan.engine.resource_scoring import Allocation, Capacities, ResourceScoring, ScoredRequest
+from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
 from kplan.engine.resources import (
     CPU,
     DEFAULT_CPU_REQUEST_NANO,
@@ -149,16 +149,19 @@ class NodeResourcesFit:
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Score each node as it would be with the pod."""
         state = cycle.find(_PreScoreState) or self._state(cycle)
-        return self._combine(state.request.on(nodes, self._handle.device_totals))
+        capacities, requested = state.request.on(nodes, self._handle.device_totals)
+        requested += state.request.asked
+        return self._combine(requested, capacities)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Say how full each resource would be with the pod."""
         request = (cycle.find(_PreScoreState) or self._state(cycle)).request
-        allocation = request.on(NodeView(cycle.cluster, np.asarray([row], np.intp)), self._handle.device_totals)
+        view = NodeView(cycle.cluster, np.asarray([row], np.intp))
+        capacities, allocated = request.on(view, self._handle.device_totals)
         return [
             f"{name}: {quantity_text(name, int(wanted))} of {quantity_text(name, int(has))} with this pod"
             for name, wanted, has in zip(
-                request.names, allocation.requested[:, 0], allocation.capacities.allocatable[:, 0], strict=True
+                request.names, (allocated + request.asked)[:, 0], capacities.allocatable[:, 0], strict=True
             )
             if has
         ]
@@ -175,46 +178,51 @@ def scored_requests(pod: Pod) -> dict[str, int]:
     return rounded_requests(exact)
 
 
-def least_allocated_score(allocation: Allocation) -> Int64Array:
+def least_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64Array:
     """Score nodes by the share that stays unused, 0 (full) to 100 (empty), averaged by weight.
+
+    Parameters
+    ----------
+    requested : int64 array of shape (n_resources, n_view), the incoming pod included
 
     Notes
     -----
     Integer division that cuts off, multiply before divide; a resource that would be exceeded gives 0, one that the node
     does not have does not count. Upstream: leastResourceScorer.
     """
-    capacities = allocation.capacities
-    unused = np.maximum(capacities.allocatable - allocation.requested, 0)
-    return _average(_share(unused, capacities), capacities)
+    unused = capacities.allocatable - requested
+    np.maximum(unused, 0, out=unused)
+    return _average(_to_percent(unused, capacities), capacities)
 
 
-def most_allocated_score(allocation: Allocation) -> Int64Array:
+def most_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64Array:
     """Score nodes by the share that is used, 0 (empty) to 100 (full or exceeded), averaged by weight.
 
     Notes
     -----
-    Arithmetic as in `least_allocated_score`. Upstream: mostResourceScorer.
+    Shapes and arithmetic as in `least_allocated_score`. Upstream: mostResourceScorer.
     """
-    capacities = allocation.capacities
-    used = np.minimum(allocation.requested, capacities.allocatable)
-    return _average(_share(used, capacities), capacities)
+    used = np.minimum(requested, capacities.allocatable)
+    return _average(_to_percent(used, capacities), capacities)
 
 
-def requested_to_capacity_ratio_score(by_utilization: Int64Array, allocation: Allocation) -> Int64Array:
+def requested_to_capacity_ratio_score(
+    by_utilization: Int64Array, requested: Int64Array, capacities: Capacities
+) -> Int64Array:
     """Score nodes by a table of scores for each per cent of utilization, averaged over the resources that score at all.
 
     Parameters
     ----------
     by_utilization : int64 array of shape (101,)
+    requested : int64 array of shape (n_resources, n_view), the incoming pod included
 
     Notes
     -----
     The utilization is cut off to a whole number, the average rounded, halves away from zero.
     Upstream: buildRequestedToCapacityRatioScorerFunction.
     """
-    capacities = allocation.capacities
-    used = np.minimum(allocation.requested, capacities.allocatable)
-    scores = by_utilization[_share(used, capacities)]
+    used = np.minimum(requested, capacities.allocatable)
+    scores = by_utilization[_to_percent(used, capacities)]
     weights = np.where(scores > 0, capacities.weights, 0)
     weight_sum = weights.sum(axis=0)
     total = (scores * weights).sum(axis=0)
@@ -245,7 +253,7 @@ def utilization_table(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
     return np.asarray([at(utilization) for utilization in range(MAX_NODE_SCORE + 1)], np.int64)
 
 
-def _score_function(strategy: ScoringStrategy) -> Callable[[Allocation], Int64Array]:
+def _score_function(strategy: ScoringStrategy) -> Callable[[Int64Array, Capacities], Int64Array]:
     if strategy.type == "MostAllocated":
         return most_allocated_score
     if strategy.type == "RequestedToCapacityRatio":
@@ -254,14 +262,19 @@ def _score_function(strategy: ScoringStrategy) -> Callable[[Allocation], Int64Ar
     return least_allocated_score
 
 
-def _share(part: Int64Array, capacities: Capacities) -> Int64Array:
-    """Return 100 times a part of what nodes have, by what they have."""
-    share: Int64Array = part * MAX_NODE_SCORE // capacities.divisor
-    return share
+# Both work in place: what is passed is their caller's own, and fresh arrays of this size cost more than the arithmetic.
+
+
+def _to_percent(part: Int64Array, capacities: Capacities) -> Int64Array:
+    part *= MAX_NODE_SCORE
+    part //= capacities.divisor
+    return part
 
 
 def _average(scores: Int64Array, capacities: Capacities) -> Int64Array:
-    average: Int64Array = (scores * capacities.weights).sum(axis=0) // capacities.weight_sum
+    scores *= capacities.weights
+    average: Int64Array = scores.sum(axis=0)
+    average //= capacities.weight_sum
     return average
 
 

@@ -48,10 +48,13 @@ def pod_requests(pod, missing=None, pod_level=True):
 
 
 def nonzero(pod):
-    """What a running pod counts for in scores: like what it asks for, with defaults for CPU and memory."""
-    whole = (pod["spec"].get("resources") or {}).get("requests", {})
+    """What a running pod counts for in scores: like what it asks for, with defaults for CPU and memory.
+
+    Where something is asked for the whole pod, only a resource that no container names either gets its default.
+    """
+    named = pod_requests(pod) if (pod["spec"].get("resources") or {}).get("requests") else {}
     defaults = {"cpu": Fraction(1, 10), "memory": Fraction(200 * 2**20)}
-    return pod_requests(pod, {name: amount for name, amount in defaults.items() if name not in whole})
+    return pod_requests(pod, {name: amount for name, amount in defaults.items() if name not in named})
 
 
 def _container(container, missing):

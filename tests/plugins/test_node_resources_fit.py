@@ -346,6 +346,18 @@ def test_resources_of_the_whole_pod_count_for_the_node_but_not_for_the_pod_that_
     assert scored(plugin, world.cycle(whole), world.view()) == [10, 30]
 
 
+def test_a_running_pod_with_resources_of_its_own_gets_defaults_only_for_what_nobody_names():
+    whole = pod(requests={"memory": "0"}, resources={"requests": {"cpu": "0"}})
+    whole["spec"]["containers"].append({"name": "silent"})
+    plain = pod(requests={"memory": "0"})
+    plain["spec"]["containers"].append({"name": "silent"})
+    world = World([node("a", memory="2000Mi"), node("b", memory="2000Mi")], {"a": [whole], "b": [plain]})
+    plugin = NodeResourcesFit(args("MostAllocated", [("memory", 1)]), world.handle)
+
+    # The one that comes counts with 200 MiB, and so does the silent container of the plain pod.
+    assert scored(plugin, world.cycle(pod()), world.view()) == [10, 20]
+
+
 @pytest.mark.parametrize(
     ("points", "at", "expected"),
     [
