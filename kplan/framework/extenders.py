@@ -6,7 +6,7 @@ Who sends the requests is not known here: an `Extender` is handed in from above.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,6 +41,10 @@ class ExtenderVictims:
     num_pdb_violations: int
 
 
+PodsOn = Callable[[str], Mapping[str, Pod]]
+"""Node name -> the pods that run there, by NAMESPACE/NAME; an extender may name others than were proposed."""
+
+
 class Extender(Protocol):
     """One configured extender."""
 
@@ -63,9 +67,8 @@ class Extender(Protocol):
         """Ask for scores, 0 to 10 a node; raises ExtenderError."""
         ...
 
-    def preempt(self, pod: Pod, victims: Mapping[str, ExtenderVictims]) -> Mapping[str, ExtenderVictims]:
-        """Ask which candidates, with which victims, are acceptable.
-
-        Raises ExtenderError, also for an answer that names a node or a victim that is not there.
-        """
-        ...
+    def preempt(
+        self, pod: Pod, victims: Mapping[str, ExtenderVictims], pods_on: PodsOn
+    ) -> Mapping[str, ExtenderVictims]:
+        """Ask which candidates, with which victims, are acceptable; raises ExtenderError."""
+        ...  # pragma: no cover

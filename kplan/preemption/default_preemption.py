@@ -10,12 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from kplan.api.core import Pod
 from kplan.config.args import DefaultPreemptionArgs, PluginArgs
 from kplan.engine.arrays import BoolArray
 from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code
 from kplan.framework.diagnosis import FilterOutcome, fit_error
-from kplan.framework.extenders import Extender, ExtenderError, ExtenderVictims
+from kplan.framework.extenders import Extender, ExtenderError, ExtenderVictims, PodsOn
 from kplan.framework.interface import SUCCESS, CycleState, Handle, PostFilterResult, Scope, Status, StatusCode
 from kplan.preemption.budgets import Budgets
 from kplan.preemption.choice import Candidates, choose
@@ -163,8 +164,13 @@ class DefaultPreemption:
             names[row]: ExtenderVictims([infos[pod].key for pod in found.victims(i)], int(found.pdb_violations[i]))
             for i, row in enumerate(found.rows.tolist())
         }
+
+        def pods_on(name: str) -> dict[str, Pod]:
+            row = cluster.nodes.row_of.get(name)
+            return {} if row is None else {infos[pod].key: infos[pod].pod for pod in cluster.pods_on[row]}
+
         for extender in asked:
-            victims = _answer(extender, cycle, victims, run)
+            victims = _answer(extender, cycle, victims, run, pods_on)
             if not victims:
                 break
         by_row = sorted((cluster.nodes.row_of[name], each) for name, each in victims.items())
@@ -227,11 +233,11 @@ def _raise_errors(run: DryRun) -> None:
 
 
 def _answer(
-    extender: Extender, cycle: CycleState, victims: dict[str, ExtenderVictims], run: DryRun
+    extender: Extender, cycle: CycleState, victims: dict[str, ExtenderVictims], run: DryRun, pods_on: PodsOn
 ) -> dict[str, ExtenderVictims]:
     """Ask one extender which candidates it accepts."""
     try:
-        answer = dict(extender.preempt(cycle.pod.pod, victims))
+        answer = dict(extender.preempt(cycle.pod.pod, victims, pods_on))
     except ExtenderError as error:
         if extender.is_ignorable:
             return victims

@@ -531,7 +531,7 @@ class FakeExtender:
     def prioritize(self, pod, nodes):
         raise NotImplementedError
 
-    def preempt(self, pod, candidates):
+    def preempt(self, pod, candidates, pods_on):
         return self.answer(dict(candidates))
 
 

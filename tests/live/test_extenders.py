@@ -1,0 +1,215 @@
+"""Extenders over HTTP, against a real local server that can misbehave."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.live.extenders import http_extenders
+from tests.planner.test_queue_plan import node, pod
+
+Reply = Callable[[dict[str, Any]], Any]
+
+
+class Webhook:
+    """A local extender: verb -> what it answers; every question is kept."""
+
+    def __init__(self, replies: dict[str, Reply | tuple[int, bytes] | None]) -> None:
+        self.replies = replies
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.url = ""
+
+
+@contextmanager
+def webhook(**replies: Any) -> Iterator[Webhook]:
+    hook = Webhook(replies)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:  # noqa: N802 - http.server calls it by this name
+            verb = self.path.rsplit("/", 1)[-1]
+            question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            hook.asked.append((verb, question))
+            reply = hook.replies[verb]
+            if reply is None:
+                self.close_connection = True
+                return
+            status, body = reply if isinstance(reply, tuple) else (200, json.dumps(reply(question)).encode())
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    hook.url = f"http://127.0.0.1:{server.server_port}/scheduler"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield hook
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def place(hook: Webhook, objects: list[dict[str, Any]], name: str = "default/new", **fields: Any) -> kplan.Placement:
+    extender = {"urlPrefix": hook.url, "httpTimeout": "1s", **fields}
+    config = kplan.load_scheduler_config(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [extender],
+        }
+    )
+    snapshot = kplan.load_snapshot(objects)
+    return kplan.Planner(snapshot, config, extenders=http_extenders(config)).place(name)
+
+
+CLUSTER = [node("a"), node("b"), node("c"), pod("new", "1")]
+
+
+def test_filters_by_node_objects() -> None:
+    def keep_b(question: dict[str, Any]) -> dict[str, Any]:
+        items = [each for each in question["Nodes"]["items"] if each["metadata"]["name"] == "b"]
+        return {"nodes": {"items": items}, "failedNodes": {"a": "too old"}, "failedAndUnresolvableNodes": {"c": "gone"}}
+
+    with webhook(filter=keep_b) as hook:
+        found = place(hook, CLUSTER, filterVerb="filter")
+
+    assert (found.node, found.feasible_nodes) == ("b", ("b",))
+    assert {name: (each.failure.code, each.failure.reasons) for name, each in found.rejections.items()} == {
+        "a": ("Unschedulable", ("too old",)),
+        "c": ("UnschedulableAndUnresolvable", ("gone",)),
+    }
+    assert hook.asked[0][1]["Pod"]["metadata"]["name"] == "new"
+
+
+def test_filters_by_names_when_it_knows_the_nodes() -> None:
+    with webhook(filter=lambda question: {"NodeNames": question["NodeNames"][1:]}) as hook:
+        found = place(hook, CLUSTER, filterVerb="filter", nodeCacheCapable=True)
+
+    assert found.feasible_nodes == ("b", "c")
+    assert hook.asked[0][1]["NodeNames"] == ["a", "b", "c"]
+    assert hook.asked[0][1]["Nodes"] is None
+
+
+def test_scores_count_ten_times_their_weight() -> None:
+    with webhook(prioritize=lambda question: [{"Host": "c", "Score": 10}, {"host": "a", "score": 1}]) as hook:
+        found = place(hook, CLUSTER, prioritizeVerb="prioritize", weight=3)
+
+    assert found.node == "c"
+    assert [found.scores[name].plugins[hook.url] for name in ("a", "b", "c")] == [30, 0, 300]
+
+
+def test_only_pods_that_ask_for_a_managed_resource_concern_it() -> None:
+    with webhook(filter=lambda question: {"NodeNames": []}) as hook:
+        managed = {"managedResources": [{"name": "example.com/fpga"}]}
+        found = place(hook, CLUSTER, filterVerb="filter", nodeCacheCapable=True, **managed)
+
+    assert found.node == "a"
+    assert hook.asked == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ((500, b"oops"), "failed filter with extender at URL {url}/filter, code 500"),
+        ((200, b"<html>"), 'extender "{url}" did not answer with JSON'),
+        ((200, b"[]"), "expected an object, got list"),
+        (None, 'Post "{url}/filter"'),
+        (lambda question: {"error": "out of order"}, "out of order"),
+        (lambda question: {"nodeNames": ["zz"]}, 'extender "{url}" claims a filtered node "zz"'),
+        (lambda question: time.sleep(1.5), 'Post "{url}/filter"'),
+    ],
+    ids=["500", "garbage", "wrong type", "hangs up", "says so itself", "a node it was not asked about", "too slow"],
+)
+def test_a_faulty_extender_is_an_error_unless_it_is_ignorable(reply: Any, message: str) -> None:
+    with webhook(filter=reply) as hook:
+        strict = place(hook, CLUSTER, filterVerb="filter", nodeCacheCapable=True)
+        lenient = place(hook, CLUSTER, filterVerb="filter", nodeCacheCapable=True, ignorable=True)
+
+    assert strict.outcome.value == "Error"
+    assert message.format(url=hook.url) in strict.message
+    assert lenient.node == "a"
+
+
+def test_an_extender_that_is_not_there_is_an_error() -> None:
+    with webhook() as hook:
+        pass
+    found = place(hook, CLUSTER, filterVerb="filter")
+
+    assert found.outcome.value == "Error"
+    assert f'Post "{hook.url}/filter"' in found.message
+
+
+def test_a_failing_prioritizer_gives_no_score() -> None:
+    with webhook(prioritize=(500, b"")) as hook:
+        found = place(hook, CLUSTER, prioritizeVerb="prioritize", weight=1)
+
+    assert found.node == "a"
+    assert hook.url not in found.scores["a"].plugins
+
+
+PREEMPTION = [
+    node("a"),
+    node("b"),
+    pod("low-a", "4", node_name="a"),
+    pod("low-b", "4", node_name="b"),
+    pod("new", "4", priority=5),
+]
+
+
+@pytest.mark.parametrize("node_cache_capable", [True, False])
+def test_preempt_may_drop_candidates(node_cache_capable: bool) -> None:
+    def keep_b(question: dict[str, Any]) -> dict[str, Any]:
+        assert "b" in (question.get("NodeNameToMetaVictims") or question["NodeNameToVictims"])
+        return {"nodeNameToMetaVictims": {"b": {"pods": [{"uid": "low-b"}], "numPDBViolations": 0}}}
+
+    with webhook(preempt=keep_b) as hook:
+        found = place(hook, PREEMPTION, preemptVerb="preempt", nodeCacheCapable=node_cache_capable)
+
+    assert found.nominated_node == "b"
+    assert list((found.preemption or {})["candidates"]) == ["b"]
+
+
+def test_a_victim_that_is_not_on_its_node_ends_preemption() -> None:
+    def wrong(question: dict[str, Any]) -> dict[str, Any]:
+        return {"NodeNameToMetaVictims": {"a": {"Pods": [{"UID": "nobody"}]}}}
+
+    with webhook(preempt=wrong) as hook:
+        found = place(hook, PREEMPTION, preemptVerb="preempt", nodeCacheCapable=True)
+
+    assert found.nominated_node is None
+    assert f"extender: {hook.url} claims to preempt pod (UID: nobody) on node: a" in found.message
+
+
+def test_bind_is_never_called() -> None:
+    with webhook(filter=lambda question: {"NodeNames": question["NodeNames"]}) as hook:
+        place(hook, CLUSTER, filterVerb="filter", bindVerb="bind", nodeCacheCapable=True)
+
+    assert {verb for verb, _ in hook.asked} == {"filter"}
+
+
+def test_without_being_asked_to_nobody_calls() -> None:
+    with webhook(filter=lambda question: {"NodeNames": []}) as hook:
+        config = kplan.load_scheduler_config(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "extenders": [{"urlPrefix": hook.url, "filterVerb": "filter"}],
+            }
+        )
+        found = kplan.Planner(kplan.load_snapshot(CLUSTER), config).place("default/new")
+
+    assert found.node == "a"
+    assert hook.asked == []
