@@ -37,18 +37,17 @@ class AttachedVolumes:
     troubled : node row -> number of pods there whose volumes cannot be told
     """
 
-    def __init__(self, cluster: Cluster, listers: Listers) -> None:
+    def __init__(self, cluster: Cluster, listers: Listers, resolver: VolumeResolver) -> None:
         self.cluster = cluster
         self.volumes: list[AttachableVolume] = []
         self.troubled: dict[int, int] = {}
-        self._resolver = VolumeResolver(listers)
+        self._resolver = resolver
         self._number_of: dict[str, int] = {}
         self._driver_code_of: dict[str, int] = {}
         self._driver_codes: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
         self._holders: list[dict[int, int]] = []
         self._attached: list[frozenset[int] | set[int]] = []
         self._used: dict[str, Int64Array] = {}
-        self._pods: list[PodVolumes] = []
         self._starts: Int64Array = np.zeros(1, np.int64)
         self._numbers: Int64Array = np.zeros(0, np.int64)
         self._has_trouble: Int64Array = np.zeros(0, np.int64)
@@ -171,12 +170,8 @@ class AttachedVolumes:
                 self.used(self.volumes[number].driver)[row] += 1
 
     def _resolve(self, pod: int) -> PodVolumes:
-        infos = self.cluster.pods.infos
-        while len(self._pods) <= pod:
-            known = infos[len(self._pods)].pod
-            resolved = self._resolver.resolve(known, is_new=False) if known.spec.volumes else _NO_VOLUMES
-            self._pods.append(resolved)
-        return self._pods[pod]
+        info = self.cluster.pods.infos[pod]
+        return self._resolver.running(info) if info.pod.spec.volumes else _NO_VOLUMES
 
     def _index_pods(self) -> None:
         """Bring the volumes of all pods into one array, pod by pod."""

@@ -17,11 +17,11 @@ from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
 from kplan.plugins.node_volume_limits.attached import AttachedDelta, AttachedVolumes
-from kplan.plugins.node_volume_limits.resolving import PodVolumes, VolumeResolver, concerns_limits
+from kplan.plugins.node_volume_limits.limits import LimitCatalogue, limits_of
+from kplan.plugins.node_volume_limits.resolving import PodVolumes, concerns_limits
 
 REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 
-_NO_LIMIT = 2**62
 _WORD_BITS = 64
 
 
@@ -45,44 +45,22 @@ class NodeVolumeLimits:
     def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers
         self.cluster = handle.cluster
-        self._resolver = VolumeResolver(handle.listers)
+
+    @cached_property
+    def catalogue(self) -> LimitCatalogue:
+        """What CSINodes allow; looked up when the first pod with volumes comes."""
+        return limits_of(self.cluster.nodes, self.listers)
 
     @cached_property
     def attached(self) -> AttachedVolumes:
         """Attached volumes of all nodes; counted when the first pod with volumes comes."""
-        return AttachedVolumes(self.cluster, self.listers)
-
-    @cached_property
-    def limits(self) -> dict[str, Int64Array]:
-        """Driver -> how many volumes each node can hold, int64 of shape (n_nodes,)."""
-        columns: dict[str, Int64Array] = {}
-        for row, name in enumerate(self.cluster.nodes.names):
-            csi_node = self.listers.csi_nodes.get(name)
-            for driver in csi_node.spec.drivers if csi_node is not None else ():
-                if driver.allocatable is not None and driver.allocatable.count is not None:
-                    column = columns.setdefault(driver.name, np.full(len(self.cluster), _NO_LIMIT, np.int64))
-                    column[row] = driver.allocatable.count
-        return columns
-
-    @cached_property
-    def is_limited(self) -> BoolArray:
-        """Which nodes have any limit, bool of shape (n_nodes,)."""
-        limited = np.zeros(len(self.cluster), np.bool_)
-        for column in self.limits.values():
-            limited |= column != _NO_LIMIT
-        return limited
-
-    @cached_property
-    def has_csi_node(self) -> BoolArray:
-        """Which nodes have a CSINode, bool of shape (n_nodes,)."""
-        known = self.listers.csi_nodes
-        return np.fromiter((name in known for name in self.cluster.nodes.names), np.bool_, len(self.cluster))
+        return AttachedVolumes(self.cluster, self.listers, self.catalogue.resolver)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Leave out pods without claims and without inline volumes of types that CSI took over."""
         if not concerns_limits(cycle.pod.pod):
             return SKIP_SHAPE
-        resolved = self._resolver.resolve(cycle.pod.pod, is_new=True)
+        resolved = self.catalogue.resolver.resolve(cycle.pod.pod, is_new=True)
         cycle.write(_PreFilterState(resolved, self.attached))
         return None
 
@@ -91,13 +69,13 @@ class NodeVolumeLimits:
         state = cycle.read(_PreFilterState)
         if state.resolved.problem:
             return self._problem_verdicts(state.resolved, nodes)
-        if not state.numbers or not self.limits:
+        if not state.numbers or not self.catalogue.limits:
             return Verdicts.where(np.zeros(len(nodes), np.bool_), _PASS)
         self.attached.follow()
         delta = self.attached.delta(nodes, state.numbers)
         exceeded = np.zeros(len(nodes), np.bool_)
         for driver, numbers in state.by_driver.items():
-            if driver in self.limits:
+            if driver in self.catalogue.limits:
                 _, _, _, over = self._counts(driver, numbers, nodes, delta)
                 exceeded |= over
 
@@ -122,14 +100,14 @@ class NodeVolumeLimits:
         new = nodes.take(new)
         if nodes.delta is not None:
             new = new - np.add.reduce([delta.held[number] for number in numbers])
-        limit = nodes.take(self.limits[driver])
+        limit = nodes.take(self.catalogue.limits[driver])
         used = nodes.take(self.attached.used(driver)) + delta.used[driver]
         return limit, used, new, (new > 0) & (used + new > limit)
 
     def _problem_verdicts(self, resolved: PodVolumes, nodes: NodeView) -> Verdicts:
         """Say why the incoming pod's own volumes cannot be told; inline volumes count where there is a CSINode only."""
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if resolved.is_missing_claim else Code.ERROR
-        with_csi = nodes.take(self.has_csi_node)
+        with_csi = nodes.take(self.catalogue.has_csi_node)
         if resolved.problem == resolved.claim_problem:
             return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(resolved.problem, code))
         inline = (with_csi, Reason(resolved.problem, Code.ERROR))
@@ -146,7 +124,7 @@ class NodeVolumeLimits:
         positions = set(np.flatnonzero(nodes.take(suspects)).tolist())
         if nodes.delta is not None:
             positions.update(nodes.delta.positions.tolist())
-        limited = nodes.take(self.is_limited)
+        limited = nodes.take(self.catalogue.is_limited)
         problems = {
             position: next(filter(None, map(self.attached.pod_problem, nodes.pods_at(position))), "")
             for position in sorted(positions)
@@ -157,7 +135,7 @@ class NodeVolumeLimits:
     def _details(self, state: _PreFilterState, nodes: NodeView, delta: AttachedDelta, position: int) -> list[Detail]:
         found: list[Detail] = []
         for driver, numbers in state.by_driver.items():
-            if driver not in self.limits:
+            if driver not in self.catalogue.limits:
                 continue
             limit, used, new, over = (int(each[position]) for each in self._counts(driver, numbers, nodes, delta))
             if over:

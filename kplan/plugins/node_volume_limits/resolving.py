@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.volumes import Volume
@@ -18,6 +19,7 @@ from kplan.engine.csi_translation import (
     inline_handle,
     volume_handle,
 )
+from kplan.engine.pod_info import PodInfo
 from kplan.engine.volumes import claim_class, claim_name, ephemeral_problem, not_found
 from kplan.framework.listers import Listers
 
@@ -78,11 +80,21 @@ class VolumeResolver:
     """Finds the attachable volumes of pods.
 
     Claims are seen as the snapshot has them: what a plan binds or provisions later counts by its claim, which is one
-    volume as well.
+    volume as well. So what is found holds for all clusters that start from the snapshot.
     """
 
     def __init__(self, listers: Listers) -> None:
-        self._listers = listers
+        self._claims = listers.persistent_volume_claims
+        self._volumes = listers.persistent_volumes
+        self._classes = listers.storage_classes
+        self._running: WeakKeyDictionary[PodInfo, PodVolumes] = WeakKeyDictionary()
+
+    def running(self, info: PodInfo) -> PodVolumes:
+        """Return the attachable volumes of a pod that runs or is to count as running."""
+        found = self._running.get(info)
+        if found is None:
+            found = self._running[info] = self.resolve(info.pod, is_new=False)
+        return found
 
     def resolve(self, pod: Pod, *, is_new: bool) -> PodVolumes:
         """Find the attachable volumes of a pod; one that is to be placed (`is_new`) needs all of its claims."""
@@ -117,7 +129,7 @@ class VolumeResolver:
         namespace = pod.metadata.namespace
         if not name:
             raise _Problem("PersistentVolumeClaim had no name")
-        claim = self._listers.persistent_volume_claims.get((namespace, name))
+        claim = self._claims.get((namespace, name))
         if claim is None:
             if is_new:
                 missing = not_found("persistentvolumeclaim", name)
@@ -125,7 +137,7 @@ class VolumeResolver:
             return None
         if volume.persistent_volume_claim is None and (problem := ephemeral_problem(pod, claim)):
             raise _Problem(problem)
-        bound = self._listers.persistent_volumes.get(claim.spec.volume_name)
+        bound = self._volumes.get(claim.spec.volume_name)
         attachable = self._by_class(claim) if bound is None else self._by_volume(bound)
         return attachable if attachable is not None and attachable.driver and attachable.handle else None
 
@@ -142,7 +154,7 @@ class VolumeResolver:
 
     def _by_class(self, claim: PersistentVolumeClaim) -> AttachableVolume | None:
         """Count a claim without a volume for the driver that its class names."""
-        storage_class = self._listers.storage_classes.get(claim_class(claim))
+        storage_class = self._classes.get(claim_class(claim))
         if storage_class is None:
             return None
         driver = storage_class.provisioner

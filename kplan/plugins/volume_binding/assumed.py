@@ -6,14 +6,12 @@ claim, and a claim that is to be provisioned remembers for which node; neither c
 
 from __future__ import annotations
 
-from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from kplan.api.core import PersistentVolume, PersistentVolumeClaim
+from kplan.api.core import PersistentVolumeClaim
 from kplan.engine.cluster import Cluster
-from kplan.engine.node_table import NodeTable
-from kplan.engine.volumes import ANNOTATION_SELECTED_NODE, ClaimKey, volume_class
-from kplan.framework.listers import Listers
+from kplan.engine.volumes import ANNOTATION_SELECTED_NODE, ClaimKey
+from kplan.plugins.volume_binding.catalogue import VolumeCatalogue
 from kplan.plugins.volume_binding.static_matching import ClassVolumes
 
 
@@ -25,24 +23,16 @@ def claim_key(claim: PersistentVolumeClaim) -> ClaimKey:
 class AssumedVolumes:
     """Existing volumes by class, with what is promised, and the nodes for which claims are to be provisioned."""
 
-    def __init__(self, nodes: NodeTable, listers: Listers) -> None:
-        self._nodes = nodes
-        self._listers = listers
+    def __init__(self, catalogue: VolumeCatalogue) -> None:
+        self._catalogue = catalogue
         self._classes: dict[str, ClassVolumes] = {}
         self._selected_nodes: dict[ClaimKey, str] = {}
-
-    @cached_property
-    def _volumes_by_class(self) -> dict[str, list[PersistentVolume]]:
-        by_class: dict[str, list[PersistentVolume]] = {}
-        for volume in self._listers.persistent_volumes.values():
-            by_class.setdefault(volume_class(volume), []).append(volume)
-        return by_class
 
     def of_class(self, name: str) -> ClassVolumes:
         """Return the volumes of a storage class."""
         volumes = self._classes.get(name)
         if volumes is None:
-            volumes = self._classes[name] = ClassVolumes(self._nodes, self._volumes_by_class.get(name, ()))
+            volumes = self._classes[name] = ClassVolumes(self._catalogue.of_class(name))
         return volumes
 
     def selected_node(self, claim: PersistentVolumeClaim) -> str | None:
@@ -65,9 +55,9 @@ class AssumedVolumes:
 _clusters: WeakKeyDictionary[Cluster, AssumedVolumes] = WeakKeyDictionary()
 
 
-def assumed_in(cluster: Cluster, listers: Listers) -> AssumedVolumes:
+def assumed_in(cluster: Cluster, catalogue: VolumeCatalogue) -> AssumedVolumes:
     """Return the one record of a cluster's volumes: what one profile reserves is promised for the others too."""
     assumed = _clusters.get(cluster)
     if assumed is None:
-        assumed = _clusters[cluster] = AssumedVolumes(cluster.nodes, listers)
+        assumed = _clusters[cluster] = AssumedVolumes(catalogue)
     return assumed

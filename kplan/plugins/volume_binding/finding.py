@@ -13,14 +13,14 @@ import numpy as np
 from kplan.api.affinity import VolumeNodeAffinity
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array
-from kplan.engine.csi_translation import MIGRATED, InTreePlugin, TranslationError, in_tree_plugin, translated_affinity
-from kplan.engine.node_table import NodeTable
+from kplan.engine.csi_translation import MIGRATED, TranslationError, in_tree_plugin, translated_affinity
 from kplan.engine.volume_topology import reachable
-from kplan.engine.volumes import ANNOTATION_MIGRATED_PLUGINS, claim_class
+from kplan.engine.volumes import claim_class
 from kplan.framework.listers import Listers
 from kplan.plugins.volume_binding.assumed import AssumedVolumes
-from kplan.plugins.volume_binding.provisioning import Provisioning, can_provision
-from kplan.plugins.volume_binding.static_matching import NO_VOLUME, BindingError, ClassVolumes, claim_nanos
+from kplan.plugins.volume_binding.catalogue import BindingError, VolumeCatalogue, claim_nanos
+from kplan.plugins.volume_binding.provisioning import can_provision
+from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
 
 REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
@@ -91,12 +91,12 @@ class Finding:
 class VolumeFinder:
     """Looks for the volumes of pods, given what reservations have left."""
 
-    def __init__(self, nodes: NodeTable, listers: Listers, assumed: AssumedVolumes) -> None:
-        self.nodes = nodes
+    def __init__(self, catalogue: VolumeCatalogue, listers: Listers, assumed: AssumedVolumes) -> None:
+        self.catalogue = catalogue
+        self.nodes = catalogue.nodes
+        self.provisioning = catalogue.provisioning
         self.listers = listers
         self.assumed = assumed
-        self.provisioning = Provisioning(nodes, listers)
-        self._migrated: dict[str, BoolArray] = {}
 
     def find(self, claims: PodClaims) -> Finding:
         """Judge all nodes for a pod's claims."""
@@ -145,7 +145,7 @@ class VolumeFinder:
         plugin = in_tree_plugin(volume.spec)
         if plugin is None or plugin.name not in MIGRATED:
             return reachable(self.nodes, original), None, ""
-        migrated = self.migrated_nodes(plugin)
+        migrated = self.catalogue.migrated_nodes(plugin)
         if not migrated.any():
             return reachable(self.nodes, original), None, ""
         try:
@@ -160,22 +160,9 @@ class VolumeFinder:
     def affinity_on(self, volume: PersistentVolume, row: int) -> VolumeNodeAffinity | None:
         """Return the affinity of a bound volume as one node sees it (for explanations)."""
         plugin = in_tree_plugin(volume.spec)
-        if plugin is not None and plugin.name in MIGRATED and self.migrated_nodes(plugin)[row]:
+        if plugin is not None and plugin.name in MIGRATED and self.catalogue.migrated_nodes(plugin)[row]:
             return translated_affinity(volume)
         return volume.spec.node_affinity
-
-    def migrated_nodes(self, plugin: InTreePlugin) -> BoolArray:
-        """Return which nodes' CSINode lists a type as migrated, bool of shape (n_nodes,)."""
-        nodes = self._migrated.get(plugin.name)
-        if nodes is None:
-            csi_nodes = self.listers.csi_nodes
-            listed = (
-                csi_nodes[name].metadata.annotations.get(ANNOTATION_MIGRATED_PLUGINS, "") if name in csi_nodes else ""
-                for name in self.nodes.names
-            )
-            nodes = np.fromiter((plugin.name in each.split(",") for each in listed), np.bool_, len(self.nodes))
-            self._migrated[plugin.name] = nodes
-        return nodes
 
     # --- claims that have none ----------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ from kplan.framework.interface import (
     Status,
 )
 from kplan.plugins.volume_binding.assumed import assumed_in
+from kplan.plugins.volume_binding.catalogue import ClaimIdentity, catalogue_of, identity_of
 from kplan.plugins.volume_binding.details import bind_conflicts, missing_volumes, node_conflicts, space_shortages
 from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
@@ -46,7 +47,7 @@ from kplan.plugins.volume_binding.finding import (
     PodClaims,
     VolumeFinder,
 )
-from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClaimIdentity, ClassVolumes, identity_of
+from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
 
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 

@@ -31,7 +31,8 @@ class Provisioning:
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._nodes = nodes
-        self._listers = listers
+        self._drivers = listers.csi_drivers
+        self._capacities = listers.snapshot.csi_storage_capacities
         self._allowed: dict[str, BoolArray] = {}
         self._largest: dict[str, Int64Array] = {}
 
@@ -49,7 +50,7 @@ class Provisioning:
         Reported is what a driver with ``storageCapacity`` publishes as CSIStorageCapacity objects.
         """
         requested = claim.spec.resources.requests.get(STORAGE)
-        driver = self._listers.csi_drivers.get(storage_class.provisioner)
+        driver = self._drivers.get(storage_class.provisioner)
         if requested is None or driver is None or not driver.spec.storage_capacity:
             return None
         enough: BoolArray = self.largest(storage_class.metadata.name) >= value(requested)
@@ -60,7 +61,7 @@ class Provisioning:
         column = self._largest.get(class_name)
         if column is None:
             column = np.full(len(self._nodes), NO_SPACE, np.int64)
-            for capacity in self._listers.snapshot.csi_storage_capacities:
+            for capacity in self._capacities:
                 if capacity.storage_class_name == class_name:
                     self._raise(column, capacity)
             self._largest[class_name] = column

@@ -1,0 +1,63 @@
+"""What CSINodes allow, as columns, worked out once for a snapshot.
+
+Upstream: plugins/nodevolumelimits/csi.go getVolumeLimits (v1.36).
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from kplan.engine.arrays import BoolArray, Int64Array
+from kplan.engine.node_table import NodeTable
+from kplan.framework.listers import Listers
+from kplan.plugins.node_volume_limits.resolving import VolumeResolver
+
+NO_LIMIT = 2**62
+
+
+class LimitCatalogue:
+    """The limits of all nodes, and the attachable volumes of pods.
+
+    It is kept as long as the listers are, so it must not hold them.
+
+    Attributes
+    ----------
+    limits : driver -> int64 array of shape (n_nodes,), NO_LIMIT where a node sets none
+    is_limited : bool array of shape (n_nodes,), nodes with any limit
+    has_csi_node : bool array of shape (n_nodes,)
+    """
+
+    def __init__(self, nodes: NodeTable, listers: Listers) -> None:
+        self.nodes = nodes
+        self.resolver = VolumeResolver(listers)
+        self.limits: dict[str, Int64Array] = {}
+        self.is_limited: BoolArray = np.zeros(len(nodes), np.bool_)
+        self.has_csi_node: BoolArray = np.zeros(len(nodes), np.bool_)
+        for row, name in enumerate(nodes.names):
+            csi_node = listers.csi_nodes.get(name)
+            if csi_node is None:
+                continue
+            self.has_csi_node[row] = True
+            for driver in csi_node.spec.drivers:
+                if driver.allocatable is not None and driver.allocatable.count is not None:
+                    self._limit(driver.name)[row] = driver.allocatable.count
+                    self.is_limited[row] = True
+
+    def _limit(self, driver: str) -> Int64Array:
+        column = self.limits.get(driver)
+        if column is None:
+            column = self.limits[driver] = np.full(len(self.nodes), NO_LIMIT, np.int64)
+        return column
+
+
+_catalogues: WeakKeyDictionary[Listers, LimitCatalogue] = WeakKeyDictionary()
+
+
+def limits_of(nodes: NodeTable, listers: Listers) -> LimitCatalogue:
+    """Return the one catalogue of a snapshot."""
+    catalogue = _catalogues.get(listers)
+    if catalogue is None or catalogue.nodes is not nodes:
+        catalogue = _catalogues[listers] = LimitCatalogue(nodes, listers)
+    return catalogue

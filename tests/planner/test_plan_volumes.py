@@ -1,0 +1,134 @@
+"""Plans in which volumes decide: what one pod of a plan takes, the next does not get."""
+
+from __future__ import annotations
+
+import kplan
+
+
+def node(name):
+    labels = {"kubernetes.io/hostname": name}
+    allocatable = {"cpu": "8", "memory": "8Gi", "pods": "20"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def pod(name, claim, on=""):
+    spec = {
+        "containers": [{"name": "main", "image": "app:1"}],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
+    }
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**spec, **({"nodeName": on} if on else {})}}
+
+
+def claim(name, volume="", **spec):
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec}
+    bound = {"volumeName": volume} if volume else {}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": {**spec, **bound}}
+
+
+def volume(name, host="", **spec):
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}]}
+    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}} if host else {}
+    spec = {"capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"], **affinity, **spec}
+    status = {"phase": "Available"}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec, "status": status}
+
+
+def storage_class(name, provisioner):
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+def csi_node(name, count):
+    driver = {"name": "disk.example.com", "nodeID": name, "allocatable": {"count": count}}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": name},
+        "spec": {"drivers": [driver]},
+    }
+
+
+def placed(objects, *names):
+    plan = kplan.Planner(kplan.load_snapshot(objects)).plan([f"default/{name}" for name in names])
+    return [(placement.node, placement.message) for placement in plan.placements]
+
+
+def test_every_local_volume_is_taken_once():
+    objects = [storage_class("local", "kubernetes.io/no-provisioner")]
+    objects += [node(name) for name in ("a", "b", "c")]
+    objects += [volume(f"v-{host}", host, storageClassName="local") for host in ("b", "c")]
+    for index in range(3):
+        objects += [claim(f"c{index}", storageClassName="local"), pod(f"p{index}", f"c{index}")]
+
+    (first, _), (second, _), (third, message) = placed(objects, "p0", "p1", "p2")
+
+    assert {first, second} == {"b", "c"}
+    assert third is None
+    assert message.startswith("0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind.")
+
+
+def test_a_claim_that_is_to_be_provisioned_keeps_its_node():
+    objects = [
+        storage_class("made", "disk.example.com"),
+        node("a"),
+        node("b"),
+        claim("shared", storageClassName="made"),
+    ]
+    objects += [pod(f"p{index}", "shared") for index in range(3)]
+
+    nodes = [where for where, _ in placed(objects, "p0", "p1", "p2")]
+
+    assert len(set(nodes)) == 1
+
+
+def test_limits_count_the_pods_of_the_plan():
+    objects = [node("a"), node("b"), csi_node("a", 1), csi_node("b", 2)]
+    for index in range(5):
+        source = {"csi": {"driver": "disk.example.com", "volumeHandle": f"handle-{index}"}}
+        objects += [volume(f"v{index}", **source), claim(f"c{index}", f"v{index}")]
+        objects += [pod(f"p{index}", f"c{index}", on="b" if index == 0 else "")]
+
+    found = placed(objects, "p1", "p2", "p3")
+
+    assert sorted(where for where, _ in found[:2]) == ["a", "b"]
+    assert found[2][0] is None
+    assert found[2][1].startswith("0/2 nodes are available: 2 node(s) exceed max volume count.")
+
+
+def test_a_claim_for_one_pod_serves_one_pod_of_the_plan():
+    objects = [node("a"), node("b"), volume("v"), claim("once", "v", accessModes=["ReadWriteOncePod"])]
+    objects += [pod("p0", "once"), pod("p1", "once")]
+
+    (first, _), (second, message) = placed(objects, "p0", "p1")
+
+    assert first == "a"
+    assert second is None
+    assert "2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode" in message
+
+
+def test_a_plan_leaves_nothing_behind():
+    objects = [
+        storage_class("local", "kubernetes.io/no-provisioner"),
+        node("a"),
+        volume("v", "a", storageClassName="local"),
+    ]
+    objects += [claim("c0", storageClassName="local"), claim("c1", storageClassName="local")]
+    planner = kplan.Planner(kplan.load_snapshot([*objects, pod("p0", "c0"), pod("p1", "c1")]))
+
+    planner.plan(["default/p0"])
+
+    assert planner.place("default/p1").node == "a"
+    assert planner.plan(["default/p1", "default/p0"]).placements[0].node == "a"
