@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from kplan.live.options import LiveOptions
 from kplan.live.pages import decode_object, page_decoder
 from kplan.live.reader import Reader
 from kplan.live.resources import RESOURCES, Resource
+from kplan.live.side_by_side import side_by_side
 from kplan.live.transport import Getter, Transport
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
@@ -85,18 +87,16 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
             raise ApiError(f"the server does not serve {resource.plural}", status=404)
     collector = _Collector(reader, options, _one_at_a_time(progress))
     found: dict[str, _Collected] = {}
-    with ThreadPoolExecutor(1) as decoder, ThreadPoolExecutor(N_LISTS) as lists:
-        running: list[Future[_Collected]] = [
-            lists.submit(collector.collect, resource, served, decoder) for resource, served in wanted if served
+    with ThreadPoolExecutor(1) as decoder:
+        tasks = [
+            functools.partial(collector.collect, resource, served, decoder) for resource, served in wanted if served
         ]
         try:
-            for done in as_completed(running):
-                collected = done.result()
+            for collected in side_by_side(tasks, N_LISTS):
                 found[collected.resource.attribute] = collected
-        except BaseException:
+        finally:
+            # Whoever still waits for a busy server need not any more.
             stop.set()
-            lists.shutdown(wait=False, cancel_futures=True)
-            raise
     in_order = [found[resource.attribute] for resource in RESOURCES if resource.attribute in found]
     missing = _missing(in_order, options)
     return build_snapshot(

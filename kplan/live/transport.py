@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
-from kplan.errors import UnreachableError
+from kplan.errors import KubeconfigError, UnreachableError
 from kplan.live.faults import CONNECT_SECONDS, explain, too_slow
 from kplan.live.kubeconfig import Access
 
@@ -85,15 +85,20 @@ class Transport:
         ------
         UnreachableError
             When there is no complete answer: no connection, no trust, no time.
+        KubeconfigError
+            When the credentials cannot be sent or renewed.
         """
-        response = self._get_once(path, query, accept)
-        if response.status == 401 and self._renew_credentials():
-            response = self._get_once(path, query, accept)
+        sent = self._headers
+        response = self._get_once(path, query, accept, sent)
+        if response.status == 401 and (renewed := self._renew(sent)) != sent:
+            response = self._get_once(path, query, accept, renewed)
         return response
 
-    def _get_once(self, path: str, query: Mapping[str, str] | None, accept: str) -> Response:
+    def _get_once(
+        self, path: str, query: Mapping[str, str] | None, accept: str, credentials: urllib3.HTTPHeaderDict
+    ) -> Response:
         url = self.server + path + (f"?{urlencode(query)}" if query else "")
-        headers = self._headers.copy()
+        headers = credentials.copy()
         headers["Accept"] = accept
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         timeout = urllib3.Timeout(connect=min(CONNECT_SECONDS, self._timeout or CONNECT_SECONDS), read=self._timeout)
@@ -111,6 +116,11 @@ class Transport:
             raise explain(error, self.server, self._timeout) from error
         except OSError as error:
             raise UnreachableError(f"cannot ask {self.server}: {error}") from error
+        except ValueError as error:
+            raise KubeconfigError(
+                f"the request to {self.server} cannot be sent: {error}",
+                hint="look for line breaks in the token and in --as and --as-group",
+            ) from error
         return Response(status=answer.status, headers=answer.headers, body=body)
 
     def _read_body(self, answer: urllib3.HTTPResponse, deadline: float | None) -> bytes:
@@ -130,12 +140,12 @@ class Transport:
         headers["Accept-Encoding"] = "identity" if _is_loopback(self.server) else "gzip"
         return headers
 
-    def _renew_credentials(self) -> bool:
-        """Read the credentials anew; True when that changed anything."""
+    def _renew(self, refused: urllib3.HTTPHeaderDict) -> urllib3.HTTPHeaderDict:
+        """Return credentials newer than those that were refused, which another thread may have read meanwhile."""
         with self._headers_lock:
-            before = self._headers
-            self._headers = self._build_headers()
-            return self._headers != before
+            if self._headers is refused:
+                self._headers = self._build_headers()
+            return self._headers
 
 
 def _is_loopback(server: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kplan.errors import UnreachableError
+from kplan.errors import KubeconfigError, UnreachableError
 from kplan.live import LiveOptions, transport
 from kplan.live.kubeconfig import load_access
 from kplan.live.transport import Transport
@@ -193,6 +193,26 @@ def test_an_answer_cut_short_is_an_error_and_no_short_answer(start: Start, chunk
 
     with pytest.raises(UnreachableError, match="broke off in the middle of an answer"):
         connect(options).get("/version")
+
+
+def test_a_user_name_that_breaks_the_line_is_refused_here(start: Start) -> None:
+    _, options = start(impersonate_user="jane\nX-Evil: 1")
+
+    with pytest.raises(KubeconfigError, match="cannot be sent") as caught:
+        connect(options).get("/version")
+
+    assert "line breaks" in caught.value.hint
+
+
+def test_credentials_renewed_by_one_thread_serve_the_others(start: Start) -> None:
+    _, options = start()
+    transport = connect(options)
+    refused = transport._headers
+
+    first, second = transport._renew(refused), transport._renew(refused)
+
+    assert first is second
+    assert first is not refused
 
 
 def test_credentials_that_ran_out_are_read_anew_once(start: Start, tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""Waiting for several answers at once, without holding up somebody who will not wait any longer."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+__all__ = ["side_by_side"]
+
+T = TypeVar("T")
+
+
+class _Outcome(Generic[T]):
+    """What a task returned or raised."""
+
+    def __init__(self, task: Callable[[], T]) -> None:
+        self._error: BaseException | None = None
+        try:
+            self._result = task()
+        except BaseException as error:  # noqa: BLE001 - raised again by the one who asked
+            self._error = error
+
+    def result(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+def side_by_side(tasks: Sequence[Callable[[], T]], n_threads: int) -> Iterator[T]:
+    """Run tasks in so many threads and yield their results as they come; the first error ends it and is raised.
+
+    The threads are daemons, unlike those of an executor: an interrupt, or the end of the program, does not wait for a
+    server that says nothing. Tasks that have not begun by then are dropped.
+    """
+    waiting: queue.SimpleQueue[Callable[[], T]] = queue.SimpleQueue()
+    outcomes: queue.SimpleQueue[_Outcome[T]] = queue.SimpleQueue()
+    for task in tasks:
+        waiting.put(task)
+
+    def work() -> None:
+        while task := _next(waiting):
+            outcomes.put(_Outcome(task))
+
+    for _ in range(min(n_threads, len(tasks))):
+        threading.Thread(target=work, daemon=True).start()
+    try:
+        for _ in tasks:
+            yield outcomes.get().result()
+    finally:
+        while _next(waiting):
+            pass
+
+
+def _next(waiting: queue.SimpleQueue[T]) -> T | None:
+    try:
+        return waiting.get_nowait()
+    except queue.Empty:
+        return None

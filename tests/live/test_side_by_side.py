@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import pytest
+
+from kplan.live.side_by_side import side_by_side
+
+
+def test_results_come_as_they_are_ready() -> None:
+    first_may_end = threading.Event()
+
+    def slow() -> str:
+        first_may_end.wait(5)
+        return "slow"
+
+    results = side_by_side([slow, lambda: "quick"], 2)
+
+    assert next(results) == "quick"
+    first_may_end.set()
+    assert list(results) == ["slow"]
+
+
+def test_no_more_threads_run_than_asked_for() -> None:
+    running, most, lock = [0], [0], threading.Lock()
+    turn = threading.Event()
+
+    def task() -> None:
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        turn.wait(0.01)
+        with lock:
+            running[0] -= 1
+
+    list(side_by_side([task] * 10, 3))
+
+    assert most[0] <= 3
+
+
+def test_the_first_error_is_raised_and_what_has_not_begun_is_dropped() -> None:
+    done: list[int] = []
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        list(side_by_side([fail, *(partial(done.append, index) for index in range(1000))], 1))
+
+    assert len(done) < 1000
+
+
+def test_leaving_early_waits_for_nobody() -> None:
+    never = threading.Event()
+    results = side_by_side([lambda: 1, never.wait], 2)
+
+    assert next(results) == 1
+    results.close()  # type: ignore[attr-defined]  # a generator
+    never.set()
+
+
+def test_nothing_to_do_is_nothing_done() -> None:
+    assert list(side_by_side([], 4)) == []
