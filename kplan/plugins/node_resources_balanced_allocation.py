@@ -59,10 +59,15 @@ class NodeResourcesBalancedAllocation:
         state = cycle.find(_PreScoreState) or self._state(cycle)
         if state is None:
             return np.zeros(len(nodes), np.int64)
-        capacities, allocated = state.request.on(nodes, self._handle.device_totals)
-        with_pod = evenness(allocated + state.request.asked, capacities)
-        without_pod = evenness(allocated, capacities)
-        score: Int64Array = _HALF + (_HALF + with_pod - without_pod) // 2
+        capacities, used = state.request.on(nodes, self._handle.device_totals)
+        without_pod = evenness(used, capacities)
+        used += state.request.asked
+        score = evenness(used, capacities)
+        # In place: fresh arrays of this size cost more than the arithmetic.
+        score -= without_pod
+        score += _HALF
+        score //= 2
+        score += _HALF
         return score
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
@@ -98,10 +103,15 @@ def evenness(used: Int64Array, capacities: Capacities) -> Int64Array:
     shares: FloatArray = used / capacities.divisor
     np.minimum(shares, 1.0, out=shares)
     if capacities.is_complete and len(shares) == 2:
-        deviation = np.abs((shares[0] - shares[1]) / 2)
+        deviation = shares[0]
+        deviation -= shares[1]
+        deviation /= 2
+        np.abs(deviation, out=deviation)
     else:
         deviation = _deviation(shares, capacities)
-    score: Int64Array = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+    np.subtract(1, deviation, out=deviation)
+    deviation *= MAX_NODE_SCORE
+    score: Int64Array = deviation.astype(np.int64)
     return score
 
 
