@@ -61,29 +61,36 @@ def _count(constraint, pod, pods):
     )
 
 
-def filter_node(pod, node, nodes, running, *, leaving=(), coming=(), constraints=None):
-    if constraints is None:
-        constraints = constraints_of(pod, "DoNotSchedule")
+def _is_domain(constraint, pod, node, constraints):
+    return _has_all_keys(node, constraints) and _included(constraint, pod, node)
+
+
+def _domain_counts(constraint, constraints, pod, nodes, running):
+    counts = {}
+    for node in nodes:
+        if _is_domain(constraint, pod, node, constraints):
+            domain = labels_of(node)[constraint["topologyKey"]]
+            counts[domain] = counts.get(domain, 0) + _count(constraint, pod, running.get(node["metadata"]["name"], []))
+    return counts
+
+
+def _count_changes(constraint, pod, pods):
+    selector = constraint.get("labelSelector")
+    return sum(namespace_of(each) == namespace_of(pod) and selects(selector, labels_of(each)) for each in pods)
+
+
+def filter_node(pod, node, nodes, running, *, leaving=(), coming=()):
+    constraints = constraints_of(pod, "DoNotSchedule")
     for constraint in constraints:
-        key = constraint["topologyKey"]
-        if key not in labels_of(node):
+        domain = labels_of(node).get(constraint["topologyKey"])
+        if domain is None:
             return LABEL
-        counts = {}
-        for each in nodes:
-            if _has_all_keys(each, constraints) and _included(constraint, pod, each):
-                domain = labels_of(each)[key]
-                counts[domain] = counts.get(domain, 0) + _count(
-                    constraint, pod, running.get(each["metadata"]["name"], [])
-                )
-        domain = labels_of(node)[key]
-        selector = constraint.get("labelSelector")
-        if _has_all_keys(node, constraints) and _included(constraint, pod, node):
-            for sign, changed in ((-1, leaving), (1, coming)):
-                for each in changed:
-                    if namespace_of(each) == namespace_of(pod) and selects(selector, labels_of(each)):
-                        counts[domain] += sign
+        counts = _domain_counts(constraint, constraints, pod, nodes, running)
+        if _is_domain(constraint, pod, node, constraints):
+            counts[domain] += _count_changes(constraint, pod, coming) - _count_changes(constraint, pod, leaving)
         least = 0 if len(counts) < (constraint.get("minDomains") or 1) else min(counts.values())
-        if counts.get(domain, 0) + selects(selector, labels_of(pod)) - least > constraint["maxSkew"]:
+        itself = selects(constraint.get("labelSelector"), labels_of(pod))
+        if counts.get(domain, 0) + itself - least > constraint["maxSkew"]:
             return SKEW
     return None
 

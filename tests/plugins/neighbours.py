@@ -1,0 +1,305 @@
+"""Small clusters in which it matters who runs where: labelled pods in namespaces, nodes in topology domains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from kplan.api.apps import ReplicaSet, StatefulSet
+from kplan.api.core import Namespace, Node, Pod, ReplicationController, Service
+from kplan.api.decode import convert
+from kplan.engine.cluster import Cluster
+from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.view import NodeView, PodDelta
+from kplan.framework.interface import CycleState, Handle, PreScoreResult
+from kplan.framework.listers import Listers
+from kplan.framework.nominator import Nominator
+from kplan.snapshot.model import Snapshot
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+# Drawing a whole cluster takes milliseconds, so fewer of them than usual.
+few = settings(deadline=None, max_examples=60)
+
+
+def node(name, zone=None, *, taints=(), **labels):
+    """Make a node that knows its name, and its zone if it has one."""
+    zones = {} if zone is None else {ZONE: zone}
+    return {
+        "metadata": {"name": name, "labels": {HOSTNAME: name, **zones, **labels}},
+        "spec": {"taints": list(taints)},
+        "status": {"allocatable": {"pods": "110"}},
+    }
+
+
+def pod(name="pod", namespace="default", *, labels=None, terminating=False, owner=None, **spec):
+    """Make a pod; `owner` is (apiVersion, kind, name), keyword arguments are fields of its spec."""
+    metadata = {"name": name, "namespace": namespace, "labels": dict(labels or {})}
+    if terminating:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    if owner is not None:
+        api_version, kind, owner_name = owner
+        metadata["ownerReferences"] = [
+            {"apiVersion": api_version, "kind": kind, "name": owner_name, "uid": owner_name, "controller": True}
+        ]
+    return {"metadata": metadata, "spec": {"containers": [{"name": "main"}], **spec}}
+
+
+def app(name, **more):
+    """Make a pod that carries nothing but the label app."""
+    return pod(labels={"app": name}, **more)
+
+
+def selector(**labels):
+    """Make a selector of these labels."""
+    return {"matchLabels": labels}
+
+
+_KINDS = {
+    "namespaces": Namespace,
+    "services": Service,
+    "replication_controllers": ReplicationController,
+    "replica_sets": ReplicaSet,
+    "stateful_sets": StatefulSet,
+}
+
+
+@dataclass
+class Neighbourhood:
+    """Nodes, the pods on each (by node name), and objects that say what belongs together (by snapshot attribute)."""
+
+    nodes: list
+    running: dict = field(default_factory=dict)
+    objects: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.nodes = sorted(self.nodes, key=lambda each: each["metadata"]["name"])
+        self.cluster = Cluster(NodeTable([convert(each, Node) for each in self.nodes]))
+        for row, each in enumerate(self.nodes):
+            for other in self.running.get(each["metadata"]["name"], []):
+                self.cluster.bind(self.cluster.add_pod(PodInfo(convert(other, Pod))), row)
+        kinds = {name: tuple(convert(each, _KINDS[name]) for each in things) for name, things in self.objects.items()}
+        self.listers = Listers(Snapshot(**kinds))
+        self.handle = Handle(self.cluster, self.listers, Nominator())
+
+    @property
+    def namespaces(self):
+        """Labels of each namespace, by name."""
+        return {each["metadata"]["name"]: each["metadata"]["labels"] for each in self.objects.get("namespaces", [])}
+
+    def cycle(self, incoming):
+        """Start a pod's cycle."""
+        info = PodInfo(convert(incoming, Pod))
+        return CycleState(info, self.cluster.add_pod(info), self.cluster)
+
+    def view(self, rows=None, changes=()):
+        """Look at some nodes; `changes` are (position, pod row, sign)."""
+        delta = PodDelta.of(list(changes)) if changes else None
+        return NodeView(self.cluster, None if rows is None else np.asarray(rows, np.intp), delta)
+
+    def coming(self, other):
+        """Make a pod known that runs nowhere yet, and return its row."""
+        return self.cluster.add_pod(PodInfo(convert(other, Pod)))
+
+
+def filtered(plugin, cycle, view):
+    """Ask PreFilter and Filter: for each position None, or (code, reasons)."""
+    result = plugin.pre_filter(cycle)
+    if result is not None and result.skip:
+        return [None] * len(view)
+    assert result is None or result.status is None
+    return verdicts(plugin, cycle, view)
+
+
+def verdicts(plugin, cycle, view):
+    """Ask Filter alone."""
+    said = plugin.filter(cycle, view)
+    return [
+        (said.code_at(i).text, [reason.text for reason in said.reasons_at(i)]) if said.bits[i] else None
+        for i in range(len(view))
+    ]
+
+
+def details(plugin, cycle, view, position=0):
+    """Ask for the details of every reason at a position."""
+    plugin.pre_filter(cycle)
+    said = plugin.filter(cycle, view)
+    return [dict(detail) for reason in said.reasons_at(position) for detail in reason.details(position)]
+
+
+def scored(plugin, cycle, view):
+    """Ask PreScore, Score and NormalizeScore: raw and normalized scores, or None when the plugin skips."""
+    result = plugin.pre_score(cycle, view)
+    if isinstance(result, PreScoreResult):
+        return None
+    assert result is None
+    raw = plugin.score(cycle, view)
+    before = raw.tolist()
+    normalized = plugin.normalize_score(cycle, raw)
+    assert raw.tolist() == before
+    return before, normalized.tolist()
+
+
+# --- random ones ------------------------------------------------------------------------------------------------------
+
+NAMESPACES = ("default", "blue", "red")
+NAMESPACE_LABELS = {"default": {}, "blue": {"team": "a", "env": "prod"}, "red": {"team": "b"}}
+KEYS = (HOSTNAME, ZONE, "rack")
+
+# Most pods are to matter to each other, so most are of one namespace and one app.
+NAMESPACE_NAMES = st.sampled_from(["default", "default", "default", "blue", "red"])
+APPS = st.sampled_from(["x", "x", "y"])
+POD_LABELS = st.one_of(
+    st.builds(lambda app: {"app": app}, APPS),
+    st.builds(lambda app, tier: {"app": app, "tier": tier}, APPS, st.sampled_from(["x", "y"])),
+    st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from(["x", "y"]), max_size=2),
+)
+
+
+def expressions(keys, values):
+    """An expression of a label selector."""
+    return st.one_of(
+        st.builds(
+            lambda key, operator, values: {"key": key, "operator": operator, "values": values},
+            st.sampled_from(keys),
+            st.sampled_from(["In", "NotIn"]),
+            st.lists(st.sampled_from(values), min_size=1, max_size=2),
+        ),
+        st.builds(
+            lambda key, operator: {"key": key, "operator": operator},
+            st.sampled_from(keys),
+            st.sampled_from(["Exists", "DoesNotExist"]),
+        ),
+    )
+
+
+SELECTORS = st.one_of(
+    st.builds(lambda app: {"matchLabels": {"app": app}}, APPS),
+    st.sampled_from([None, {}, {"matchLabels": {"app": "x"}}]),
+    st.builds(
+        lambda labels, more: {"matchLabels": labels, "matchExpressions": more},
+        st.dictionaries(st.just("app"), st.sampled_from(["x", "y"]), max_size=1),
+        st.lists(expressions(["app", "tier"], ["x", "y"]), max_size=1),
+    ),
+)
+SELECTORS_OF_NAMESPACES = st.one_of(
+    st.just({}),
+    st.builds(
+        lambda more: {"matchExpressions": more}, st.lists(expressions(["team", "env"], ["a", "b", "prod"]), max_size=2)
+    ),
+)
+
+
+@st.composite
+def terms(draw):
+    """A (anti-)affinity term."""
+    return {
+        "labelSelector": draw(SELECTORS),
+        "topologyKey": draw(st.sampled_from(KEYS)),
+        **draw(st.sampled_from([{}, {}, {"namespaces": ["default"]}, {"namespaces": ["blue", "red"]}])),
+        **draw(st.one_of(st.just({}), st.builds(lambda them: {"namespaceSelector": them}, SELECTORS_OF_NAMESPACES))),
+    }
+
+
+WEIGHTED_TERMS = st.builds(
+    lambda weight, term: {"weight": weight, "podAffinityTerm": term}, st.sampled_from([1, 7, 50, 100]), terms()
+)
+
+
+@st.composite
+def affinities(draw, max_terms=2):
+    """Inter-pod affinity of all four kinds."""
+    return {
+        part: {
+            "requiredDuringSchedulingIgnoredDuringExecution": draw(st.lists(terms(), max_size=max_terms)),
+            "preferredDuringSchedulingIgnoredDuringExecution": draw(st.lists(WEIGHTED_TERMS, max_size=max_terms)),
+        }
+        for part in ("podAffinity", "podAntiAffinity")
+    }
+
+
+@st.composite
+def spread_constraints(draw, actions=("DoNotSchedule", "ScheduleAnyway")):
+    """A topology spread constraint."""
+    action = draw(st.sampled_from(actions))
+    constraint = {
+        "maxSkew": draw(st.integers(1, 3)),
+        "topologyKey": draw(st.sampled_from(KEYS)),
+        "whenUnsatisfiable": action,
+        "labelSelector": draw(SELECTORS),
+    }
+    if action == "DoNotSchedule" and draw(st.booleans()):
+        constraint["minDomains"] = draw(st.integers(1, 4))
+    for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+        chosen = draw(st.sampled_from([None, "Honor", "Ignore"]))
+        if chosen is not None:
+            constraint[policy] = chosen
+    if draw(st.booleans()):
+        constraint["matchLabelKeys"] = ["tier"]
+    return constraint
+
+
+@st.composite
+def pods(draw, max_terms=2, *, is_spread=False):
+    """A pod that wants something of others."""
+    spec = {}
+    if is_spread:
+        spec["topologySpreadConstraints"] = draw(st.lists(spread_constraints(), min_size=1, max_size=3))
+        if draw(st.booleans()):
+            spec["nodeSelector"] = {"rack": draw(st.sampled_from(["r1", "r2"]))}
+        if draw(st.booleans()):
+            spec["tolerations"] = [{"key": "only", "operator": "Exists"}]
+    elif draw(st.booleans()):
+        spec["affinity"] = draw(affinities(max_terms))
+    return pod(
+        namespace=draw(NAMESPACE_NAMES),
+        labels=draw(POD_LABELS),
+        terminating=draw(st.integers(0, 4)) == 0,
+        **spec,
+    )
+
+
+@st.composite
+def nodes(draw, name):
+    """A node that has some of the topology labels, and perhaps a taint."""
+    labels = {HOSTNAME: name, ZONE: draw(st.sampled_from(["a", "b", ""])), "rack": draw(st.sampled_from(["r1", "r2"]))}
+    if draw(st.integers(0, 3)) == 0:
+        del labels[draw(st.sampled_from(KEYS))]
+    taints = [{"key": "only", "value": "", "effect": "NoSchedule"}] if draw(st.integers(0, 3)) == 0 else []
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}, "status": {}}
+
+
+@st.composite
+def neighbourhoods(draw, max_terms=1):
+    """One to six nodes with up to four pods each."""
+    names = [f"n{index}" for index in range(draw(st.integers(1, 6)))]
+    return Neighbourhood(
+        [draw(nodes(name)) for name in names],
+        {name: draw(st.lists(pods(max_terms), max_size=4)) for name in names},
+        {"namespaces": [{"metadata": {"name": name, "labels": labels}} for name, labels in NAMESPACE_LABELS.items()]},
+    )
+
+
+@st.composite
+def changed_views(draw, world):
+    """A view of some nodes, in any order, on each of which pods leave and come.
+
+    Returns
+    -------
+    view, rows, changes : `changes` has (pods that leave, pods that come) of each position
+    """
+    rows = draw(st.lists(st.sampled_from(range(len(world.nodes))), unique=True, min_size=1))
+    changes, triples = [], []
+    for position, row in enumerate(rows):
+        there = world.running.get(world.nodes[row]["metadata"]["name"], [])
+        leaving = draw(st.lists(st.sampled_from(range(len(there))), unique=True)) if there else []
+        coming = draw(st.lists(pods(1), max_size=2))
+        triples += [(position, world.cluster.pods_on[row][index], -1) for index in leaving]
+        triples += [(position, world.coming(each), 1) for each in coming]
+        changes.append(([there[index] for index in leaving], coming))
+    return world.view(rows, triples), rows, changes
