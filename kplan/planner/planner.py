@@ -33,6 +33,7 @@ from kplan.planner.plan import Plan
 from kplan.planner.queue_plan import QueuePlan
 from kplan.planner.queue_run import DEFAULT_MAX_ROUNDS, QueueRun
 from kplan.planner.run import Replay, Run, run_in_order
+from kplan.planner.unmodelled import unmodelled
 from kplan.plugins.registry import make_plugins
 from kplan.preemption import DefaultPreemption, PreemptionResult, not_tried
 from kplan.snapshot.model import Snapshot
@@ -99,8 +100,10 @@ class Planner:
 
     @cached_property
     def warnings(self) -> tuple[InputWarning, ...]:
-        """What the snapshot and the configuration hold that is odd, missing or not modelled."""
-        return (*self.snapshot.warnings, *self.config.warnings, *self._asked_with)
+        """What the question, the snapshot and the configuration hold that is odd, missing or not modelled."""
+        asked_about = [self.session.cluster.pods.infos[row].pod for row in self._origins]
+        missing = unmodelled(self.world, asked_about, self.config, self.extenders)
+        return (*self.snapshot.warnings, *self.config.warnings, *self._asked_with, *missing)
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -149,6 +152,7 @@ class Planner:
         self,
         pods: Iterable[PodLike] | None = None,
         *,
+        with_pending: bool = False,
         recreate: bool = True,
         max_rounds: int = DEFAULT_MAX_ROUNDS,
     ) -> QueuePlan:
@@ -157,6 +161,7 @@ class Planner:
         Parameters
         ----------
         pods : None for every pending pod of the snapshot
+        with_pending : every pending pod of the snapshot besides
         recreate : evicted pods that have a controller are queued again
         max_rounds : after so many rounds over what is left it ends in any case
 
@@ -165,7 +170,7 @@ class Planner:
         NotFoundError, UsageError
             As for `place`.
         """
-        ids = self.pending_ids() if pods is None else [self.pod_id(pod) for pod in pods]
+        ids = self.queue_ids(pods, with_pending=with_pending)
         runs: list[QueueRun] = []
 
         def start() -> tuple[Session, Run]:
@@ -231,6 +236,15 @@ class Planner:
         keys = (f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self.world.pods if not pod.spec.node_name)
         rows = (self.session.find(key) for key in keys)
         return sorted(row for row in rows if row is not None and cluster.node_of[row] == NOWHERE)
+
+    def queue_ids(self, pods: Iterable[PodLike] | None = None, *, with_pending: bool = False) -> list[int]:
+        """Return the rows of the pods that a queue is made of, each once; parameters as for `plan_queue`."""
+        pending = self.pending_ids() if pods is None or with_pending else []
+        return list(dict.fromkeys((*pending, *(self.pod_id(pod) for pod in pods or ()))))
+
+    def origin_of(self, pod: int) -> Origin | None:
+        """Return where a pod that is not in the snapshot comes from; None for any other."""
+        return self._origins.get(pod)
 
     def pod_id(self, pod: PodLike) -> int:
         """Return the row of a pod to place; one that is not in the snapshot is made known.

@@ -33,7 +33,7 @@ def webhook(**replies: Any) -> Iterator[Webhook]:
     hook = Webhook(replies)
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 - http.server calls it by this name
+        def do_POST(self) -> None:
             verb = self.path.rsplit("/", 1)[-1]
             question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             hook.asked.append((verb, question))
@@ -47,7 +47,7 @@ def webhook(**replies: Any) -> Iterator[Webhook]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, *args: Any) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

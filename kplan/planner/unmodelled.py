@@ -1,0 +1,64 @@
+"""What objects or the configuration ask for and the answer does not take into account.
+
+Never dropped in silence: each is a warning with the object and the feature, in every output format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kplan.api.core import Pod
+from kplan.api.tolerations import is_comparison
+from kplan.config.model import SchedulerConfiguration
+from kplan.framework.extenders import Extender
+from kplan.plugins.dynamic_resources.gates import off_gate_features
+from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Warning as InputWarning
+
+CODE = "UnmodelledFeature"
+
+
+def unmodelled(
+    world: Snapshot, pods: Sequence[Pod], config: SchedulerConfiguration, extenders: Sequence[Extender]
+) -> tuple[InputWarning, ...]:
+    """List what is asked for and not honoured.
+
+    Parameters
+    ----------
+    world : the cluster, with what manifests add to it
+    pods : pods that are asked about and are not in it
+    extenders : those that are called; the others of the configuration are not
+    """
+    found = [
+        *_extenders(config, extenders),
+        *(warning for pod in (*world.pods, *pods) for warning in _pod(pod)),
+        *(InputWarning(CODE, each.object, f"{each.feature}: {each.message}") for each in off_gate_features(world)),
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> Iterator[InputWarning]:
+    names = {extender.name for extender in called}
+    for extender in config.extenders_in_call_order():
+        if extender.url_prefix in names:
+            continue
+        verbs = {
+            "filter": extender.filter_verb,
+            "prioritize": extender.prioritize_verb,
+            "preempt": extender.preempt_verb,
+        }
+        offered = " and ".join(name for name, verb in verbs.items() if verb)
+        if offered:
+            message = f"its {offered} verb is not called, so its say is missing here; --extenders call calls it"
+            yield InputWarning("ExtenderNotCalled", f"Extender/{extender.url_prefix}", message)
+
+
+def _pod(pod: Pod) -> Iterator[InputWarning]:
+    """Look at features whose gates are off by default in v1.36: the scheduler ignores what they would need."""
+    name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
+    if any(is_comparison(toleration) for toleration in pod.spec.tolerations):
+        message = "a toleration with operator Lt or Gt tolerates nothing"
+        yield InputWarning(CODE, name, f"TaintTolerationComparisonOperators: {message}; the gate is off by default")
+    if pod.spec.scheduling_group is not None:
+        message = "the pod is scheduled on its own, not with its group"
+        yield InputWarning(CODE, name, f"GenericWorkload, GangScheduling: {message}; the gates are off by default")
