@@ -49,20 +49,28 @@ class ChangingView(NodeView):
         self._values: dict[str, Int64Array] = {}
         self._counts: dict[PodColumn, Int64Array] = {}
         self._steps: list[tuple[RowArray, int]] = []
+        self._told: PodDelta | None = None
+        self._n_told = 0
         self._current: PodDelta | None = None
 
     @property
     def delta(self) -> PodDelta | None:
         """All that happened up to this step, in order; put together when a plugin asks for it."""
         if self._current is None:
-            changes = np.concatenate((np.arange(len(self.pods)), *(changes for changes, _ in self._steps)))
-            signs = np.repeat([-1, *(sign for _, sign in self._steps)], self._lengths())
-            happened = PodDelta(self.positions[changes], self.pods[changes], signs, in_order=True)
-            self._current = happened if self.extra is None else happened.joined(self.extra)
+            if self._told is None:
+                self._told = PodDelta(self.positions, self.pods, np.full(len(self.pods), -1, np.int64), in_order=True)
+                self._n_told = 0
+            if self._n_told < len(self._steps):
+                self._told = self._told.joined(self._since(self._n_told))
+                self._n_told = len(self._steps)
+            self._current = self._told if self.extra is None else self._told.joined(self.extra)
         return self._current if len(self._current.pods) else None
 
-    def _lengths(self) -> list[int]:
-        return [len(self.pods), *(len(changes) for changes, _ in self._steps)]
+    def _since(self, n_steps: int) -> PodDelta:
+        steps = self._steps[n_steps:]
+        changes = np.concatenate([changes for changes, _ in steps])
+        signs = np.repeat(np.asarray([sign for _, sign in steps], np.int64), [len(changes) for changes, _ in steps])
+        return PodDelta(self.positions[changes], self.pods[changes], signs, in_order=True)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -98,7 +106,7 @@ class ChangingView(NodeView):
         """Put `pods` into another order, that of `order`, which must leave each with its position; before any step."""
         assert not self._steps, "steps refer to pods by their index"  # noqa: S101
         self.pods = self.pods[order]
-        self._current = None
+        self._told = self._current = None
 
     def narrowed(self, keep: BoolArray) -> ChangingView:
         """Return a view of some of the positions, as things stand at this step."""

@@ -14,6 +14,7 @@ import numpy as np
 from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.pod_info import ANY_ADDRESS, HostPort
+from kplan.engine.pod_table import PodTable
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
@@ -31,11 +32,35 @@ class _PreFilterState:
 
 
 @dataclass
-class _TakenColumn:
-    """On which nodes a port is taken, and how far in the cluster's log that is up to date."""
+class _InUse:
+    """On which nodes a port is in use, and how far in the cluster's log that is up to date."""
 
-    taken: BoolArray
+    column: BoolArray
     position: int
+
+
+class _Holders:
+    """Which pods, running or not, take which host port; pods are only ever added."""
+
+    def __init__(self) -> None:
+        self.pods_of: dict[HostPort, list[int]] = {}
+        self._masks: dict[HostPort, BoolArray] = {}
+        self._n_pods = 0
+
+    def follow(self, pods: PodTable) -> None:
+        """Take in the pods that were added."""
+        known, self._n_pods = self._n_pods, len(pods)
+        for pod in (np.flatnonzero(pods.n_host_ports[known:]) + known).tolist():
+            for port in pods.infos[pod].host_ports:
+                self.pods_of.setdefault(port, []).append(pod)
+
+    def mask(self, port: HostPort) -> BoolArray:
+        """Return which pods take a port, bool of shape (n_pods,)."""
+        mask = self._masks.get(port)
+        if mask is None or len(mask) < self._n_pods:
+            mask = self._masks[port] = np.zeros(self._n_pods, np.bool_)
+            mask[self.pods_of[port]] = True
+        return mask
 
 
 class NodePorts:
@@ -45,7 +70,9 @@ class NodePorts:
     scope: ClassVar[Scope] = Scope.NODE
 
     def __init__(self, args: None, handle: Handle) -> None:
-        self._columns: dict[HostPort, _TakenColumn] = {}
+        self._holders = _Holders()
+        self._columns: dict[HostPort, _InUse] = {}
+        self._rivals: dict[tuple[tuple[HostPort, ...], int], list[HostPort]] = {}
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods that want no host port."""
@@ -60,26 +87,33 @@ class NodePorts:
         if state is None:
             return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(REASON_NO_STATE, Code.ERROR))
         rejected = np.zeros(len(nodes), np.bool_)
-        for port in state.ports:
-            rejected |= nodes.take(self._taken(cycle.cluster, port))
-        if nodes.delta is not None:
-            for position, used in _changed_ports(nodes, nodes.delta).items():
-                rejected[position] = any(is_taken(port, used) for port in state.ports)
+        for port in self._rivals_of(cycle.cluster.pods, state.ports):
+            in_use = nodes.take(self._in_use(cycle.cluster, port))
+            rejected |= in_use if nodes.delta is None else _changed(in_use, nodes.delta, self._holders.mask(port))
         return Verdicts.where(
             rejected, Reason(REASON_TAKEN, Code.UNSCHEDULABLE, lambda position: _details(state.ports, nodes, position))
         )
 
-    def _taken(self, cluster: Cluster, port: HostPort) -> BoolArray:
-        """Return on which nodes a port is taken, kept up to date node by node as pods come and go."""
-        column = self._columns.get(port)
-        if column is None:
-            column = self._columns[port] = _TakenColumn(np.zeros(len(cluster), np.bool_), len(cluster.log))
-            for row, used in cluster.used_ports.items():
-                column.taken[row] = is_taken(port, used)
-        for change in cluster.log[column.position :]:
-            column.taken[change.row] = is_taken(port, cluster.used_ports.get(change.row, ()))
-        column.position = len(cluster.log)
-        return column.taken
+    def _rivals_of(self, pods: PodTable, wanted: tuple[HostPort, ...]) -> list[HostPort]:
+        """List the ports of any pod that cannot be in use beside those wanted."""
+        self._holders.follow(pods)
+        key = wanted, len(self._holders.pods_of)
+        rivals = self._rivals.get(key)
+        if rivals is None:
+            rivals = [port for port in self._holders.pods_of if any(conflicts(each, port) for each in wanted)]
+            self._rivals[key] = rivals
+        return rivals
+
+    def _in_use(self, cluster: Cluster, port: HostPort) -> BoolArray:
+        """Return on which nodes a port is in use, kept up to date node by node as pods come and go."""
+        in_use = self._columns.get(port)
+        if in_use is None:
+            in_use = self._columns[port] = _InUse(np.zeros(len(cluster), np.bool_), len(cluster.log))
+            in_use.column[[row for row, used in cluster.used_ports.items() if port in used]] = True
+        for change in cluster.log[in_use.position :]:
+            in_use.column[change.row] = port in cluster.used_ports.get(change.row, ())
+        in_use.position = len(cluster.log)
+        return in_use.column
 
 
 def conflicts(wanted: HostPort, used: HostPort) -> bool:
@@ -93,26 +127,22 @@ def is_taken(wanted: HostPort, used: Iterable[HostPort]) -> bool:
     return any(conflicts(wanted, each) for each in used)
 
 
-def _changed_ports(nodes: NodeView, delta: PodDelta) -> dict[int, set[HostPort]]:
-    """Return the ports in use at each position whose own pods with ports differ from the cluster's.
+def _changed(in_use: BoolArray, delta: PodDelta, holds: BoolArray) -> BoolArray:
+    """Return at which positions a port is in use after their own pods changed.
 
-    Unless the changes come in order, pods that leave go first. As upstream keeps no count, a port that two pods share is free once either has left.
+    The last change of a pod that takes it decides: as upstream keeps no count, a port that two pods share is free once
+    either has left. Unless the changes come in order, pods that leave go first.
+
+    Parameters
+    ----------
+    in_use : bool array of shape (n_view,), before the changes
+    holds : bool array of shape (n_pods,), which pods take the port
     """
-    cluster = nodes.cluster
-    with_ports = np.flatnonzero(cluster.pods.n_host_ports[delta.pods])
+    changes = np.flatnonzero(holds[delta.pods])
     if not delta.in_order:
-        with_ports = with_ports[np.argsort(delta.signs[with_ports], kind="stable")]
-    changed: dict[int, set[HostPort]] = {}
-    for i in with_ports.tolist():
-        position = int(delta.positions[i])
-        used = changed.get(position)
-        if used is None:
-            used = changed[position] = set(cluster.used_ports.get(nodes.row(position), ()))
-        ports = cluster.pods.infos[delta.pods[i]].host_ports
-        if delta.signs[i] < 0:
-            used.difference_update(ports)
-        else:
-            used.update(ports)
+        changes = changes[np.argsort(delta.signs[changes], kind="stable")]
+    changed = in_use.copy()
+    changed[delta.positions[changes]] = delta.signs[changes] > 0  # of several values for a position the last stays
     return changed
 
 
