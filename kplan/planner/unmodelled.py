@@ -16,6 +16,7 @@ from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 
 CODE = "UnmodelledFeature"
+_VERBS = ("filter", "prioritize", "preempt")
 
 
 def unmodelled(
@@ -32,7 +33,10 @@ def unmodelled(
     found = [
         *_extenders(config, extenders),
         *(warning for pod in (*world.pods, *pods) for warning in _pod(pod)),
-        *(InputWarning(CODE, each.object, f"{each.feature}: {each.message}") for each in off_gate_features(world)),
+        *(
+            InputWarning(CODE, each.object, f"{each.feature}: {each.message}; the gate is off by default")
+            for each in off_gate_features(world)
+        ),
     ]
     return tuple(dict.fromkeys(found))
 
@@ -42,12 +46,8 @@ def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> It
     for extender in config.extenders_in_call_order():
         if extender.url_prefix in names:
             continue
-        verbs = {
-            "filter": extender.filter_verb,
-            "prioritize": extender.prioritize_verb,
-            "preempt": extender.preempt_verb,
-        }
-        offered = " and ".join(name for name, verb in verbs.items() if verb)
+        verbs = (extender.filter_verb, extender.prioritize_verb, extender.preempt_verb)
+        offered = " and ".join(name for name, verb in zip(_VERBS, verbs, strict=True) if verb)
         if offered:
             message = f"its {offered} verb is not called, so its say is missing here; --extenders call calls it"
             yield InputWarning("ExtenderNotCalled", f"Extender/{extender.url_prefix}", message)
