@@ -22,6 +22,10 @@ class _Outcome(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - raised again by the one who asked
             self._error = error
 
+    @property
+    def failed(self) -> bool:
+        return self._error is not None
+
     def result(self) -> T:
         if self._error is not None:
             raise self._error
@@ -41,7 +45,10 @@ def side_by_side(tasks: Sequence[Callable[[], T]], n_threads: int) -> Iterator[T
 
     def work() -> None:
         while task := _next(waiting):
-            outcomes.put(_Outcome(task))
+            outcome = _Outcome(task)
+            if outcome.failed:
+                _drop(waiting)
+            outcomes.put(outcome)
 
     for _ in range(min(n_threads, len(tasks))):
         threading.Thread(target=work, daemon=True).start()
@@ -49,8 +56,12 @@ def side_by_side(tasks: Sequence[Callable[[], T]], n_threads: int) -> Iterator[T
         for _ in tasks:
             yield outcomes.get().result()
     finally:
-        while _next(waiting):
-            pass
+        _drop(waiting)
+
+
+def _drop(waiting: queue.SimpleQueue[T]) -> None:
+    while _next(waiting):
+        pass
 
 
 def _next(waiting: queue.SimpleQueue[T]) -> T | None:
