@@ -23,7 +23,7 @@ from kplan.api.nodeselector import (
     compile_preferred_terms,
 )
 from kplan.config.args import NodeAffinityArgs
-from kplan.engine.arrays import BoolArray, Int64Array, default_normalize_score
+from kplan.engine.arrays import Int64Array, default_normalize_score
 from kplan.engine.node_matching import (
     match_node_selector,
     match_required_affinity,
@@ -83,27 +83,27 @@ class NodeAffinity:
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes that the profile's own affinity does not take, then those that the pod's does not."""
-        table, pod = cycle.cluster.nodes, cycle.pod.pod
-        enforced = None if self._added_selector is None else match_node_selector(table, self._added_selector)
+        table, pod, added = cycle.cluster.nodes, cycle.pod.pod, self._added_selector
         wanted = match_required_affinity(table, pod)
-        return Verdicts.first_of(
-            (
-                _missed(enforced, nodes),
-                Reason(
-                    REASON_ENFORCED,
-                    Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                    lambda position: _term_details(table.nodes[nodes.row(position)], self._added_selector),
-                ),
-            ),
-            (
-                _missed(wanted, nodes),
-                Reason(
-                    REASON_POD,
-                    Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                    lambda position: _pod_details(table.nodes[nodes.row(position)], pod),
-                ),
+        own = (
+            np.zeros(len(nodes), np.bool_) if wanted is None else ~nodes.take(wanted),
+            Reason(
+                REASON_POD,
+                Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+                lambda position: _pod_details(table.nodes[nodes.row(position)], pod),
             ),
         )
+        if added is None:
+            return Verdicts.first_of(own)
+        enforced = (
+            ~nodes.take(match_node_selector(table, added)),
+            Reason(
+                REASON_ENFORCED,
+                Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+                lambda position: _term_details(table.nodes[nodes.row(position)], added),
+            ),
+        )
+        return Verdicts.first_of(enforced, own)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
         """Compile the preferred terms; skip when there are none."""
@@ -176,13 +176,6 @@ def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
     return None if required is None else required.node_selector_terms
 
 
-def _missed(meant: BoolArray | None, nodes: NodeView) -> BoolArray:
-    if meant is None:
-        return np.zeros(len(nodes), np.bool_)
-    missed: BoolArray = ~nodes.take(meant)
-    return missed
-
-
 def _pod_details(node: Node, pod: Pod) -> list[Detail]:
     labels = node.metadata.labels
     details: list[Detail] = [
@@ -196,10 +189,8 @@ def _pod_details(node: Node, pod: Pod) -> list[Detail]:
     return details
 
 
-def _term_details(node: Node, selector: CompiledNodeSelector | None) -> list[Detail]:
+def _term_details(node: Node, selector: CompiledNodeSelector) -> list[Detail]:
     """Say of every term which conditions fail; a node is taken as soon as one term has none."""
-    if selector is None:
-        return []
     if not selector.terms:
         return [{"term": "", "failed": ["no term has any condition"]}]
     return [

@@ -249,6 +249,16 @@ def test_details_say_what_is_asked_free_and_short():
     ]
 
 
+def test_the_shortfall_says_how_near_each_node_is():
+    world = World([node("a", cpu="1"), node("b", cpu="3500m"), node("c", cpu="2")], {"c": [pod(requests={"cpu": "1"})]})
+    plugin, cycle = make(world.handle), world.cycle(pod(requests={"cpu": "4"}))
+    plugin.pre_filter(cycle)
+
+    cpu = plugin.filter(cycle, world.view()).reasons[1]
+
+    assert cpu.shortfall(np.asarray([2, 1, 0])).tolist() == [3000, 500, 3000]
+
+
 def test_a_filter_without_its_pre_filter_is_an_error():
     world = World([node()])
 
