@@ -10,7 +10,7 @@ Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/allo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kplan.api.core import Node
@@ -22,21 +22,18 @@ from kplan.plugins.dynamic_resources.cel import CelCompileError, CelError, CostL
 from kplan.plugins.dynamic_resources.constraints import Constraint, new_constraint
 from kplan.plugins.dynamic_resources.counters import CounterLedger
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
-from kplan.plugins.dynamic_resources.pools import AllocationError, Pool, device_matches
+from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, Pool, device_matches
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, expressions
 from kplan.plugins.dynamic_resources.results import DeviceResult, check_node_selectors
 from kplan.plugins.dynamic_resources.selection import Selection
+from kplan.plugins.dynamic_resources.situations import situation
 from kplan.plugins.dynamic_resources.taints import prevents_allocation
 
-__all__ = ["FailedOnNodeError", "Market", "NamedClaim", "NodePools", "allocate"]
+__all__ = ["Market", "NamedClaim", "Search"]
 
 
 #: More steps than any search takes.
 _NO_LIMIT = 2**63
-
-
-class FailedOnNodeError(Exception):
-    """Why one node is out, where that can be said; other nodes may do."""
 
 
 class _TooManyDevicesError(Exception):
@@ -63,49 +60,6 @@ class Market:
     selection: Selection
 
 
-class NodePools:
-    """The pools that a node can reach, and their usable devices in the order in which searches try them."""
-
-    def __init__(self, pools: Sequence[Pool]) -> None:
-        self.pools = tuple(pools)
-        self.has_invalid = any(pool.is_invalid for pool in pools)
-        self.candidates = tuple(
-            (pool, device) for pool in pools if not (pool.is_incomplete or pool.is_invalid) for device in pool.devices
-        )
-
-
-def allocate(
-    node: Node, pools: NodePools, claims: Sequence[NamedClaim], market: Market, step_limit: int
-) -> list[list[DeviceResult]] | None:
-    """Find devices for all claims on one node: one list a claim, or None when there is no solution.
-
-    Parameters
-    ----------
-    step_limit : how many steps the search may take, 0 for any number
-
-    Raises
-    ------
-    AllocationError
-        If a claim, a class or a slice cannot be used.
-    FailedOnNodeError
-        If there is no solution, and part of the node's devices could not be considered.
-    """
-    search = _Search(node, pools, claims, market, step_limit)
-    search.prepare()
-    try:
-        is_done = search.claim(0)
-    except _TooManyDevicesError as error:
-        raise AllocationError(str(error)) from None
-    if is_done:
-        for claim, devices in zip(claims, search.results, strict=True):
-            check_node_selectors(claim.name, devices)
-        return search.results
-    if pools.has_invalid:
-        msg = "invalid resource pools were encountered"
-        raise FailedOnNodeError(msg)
-    return None
-
-
 @dataclass(slots=True)
 class _Wanted:
     """A request with what was found out about it for this node.
@@ -125,30 +79,79 @@ class _Wanted:
     selectable: dict[int, bool] = field(default_factory=dict)
 
 
-class _Search:
-    """One node's search; `results` grows and shrinks as it goes on."""
+class Search:
+    """One node's search for all claims of a pod; `results` grows and shrinks as it goes on.
+
+    Parameters
+    ----------
+    step_limit : how many steps the search may take, 0 for any number
+
+    Attributes
+    ----------
+    n_tries : how many times the search tried to take a device
+
+    Raises
+    ------
+    AllocationError
+        If a claim, a class or a slice cannot be used.
+    """
 
     def __init__(
         self, node: Node, pools: NodePools, claims: Sequence[NamedClaim], market: Market, step_limit: int
     ) -> None:
         self.results: list[list[DeviceResult]] = [[] for _ in claims]
         self._node = node
-        self._pools = pools.pools
+        self._pools = pools
         self._claims = claims
         self._allocated = market.allocated
         self._classes = market.classes
         self._selection = market.selection
         self._candidates = pools.candidates
-        self._steps_left = step_limit or _NO_LIMIT
+        self._step_limit = step_limit or _NO_LIMIT
+        self._n_steps = 0
+        self.n_tries = 0
         self._wanted: list[list[list[_Wanted]]] = []
         self._constraints: list[list[Constraint]] = []
         self._counters = CounterLedger(market.allocated.is_allocated)
         self._allocating: dict[DeviceId, set[int]] = {}
         self._allocating_capacity: dict[DeviceId, dict[str, int]] = {}
+        self._prepare()
+
+    def situation(self) -> Hashable:
+        """Return what tells this node from others, before the search; see `kplan.plugins.dynamic_resources.situations`.
+
+        Raises
+        ------
+        AllocationError
+            If a selector fails on some device.
+        """
+        wanted = [each for claim in self._wanted for alternatives in claim for each in alternatives]
+
+        def matches(device: DeviceInfo) -> tuple[bool, ...]:
+            return tuple(self._is_selectable(each, device) for each in wanted)
+
+        return situation(self._pools, (claim.spec for claim in self._claims), self._allocated, matches)
+
+    def run(self) -> list[list[DeviceResult]] | None:
+        """Find devices: one list a claim, or None when there is no solution.
+
+        Raises
+        ------
+        AllocationError
+            As for the class.
+        """
+        try:
+            if not self._claim(0):
+                return None
+        except _TooManyDevicesError as error:
+            raise AllocationError(str(error)) from None
+        for claim, devices in zip(self._claims, self.results, strict=True):
+            check_node_selectors(claim.name, devices)
+        return self.results
 
     # --- what is wanted ---------------------------------------------------------------------------------------------
 
-    def prepare(self) -> None:
+    def _prepare(self) -> None:
         """Check all requests and find out how many devices each takes."""
         for index, claim in enumerate(self._claims):
             wanted = [[self._want(index, spec) for spec in alternatives] for alternatives in claim.spec.requests]
@@ -200,7 +203,7 @@ class _Search:
 
     def _all_devices(self, wanted: _Wanted, place: str) -> list[tuple[Pool, DeviceInfo]]:
         found: list[tuple[Pool, DeviceInfo]] = []
-        for pool in self._pools:
+        for pool in self._pools.pools:
             if pool.is_incomplete or pool.is_invalid:
                 state = "being updated" if pool.is_incomplete else "invalid"
                 msg = f"{place}: asks for all devices, but resource pool {pool.id} is currently {state}"
@@ -214,7 +217,7 @@ class _Search:
 
     # --- the search -------------------------------------------------------------------------------------------------
 
-    def claim(self, index: int) -> bool:
+    def _claim(self, index: int) -> bool:
         """Allocate the claims from this one on."""
         if index >= len(self._claims):
             return True
@@ -224,7 +227,7 @@ class _Search:
         """Allocate the requests of a claim from this one on, then the claims after it."""
         if index >= len(self._wanted[claim]):
             try:
-                return self.claim(claim + 1)
+                return self._claim(claim + 1)
             except _TooManyDevicesError:
                 return False
         alternatives = self._wanted[claim][index]
@@ -244,8 +247,8 @@ class _Search:
 
     def _devices(self, claim: int, index: int, wanted: _Wanted, *, n_done: int, start: int) -> bool:
         """Allocate the remaining devices of a request, from the candidate at `start` on, then the requests after it."""
-        self._steps_left -= 1
-        if self._steps_left < 0:
+        self._n_steps += 1
+        if self._n_steps > self._step_limit:
             msg = f"node {self._node.metadata.name}: timed out trying to allocate devices"
             raise AllocationError(msg)
         spec = wanted.spec
@@ -318,6 +321,7 @@ class _Search:
 
     def _take(self, wanted: _Wanted, pool: Pool, device: DeviceInfo, *, must: bool) -> bool:
         """Take a selectable device for a request, unless something stands against it."""
+        self.n_tries += 1
         spec, claim = wanted.spec, wanted.claim
         if not (spec.admin_access and device.allows_multiple) and not self._is_free(spec, device.id, claim):
             return False

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import enum
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -23,24 +24,26 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.listers import Listers, by_name
 from kplan.plugins.dynamic_resources.allocator import (
-    FailedOnNodeError,
     Market,
     NamedClaim,
-    NodePools,
-    allocate,
+    Search,
 )
-from kplan.plugins.dynamic_resources.inventory import Inventory, PoolId
-from kplan.plugins.dynamic_resources.pools import AllocationError, gather_pools
+from kplan.plugins.dynamic_resources.cel import CelCompileError, CelError, CostLimitError
+from kplan.plugins.dynamic_resources.inventory import DeviceInfo, Inventory, PoolId
+from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, device_matches, gather_pools
 from kplan.plugins.dynamic_resources.ranks import rank
-from kplan.plugins.dynamic_resources.requests import ClaimSpec
+from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, expressions
 from kplan.plugins.dynamic_resources.results import DeviceResult
 from kplan.plugins.dynamic_resources.selection import Selection
+from kplan.plugins.dynamic_resources.situations import Positions, positions, transferred
 from kplan.plugins.dynamic_resources.tracker import ClaimTracker
 
 __all__ = ["Catalogue", "ClusterDevices", "Outcome", "Outcomes", "catalogue_of", "devices_of", "named"]
 
 #: Kinds of claims whose outcomes are kept at a time.
 _MAX_KINDS = 64
+#: Devices that a search may try before nodes in the same situation share one.
+_COSTLY_TRIES = 48
 #: Stands for the name of the claim at a position, in messages that are kept for claims of any name.
 _PLACEHOLDER = "\x00{}\x00"
 
@@ -65,6 +68,8 @@ class Outcomes:
     solutions : devices for each claim, by node row, where they were found
     messages : what is wrong, by node row
     ranks : int64 array of shape (n_nodes,), for prioritized lists
+    is_costly : searches try so many devices that nodes in the same situation should share one
+    by_situation : solutions of such nodes, and where their devices stand; None where there is none
     """
 
     def __init__(self, n_nodes: int) -> None:
@@ -72,6 +77,8 @@ class Outcomes:
         self.ranks: Int64Array = np.zeros(n_nodes, np.int64)
         self.solutions: dict[int, Solution] = {}
         self.messages: dict[int, str] = {}
+        self.is_costly = False
+        self.by_situation: dict[Hashable, tuple[Solution, Positions] | None] = {}
         self._seen: Int64Array = np.full(n_nodes, -1, np.int64)
 
     def copy(self) -> Outcomes:
@@ -79,6 +86,7 @@ class Outcomes:
         twin = Outcomes(0)
         twin.codes, twin.ranks, twin._seen = self.codes.copy(), self.ranks.copy(), self._seen.copy()
         twin.solutions, twin.messages = self.solutions.copy(), self.messages.copy()
+        twin.is_costly, twin.by_situation = self.is_costly, self.by_situation.copy()
         return twin
 
     def stale(self, rows: RowArray, versions: Int64Array) -> RowArray:
@@ -108,6 +116,10 @@ class Catalogue:
         self.selection = Selection()
         self._pools: dict[str, tuple[Node, NodePools | AllocationError]] = {}
         self._nodes_of_pool: defaultdict[PoolId, set[str]] = defaultdict(set)
+        self._matching: OrderedDict[
+            tuple[str, tuple[str | None, ...]], dict[str, tuple[Node, tuple[DeviceInfo, ...]]]
+        ] = OrderedDict()
+        self._known: WeakSet[NodeTable] = WeakSet()
         self._first_outcomes: WeakKeyDictionary[NodeTable, OrderedDict[bytes, Outcomes]] = WeakKeyDictionary()
 
     def pools(self, node: Node) -> NodePools:
@@ -133,6 +145,41 @@ class Catalogue:
         for pool in pools.pools:
             self._nodes_of_pool[pool.id].add(node.metadata.name)
         return pools
+
+    def get_to_know(self, nodes: NodeTable) -> None:
+        """Find out what every node can reach, so that no change of a device misses a node."""
+        if nodes not in self._known:
+            self._known.add(nodes)
+            for node in nodes.nodes:
+                with suppress(AllocationError):
+                    self.pools(node)
+
+    def matching(self, node: Node, request: RequestSpec) -> tuple[DeviceInfo, ...]:
+        """List the devices that a node can reach and a request accepts; none where that cannot be said."""
+        key = request.class_name, request.expressions
+        by_node = self._matching.setdefault(key, {})
+        found = by_node.get(node.metadata.name)
+        if found is None or found[0] is not node:
+            found = by_node[node.metadata.name] = node, self._match(node, request)
+            if len(self._matching) > _MAX_KINDS:
+                self._matching.popitem(last=False)
+        return found[1]
+
+    def _match(self, node: Node, request: RequestSpec) -> tuple[DeviceInfo, ...]:
+        device_class = self.classes.get(request.class_name)
+        if device_class is None:
+            return ()
+        texts = [each for each in (*expressions(device_class.spec.selectors), *request.expressions) if each is not None]
+        try:
+            results = [self.selection.results(text) for text in texts]
+            return tuple(
+                device
+                for _, device in self.pools(node).candidates
+                if (not device.slice.is_per_device or device_matches(device, node))
+                and all(each.matches(device) for each in results)
+            )
+        except (AllocationError, CelCompileError, CelError, CostLimitError):
+            return ()
 
     def nodes_of(self, pool: PoolId) -> set[str]:
         """Return the names of the nodes that can reach a pool, among those that were asked about."""
@@ -172,11 +219,11 @@ class ClusterDevices:
         self.catch_up()
         claims = [NamedClaim(_PLACEHOLDER.format(index), spec) for index, spec in enumerate(specs)]
         for row in outcomes.stale(rows, self._versions).tolist():
-            outcome, found = self._search(self._nodes.nodes[row], claims, step_limit)
+            outcome, found = self._search(outcomes, self._nodes.nodes[row], claims, step_limit)
             ranked = sum(map(rank, specs, found)) if isinstance(found, list) else 0
             version = int(self._versions[row])
             outcomes.set(row, version, outcome, found, ranked)
-            if version == 0:
+            if not self.tracker.log:
                 first.set(row, version, outcome, found, ranked)
         return outcomes
 
@@ -189,21 +236,41 @@ class ClusterDevices:
         log = self.tracker.log
         if self._position == len(log):
             return
+        self.catalogue.get_to_know(self._nodes)
         for pool in {PoolId(device.driver, device.pool) for device in log[self._position :]}:
             rows = [self._nodes.row_of[name] for name in self.catalogue.nodes_of(pool) if name in self._nodes.row_of]
             self._versions[rows] += 1
         self._position = len(log)
 
     def _search(
-        self, node: Node, claims: Sequence[NamedClaim], step_limit: int
+        self, outcomes: Outcomes, node: Node, claims: Sequence[NamedClaim], step_limit: int
     ) -> tuple[Outcome, Solution | str | None]:
         try:
-            found = allocate(node, self.catalogue.pools(node), claims, self._market, step_limit)
-        except FailedOnNodeError as error:
-            return Outcome.FAILED, str(error)
+            pools = self.catalogue.pools(node)
+            search = Search(node, pools, claims, self._market, step_limit)
+            found = self._run(outcomes, pools, search)
         except AllocationError as error:
             return Outcome.ERROR, str(error)
-        return (Outcome.NOT_FOUND, None) if found is None else (Outcome.FOUND, found)
+        if found is None:
+            return Outcome.FAILED if pools.has_invalid else Outcome.NOT_FOUND, None
+        return Outcome.FOUND, found
+
+    def _run(self, outcomes: Outcomes, pools: NodePools, search: Search) -> Solution | None:
+        """Run a search; once one was costly, look first whether another node was in the same situation."""
+        if not outcomes.is_costly:
+            found = search.run()
+            outcomes.is_costly = search.n_tries > _COSTLY_TRIES
+            return found
+        try:
+            seen = search.situation()
+        except AllocationError:
+            return search.run()  # which may well end before it comes to the device on which a selector fails
+        if seen in outcomes.by_situation:
+            known = outcomes.by_situation[seen]
+            return None if known is None else transferred(pools, *known)
+        found = search.run()
+        outcomes.by_situation[seen] = None if found is None else (found, positions(pools, found))
+        return found
 
 
 def _recent(kinds: OrderedDict[bytes, Outcomes], key: bytes, make: Callable[[], Outcomes]) -> Outcomes:

@@ -12,7 +12,7 @@ from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import Pool
 
-__all__ = ["CounterLedger"]
+__all__ = ["CounterLedger", "counters_left"]
 
 _Counters = dict[str, dict[str, int]]
 
@@ -34,7 +34,7 @@ class CounterLedger:
         name = pool.id.pool
         available = self._available.get(name)
         if available is None:
-            available = self._available[name] = self._left(pool)
+            available = self._available[name] = counters_left(pool, self._is_allocated)
         drawn = self._drawn.setdefault(name, defaultdict(lambda: defaultdict(int)))
         _change(drawn, device, 1)
         # Every counter of the pool is looked at: a device that was dropped for its taints leaves its share drawn.
@@ -49,13 +49,15 @@ class CounterLedger:
         """Undo a draw."""
         _change(self._drawn[pool.id.pool], device, -1)
 
-    def _left(self, pool: Pool) -> _Counters:
-        left: _Counters = {name: dict(counters) for name, counters in (pool.counter_sets or {}).items()}
-        for device in (*pool.devices, *pool.elsewhere):
-            if device.consumes and self._is_allocated(device.id):
-                for counter_set, amounts in device.consumes:
-                    _subtract(left.get(counter_set, {}), amounts)
-        return left
+
+def counters_left(pool: Pool, is_allocated: Callable[[DeviceId], bool]) -> _Counters:
+    """Return what the allocated devices of a pool, wherever they are, leave of its counters; may be below zero."""
+    left: _Counters = {name: dict(counters) for name, counters in (pool.counter_sets or {}).items()}
+    for device in (*pool.devices, *pool.elsewhere):
+        if device.consumes and is_allocated(device.id):
+            for counter_set, amounts in device.consumes:
+                _subtract(left.get(counter_set, {}), amounts)
+    return left
 
 
 def _subtract(counters: dict[str, int], amounts: Amounts) -> None:

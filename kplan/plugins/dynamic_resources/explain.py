@@ -7,13 +7,9 @@ from collections.abc import Iterable
 from kplan.api.core import Node
 from kplan.api.resource import ResourceClaim
 from kplan.engine.verdicts import Detail
-from kplan.plugins.dynamic_resources.allocator import NodePools
-from kplan.plugins.dynamic_resources.cel import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.claims import key_of
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices
-from kplan.plugins.dynamic_resources.inventory import DeviceInfo
-from kplan.plugins.dynamic_resources.pools import AllocationError, device_matches
-from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec, expressions
+from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec
 from kplan.plugins.dynamic_resources.results import DeviceResult
 from kplan.plugins.dynamic_resources.taints import prevents_allocation
 
@@ -37,26 +33,22 @@ def explain_no_devices(node: Node, claims: Iterable[ResourceClaim], devices: Clu
     Each entry says how many devices match the class and the selectors of a request (``matching``), and how many of
     those nobody has and no taint keeps away (``free``); of alternatives each has an entry.
     """
-    try:
-        pools = devices.catalogue.pools(node)
-    except AllocationError:
-        return []
     return [
-        {"claim": "/".join(key_of(claim)), **_count(node, pools, request, devices)}
+        {"claim": "/".join(key_of(claim)), **_count(node, request, devices)}
         for claim in claims
         for alternatives in claim_spec(claim.spec).requests
         for request in alternatives
     ]
 
 
-def _count(node: Node, pools: NodePools, request: RequestSpec, devices: ClusterDevices) -> Detail:
-    matching = [device for _, device in pools.candidates if _matches(node, device, request, devices)]
-    allocated = devices.tracker.allocated
+def _count(node: Node, request: RequestSpec, devices: ClusterDevices) -> Detail:
+    matching = devices.catalogue.matching(node, request)
+    taken = devices.tracker.allocated.devices
     free = [
         device
         for device in matching
-        if (request.admin_access or device.id not in allocated.devices)
-        and not prevents_allocation(device, request.tolerations)
+        if (request.admin_access or device.id not in taken)
+        and not (device.device.taints and prevents_allocation(device, request.tolerations))
     ]
     return {
         "request": request.full_name,
@@ -65,16 +57,3 @@ def _count(node: Node, pools: NodePools, request: RequestSpec, devices: ClusterD
         "matching": str(len(matching)),
         "free": str(len(free)),
     }
-
-
-def _matches(node: Node, device: DeviceInfo, request: RequestSpec, devices: ClusterDevices) -> bool:
-    device_class = devices.catalogue.classes.get(request.class_name)
-    if device_class is None or (device.slice.is_per_device and not device_matches(device, node)):
-        return False
-    try:
-        return all(
-            text is None or devices.catalogue.selection.results(text).matches(device)
-            for text in (*expressions(device_class.spec.selectors), *request.expressions)
-        )
-    except (CelCompileError, CelError, CostLimitError):
-        return False

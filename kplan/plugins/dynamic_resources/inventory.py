@@ -11,12 +11,17 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+import msgspec
+
 from kplan.api.quantity import parse
 from kplan.api.resource import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
 from kplan.plugins.dynamic_resources.amounts import Amounts, nano
 from kplan.plugins.dynamic_resources.cel import ABSENT, CelError, DomainMap, Semver
 
-__all__ = ["DeviceId", "DeviceInfo", "Inventory", "PoolId", "SliceInfo", "qualified"]
+__all__ = ["DeviceId", "DeviceInfo", "Inventory", "PoolId", "SliceInfo"]
+
+
+_encoder = msgspec.json.Encoder(order="sorted")
 
 
 class PoolId(NamedTuple):
@@ -53,10 +58,10 @@ class DeviceInfo:
     """
 
     __slots__ = (
-        "_attributes",
         "_capacity_values",
         "_consumes",
         "_problem",
+        "_traits",
         "_variables",
         "allows_multiple",
         "capacity",
@@ -78,7 +83,7 @@ class DeviceInfo:
         self._consumes: tuple[tuple[str, Amounts], ...] | None = None
         self._capacity_values: Amounts | None = None
         self._problem: str | None = None
-        self._attributes: Mapping[tuple[str, str], DeviceAttribute] | None = None
+        self._traits: bytes | None = None
         self._variables: Mapping[str, object] | None = None
 
     @property
@@ -99,12 +104,12 @@ class DeviceInfo:
         return self._capacity_values
 
     @property
-    def attributes(self) -> Mapping[tuple[str, str], DeviceAttribute]:
-        """Attributes by (domain, name); the driver is the domain of those without one."""
-        if self._attributes is None:
-            driver = self.slice.driver
-            self._attributes = {qualified(name, driver): each for name, each in self.device.attributes.items()}
-        return self._attributes
+    def traits(self) -> bytes:
+        """All that searches read of the device beside its name and attributes, encoded."""
+        if self._traits is None:
+            own = self.device
+            self._traits = _encoder.encode((self.allows_multiple, own.capacity, own.consumes_counters, own.taints))
+        return self._traits
 
     @property
     def problem(self) -> str:
@@ -113,16 +118,25 @@ class DeviceInfo:
             self._problem = next(filter(None, itertools.starmap(_problem, self.device.attributes.items())), "")
         return self._problem
 
+    def attribute_in(self, domain: str, name: str) -> DeviceAttribute | None:
+        """Return an attribute by domain and name; the driver is the domain of those without one."""
+        attributes = self.device.attributes
+        found = attributes.get(name) if domain == self.slice.driver else None
+        return found or attributes.get(f"{domain}/{name}")
+
+    def capacity_in(self, domain: str, name: str) -> DeviceCapacity | None:
+        """Return a capacity by domain and name; the driver is the domain of those without one."""
+        found = self.capacity.get(name) if domain == self.slice.driver else None
+        return found or self.capacity.get(f"{domain}/{name}")
+
     def cel_attribute(self, key: tuple[str, str]) -> object:
         """Return the value of an attribute, or `ABSENT`."""
-        attribute = self.attributes.get(key)
+        attribute = self.attribute_in(*key)
         return ABSENT if attribute is None else _cel_value(attribute)
 
     def cel_capacity(self, key: tuple[str, str]) -> object:
         """Return the quantity of a capacity, or `ABSENT`."""
-        domain, name = key
-        own = self.capacity.get(name) if domain == self.slice.driver else None
-        capacity = own or self.capacity.get(f"{domain}/{name}")
+        capacity = self.capacity_in(*key)
         return ABSENT if capacity is None else parse(capacity.value)
 
     @property
@@ -130,10 +144,11 @@ class DeviceInfo:
         """The device as maps, for expressions that do more than look attributes up."""
         if self._variables is None:
             attributes, capacity = DomainMap(), DomainMap()
-            for (domain, name), attribute in self.attributes.items():
+            for key, attribute in self.device.attributes.items():
+                domain, name = _qualified(key, self.slice.driver)
                 attributes.setdefault(domain, {})[name] = _cel_value(attribute)
             for key, each in self.capacity.items():
-                domain, name = qualified(key, self.slice.driver)
+                domain, name = _qualified(key, self.slice.driver)
                 capacity.setdefault(domain, {})[name] = parse(each.value)
             fields: dict[str, object] = {
                 "allowMultipleAllocations": self.allows_multiple,
@@ -226,13 +241,15 @@ class Inventory:
         return self._by_pool.get(pool, [])
 
 
-def qualified(name: str, driver: str) -> tuple[str, str]:
+def _qualified(name: str, driver: str) -> tuple[str, str]:
     """Split a qualified name into domain and identifier."""
     domain, slash, key = name.partition("/")
     return (domain, key) if slash else (driver, name)
 
 
 def _problem(name: str, attribute: DeviceAttribute) -> str:
+    if attribute.string_value is not None or attribute.int_value is not None or attribute.bool_value is not None:
+        return ""
     try:
         _cel_value(attribute)
     except CelError as error:

@@ -18,7 +18,7 @@ from kplan.plugins.dynamic_resources.inventory import (
     SliceInfo,
 )
 
-__all__ = ["AllocationError", "Pool", "gather_pools", "node_matches"]
+__all__ = ["AllocationError", "NodePools", "Pool", "device_matches", "gather_pools", "node_matches"]
 
 
 class AllocationError(Exception):
@@ -46,6 +46,17 @@ class Pool:
     devices: tuple[DeviceInfo, ...] = ()
     elsewhere: tuple[DeviceInfo, ...] = ()
     counter_sets: Mapping[str, Amounts] | None = None
+
+
+class NodePools:
+    """The pools that a node can reach, and their usable devices in the order in which searches try them."""
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self.pools = tuple(pools)
+        self.has_invalid = any(pool.is_invalid for pool in pools)
+        self.candidates = tuple(
+            (pool, device) for pool in pools if not (pool.is_incomplete or pool.is_invalid) for device in pool.devices
+        )
 
 
 def node_matches(node: Node, node_name: str, *, all_nodes: bool, selector: NodeSelector | None) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import msgspec
+
 from kplan.plugins.dynamic_resources.cel import (
     CelCompileError,
     CelError,
@@ -14,9 +16,11 @@ from kplan.plugins.dynamic_resources.cel import (
     DeviceExpression,
     compile_expression,
 )
-from kplan.plugins.dynamic_resources.inventory import DeviceInfo, qualified
+from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 
 __all__ = ["ExpressionResults", "Selection"]
+
+_encoder = msgspec.json.Encoder(order="sorted")
 
 _Answer = bool | CelError | CostLimitError
 
@@ -62,16 +66,15 @@ class ExpressionResults:
 
     def _look(self, device: DeviceInfo) -> Hashable:
         """Return all of a device that can make a difference to the expression."""
-        reads = self._expression.reads
         own = (device.id.driver, device.allows_multiple)
-        if reads is None:
-            attributes = tuple(sorted(device.attributes.items(), key=lambda item: item[0]))
-            return own, attributes, tuple(sorted(device.capacity_values.items()))
         if device.problem:
             return own, device.index
-        amounts = {qualified(name, own[0]): amount for name, amount in device.capacity_values.items()}
-        capacity = tuple(map(amounts.get, reads.capacity))
-        return own, tuple(map(device.attributes.get, reads.attributes)), capacity
+        reads = self._expression.reads
+        if reads is None:
+            return own, _encoder.encode((device.device.attributes, device.capacity))
+        attributes = tuple(device.attribute_in(domain, name) for domain, name in reads.attributes)
+        capacities = (device.capacity_in(domain, name) for domain, name in reads.capacity)
+        return own, attributes, tuple(None if each is None else each.value for each in capacities)
 
 
 class Selection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import settings
 
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
@@ -18,6 +19,9 @@ from kplan.plugins.dynamic_resources import DynamicResources
 from kplan.snapshot.model import Snapshot
 
 DRIVER = "gpu.example.com"
+
+# These worlds take a millisecond each.
+many = settings(deadline=None, max_examples=300)
 
 
 def node(name, *, allocatable=None, **labels):
