@@ -131,7 +131,8 @@ def render_overview(report: dict[str, Any]) -> str:
     lines += _missing_lines(facts["missing"])
     if report["skipped"]:
         lines += ["", "Left out, since scheduling does not read them: " + _listing(report["skipped"])]
-    lines += _section("Warnings", report["warnings"])
+    # Missing kinds have their own paragraph.
+    lines += _section("Warnings", [each for each in report["warnings"] if each["code"] != "MissingKind"])
     return "\n".join(lines)
 
 

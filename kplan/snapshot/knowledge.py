@@ -74,4 +74,4 @@ def version_note(git_version: str) -> str:
     if minor > MODELLED_MINOR:
         return f"{decides}: what v1.{MODELLED_MINOR + 1} and later changed or turned on is not known here"
     newer = [f"{gate} (v1.{since})" for since in sorted(_ON_SINCE) if since > minor for gate in _ON_SINCE[since]]
-    return f"{decides}: there, unless somebody turned it on, is not yet at work: {', '.join(newer)}"
+    return f"{decides}; taken as on, though later versions turned it on by default: {', '.join(newer)}"

@@ -226,7 +226,7 @@ def test_an_unknown_user_is_told_to_log_in(start: Start) -> None:
 @pytest.mark.parametrize(
     ("version", "part"),
     [
-        ("v1.33.4", "is not yet at work: DynamicResourceAllocation (v1.34)"),
+        ("v1.33.4", "later versions turned it on by default: DynamicResourceAllocation (v1.34)"),
         ("v1.38.0", "what v1.37 and later changed or turned on is not known here"),
     ],
 )
