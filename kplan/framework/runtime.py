@@ -309,7 +309,7 @@ class Framework:
             for position, row in enumerate(rows.tolist())
             if row in promised
             for pod in nominator.pods_for(row)
-            if infos[pod].priority >= cycle.pod.priority and infos[pod].uid != cycle.pod.uid
+            if infos[pod].priority >= cycle.pod.priority and not _is_same(infos[pod], cycle.pod)
         ]
         return PodDelta.of(changes) if changes else None
 
@@ -470,6 +470,11 @@ class Framework:
             if not status.is_success:
                 return Status(status.code, status.reasons, plugin.name)
         return SUCCESS
+
+
+def _is_same(one: PodInfo, other: PodInfo) -> bool:
+    """Tell whether two pods are one; pods that no API server has seen have no UID."""
+    return one is other or bool(one.uid and one.uid == other.uid)
 
 
 def _no_nodes_left(named: set[str]) -> Status:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from kplan.framework.cycle import schedule_pod
+from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.extenders import ExtenderError, ExtenderFilterResult, ExtenderVictims
+from kplan.framework.interface import Status
 from tests.preemption.scenes import HOSTNAME, app, budget, node, planner, pod, preempt, victims
 
 DEALLOCATE = "no new claims to deallocate, "
@@ -106,6 +109,38 @@ def test_nowhere_a_node_may_help():
     assert found["eligible"] is True
 
 
+def test_nodes_that_the_pod_does_not_name_cannot_help():
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
+    only_b = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    objects = [node("a"), node("b"), pod("low-a", "a", cpu="4"), pod("high-b", "b", cpu="3", priority=20)]
+
+    stuck = preempt(*objects, pod("low-b", "b"), pod("vip", cpu="2", priority=10, affinity=only_b))
+    helped = preempt(*objects, pod("low-b", "b"), pod("vip", cpu="1", priority=10, affinity=only_b))
+
+    assert stuck["message"] == (
+        f"{DEALLOCATE}preemption: 0/2 nodes are available: 1 Insufficient cpu, "
+        "1 Preemption is not helpful for scheduling."
+    )
+    assert victims(helped, "b") == ["low-b"]
+
+
+@pytest.mark.parametrize(
+    ("turn_away", "expected"),
+    [(Status.unschedulable, ["b"]), (Status.unresolvable, [])],
+    ids=["for a reason that may go away: every node is looked at", "for good: none is"],
+)
+def test_a_pod_that_pre_filter_turned_away(turn_away, expected):
+    objects = [node("a", taints=[TAINT]), node("b"), pod("low-a", "a", cpu="4"), pod("low-b", "b", cpu="4")]
+    session = planner([*objects, pod("vip", cpu="4", priority=10)]).session
+    decided = schedule_pod(session, session.find("default/vip"))
+    outcome = FilterOutcome(2, np.zeros(2, np.bool_), pre_filter_status=turn_away("not now"))
+
+    found = decided.framework.post_filter_plugins[-1].post_filter(decided.cycle, outcome).detail.to_dict()
+
+    assert list(found["candidates"]) == expected
+    assert found["rejected"].get("a", {}).get("plugin") == ("TaintToleration" if expected else None)
+
+
 # --- whom it takes ----------------------------------------------------------------------------------------------------
 
 
@@ -177,6 +212,19 @@ def test_a_pod_nominated_to_a_node_takes_room_there_when_it_is_as_important():
     assert victims(alone) == ["low"]
     assert crowded["candidates"] == {}
     assert crowded["rejected"]["a"]["reasons"] == ["Insufficient cpu"]
+
+
+def test_pods_without_uid_are_not_taken_for_one_another():
+    objects = [
+        node("a"),
+        pod("low", "a", cpu="2"),
+        pod("promised", cpu="2", priority=10, nominated="a"),
+        pod("vip", cpu="3", priority=10),
+    ]
+    for each in objects[1:]:
+        del each["metadata"]["uid"]
+
+    assert preempt(*objects)["candidates"] == {}
 
 
 def test_pods_of_lower_priority_lose_their_nomination_to_the_chosen_node_only():
