@@ -143,6 +143,15 @@ def test_each_position_sees_its_own_change_only():
     assert details(asked, cycle, view, 1)[0]["matchingPods"] == 2
 
 
+def test_the_emptiest_domain_may_be_overtaken_by_its_own_change():
+    world = zones(0, 2, 4)
+    changes = [(0, world.coming(app("x")), 1) for _ in range(2)]
+
+    # Two pods in zone 0 make two the fewest of all, not the none that it had.
+    answers = filtered(plugin(world), world.cycle(web(spread())), world.view(None, changes))
+    assert answers == [None, SKEWED, SKEWED]
+
+
 def test_changes_on_a_node_that_forms_no_domain_do_not_count():
     world = Neighbourhood([node("n0", "a"), node("n1", "a", rack="r"), node("n2", "b", rack="r")])
     coming = [world.coming(app("x")) for _ in range(2)]
