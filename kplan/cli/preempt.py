@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
 from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kplan.planner.placement import Placement
 
 __all__ = ["preempt"]
 
@@ -49,18 +54,16 @@ def preempt(
     formats = formats_of(output)
     question = ask(what, cluster, scheduler, verbosity, manifests)
     planner, pods = question.planner, list(question.pods)
-    from kplan.framework.cycle import Outcome
     from kplan.planner.follow import follow as follow_victims
-    from kplan.planner.preemption_report import pending_in_turn, preemption_report
+    from kplan.planner.preemption_report import pending_in_turn, preemption_report, without_room
     from kplan.report.registry import HUMAN_FORMATS
 
     is_all = not pods
     if is_all:
         pods = [*pending_in_turn(planner)]
-    placements = planner.plan(pods, settle_preemption=settle).placements
+    placements: Sequence[Placement] = planner.plan(pods, settle_preemption=settle).placements
     if is_all:
-        stuck = {each.pod.key for each in placements if each.outcome is not Outcome.SCHEDULED}
-        placements = tuple(each for each in placements if each.pod.key in stuck)
+        placements = without_room(placements)
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats)
     document = preemption_report(
         planner,

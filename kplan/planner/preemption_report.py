@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kplan.engine.resources import nano, pod_resources, quantity_text, resource_order, rounded_requests
+from kplan.framework.cycle import Outcome
 from kplan.framework.queue import QueuePlace, enqueue
 from kplan.planner.document import header, placements_document, summary, warnings_of
 from kplan.planner.explanation import Shown
@@ -18,7 +19,7 @@ from kplan.preemption.result import PreemptionResult
 if TYPE_CHECKING:
     from kplan.planner.planner import Planner
 
-__all__ = ["pending_in_turn", "preemption_report"]
+__all__ = ["pending_in_turn", "preemption_report", "without_room"]
 
 _MOST_NODES = 5
 
@@ -28,6 +29,12 @@ def pending_in_turn(planner: Planner) -> list[str]:
     session = planner.session
     queue = enqueue(session, planner.pending_ids())
     return [session.cluster.pods.infos[each.pod].key for each in queue if each.place is QueuePlace.ACTIVE]
+
+
+def without_room(placements: Sequence[Placement]) -> list[Placement]:
+    """Return the decisions about pods that did not fit as things were: their second ones, too, when they got in."""
+    stuck = {each.pod.key for each in placements if each.outcome is not Outcome.SCHEDULED}
+    return [each for each in placements if each.pod.key in stuck]
 
 
 def preemption_report(

@@ -148,12 +148,16 @@ def _score_table(placement: Placement, nodes: Sequence[str], options: ReportOpti
         (
             _marked(node, chosen),
             str(scores[node]["total"]),
-            "" if node == chosen else points(scores[node]["total"] - best["total"]),
+            "" if node == chosen else _behind(best["total"], scores[node]["total"]),
             ", ".join(f"{p} {points(-delta)}" for p, delta in _differences(best["plugins"], scores[node]["plugins"])),
         )
         for node in nodes
     ]
     return Table(("NODE", "SCORE", "TO BEST", "WHERE IT DIFFERS"), tuple(rows), "<>><", note=note)
+
+
+def _behind(best: int, total: int) -> str:
+    return "tie" if total == best else points(total - best)
 
 
 def _left_out(number: int) -> str:

@@ -87,7 +87,7 @@ def _skew(detail: Detail) -> str:
     key, domain = detail["topologyKey"], detail["domain"]
     with_pod = detail["matchingPods"] + detail["selfMatch"]
     if "minDomains" in detail:
-        why = f"{detail['domains']} of at least {detail['minDomains']} domains there are, so 0 counts as the fewest"
+        why = f"only {detail['domains']} of at least {detail['minDomains']} domains exist, so 0 counts as the fewest"
     else:
         others = detail["emptiestDomains"]
         why = f"the fewest are {detail['minimum']} in {listing(others)}" if others else f"fewest {detail['minimum']}"

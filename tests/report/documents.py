@@ -1,0 +1,77 @@
+"""Small clusters and the documents about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import kplan
+from kplan.planner.document import placement_report
+from kplan.planner.explain import explain_pod, explanation_report
+from kplan.planner.explanation import Shown
+from kplan.planner.follow import follow
+from kplan.planner.preemption_report import pending_in_turn, preemption_report, without_room
+
+WHEN = "2026-03-01T10:00:00Z"
+
+
+def node(name: str, cpu: str = "4", memory: str = "8Gi", pods: str = "110", **more: Any) -> dict[str, Any]:
+    labels = {"kubernetes.io/hostname": name, **more.pop("labels", {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": more,
+        "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": pods}},
+    }
+
+
+def pod(name: str, cpu: str = "1", node: str = "", **spec: Any) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "namespace": "default"}
+    metadata |= spec.pop("metadata", {})
+    spec.setdefault("containers", [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}])
+    status = {"startTime": "2026-02-28T09:00:00Z", "phase": "Running"} if node else {"phase": "Pending"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {**spec, **({"nodeName": node} if node else {})},
+        "status": status,
+    }
+
+
+def _still(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "generatedAt": WHEN}
+
+
+def placed(
+    objects: Sequence[dict[str, Any]], pods: Sequence[Any], shown: Shown | None = None, **options: Any
+) -> dict[str, Any]:
+    """Return the PlacementReport of some pods."""
+    planner = kplan.Planner(kplan.load_snapshot(objects), **options)
+    placements = planner.plan(pods).placements
+    nodes_of = dict.fromkeys(range(len(placements)), shown or Shown())
+    return _still(placement_report(planner, placements, nodes_of=nodes_of))
+
+
+@cache
+def demo() -> kplan.Planner:
+    return kplan.Planner(kplan.load_snapshot("demo"))
+
+
+@cache
+def demo_document(kind: str, *, explain: bool = False) -> dict[str, Any]:
+    """Return a document about the demo cluster."""
+    planner = demo()
+    shown = Shown(None, with_score_details=True) if explain else Shown()
+    if kind == "explain":
+        return _still(explanation_report(planner, explain_pod(planner, "batch/report-daily-knqdn"), nodes=shown))
+    if kind == "place":
+        pods = ["shop/voucher-api", "shop/flash-sale", "ml/llm-eval", "batch/nightly-export"]
+        placements = planner.plan(pods).placements
+        return _still(placement_report(planner, placements, nodes_of=dict.fromkeys(range(4), shown)))
+    pods = pending_in_turn(planner)
+    placements = without_room(planner.plan(pods).placements)
+    nodes_of = dict.fromkeys(range(len(placements)), shown)
+    return _still(preemption_report(planner, placements, follow(planner, pods), nodes_of=nodes_of, explain=explain))

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import pytest
+
+from kplan.report.details import detail_text, failure_lines, listing
+
+SENTENCES = {
+    "a resource that is short": (
+        {
+            "reason": "Insufficient cpu",
+            "resource": "cpu",
+            "requested": "2",
+            "free": "500m",
+            "allocatable": "4",
+            "short": "1500m",
+        },
+        "asks for 2 cpu, 500m of 4 free: 1500m short",
+    ),
+    "a resource that the node does not have": (
+        {"resource": "gpu", "requested": "2", "free": "0", "allocatable": "0", "short": "2"},
+        "asks for 2 gpu, the node has none",
+    ),
+    "too many pods": (
+        {"resource": "pods", "requested": "1", "free": "0", "allocatable": "110", "short": "1"},
+        "runs 110 pods already, as many as it may",
+    ),
+    "a taint": ({"taint": "dedicated=ml:NoSchedule"}, "taint dedicated=ml:NoSchedule is not tolerated"),
+    "a cordoned node": (
+        {"taint": "node.kubernetes.io/unschedulable:NoSchedule", "unschedulable": True},
+        "the node is cordoned (kubectl cordon)",
+    ),
+    "a node selector without the label": (
+        {"nodeSelector": "disk=ssd", "actual": None},
+        "nodeSelector wants disk=ssd, the node has no label disk",
+    ),
+    "a node selector with another value": (
+        {"nodeSelector": "disk=ssd", "actual": "hdd"},
+        "nodeSelector wants disk=ssd, the node has disk=hdd",
+    ),
+    "a node affinity term": (
+        {"term": "a in (1),b", "failed": ["a in (1) (is 2)", "b (no such label)"]},
+        "node affinity wants a in (1) (is 2) and b (no such label)",
+    ),
+    "a host port on any address": (
+        {"hostIP": "0.0.0.0", "protocol": "TCP", "hostPort": 80, "pods": ["a/b"], "andMore": 2},
+        "host port 80/TCP is taken by a/b and 2 more",
+    ),
+    "a host port on one address": (
+        {"hostIP": "10.0.0.1", "protocol": "UDP", "hostPort": 53, "pods": ["a/b"]},
+        "host port 10.0.0.1:53/UDP is taken by a/b",
+    ),
+    "a skew": (
+        {
+            "topologyKey": "zone",
+            "maxSkew": 1,
+            "domain": "a",
+            "matchingPods": 2,
+            "selfMatch": 1,
+            "minimum": 0,
+            "skew": 3,
+            "domains": 2,
+            "emptiestDomains": ["b"],
+            "labelSelector": "app=web",
+        },
+        "zone=a would have 3 matching pods, the fewest are 0 in b: skew 3, at most 1 allowed",
+    ),
+    "a skew with too few domains": (
+        {
+            "topologyKey": "zone",
+            "maxSkew": 1,
+            "domain": "a",
+            "matchingPods": 1,
+            "selfMatch": 1,
+            "minimum": 0,
+            "skew": 2,
+            "domains": 2,
+            "minDomains": 3,
+        },
+        (
+            "zone=a would have 2 matching pods, only 2 of at least 3 domains exist, so 0 counts as the fewest: "
+            "skew 2, at most 1 allowed"
+        ),
+    ),
+    "a label that a rule goes by": (
+        {"topologyKey": "zone", "missingLabel": "zone", "maxSkew": 1},
+        "the node has no label zone, which the pod's rule goes by",
+    ),
+    "affinity to pods elsewhere": (
+        {
+            "topologyKey": "zone",
+            "domain": "a",
+            "terms": [{"labelSelector": "app=db", "namespaces": ["shop"]}],
+            "domainsWithMatchingPods": ["b", "c"],
+            "andMore": 1,
+        },
+        "no pod with app=db in namespace shop in zone=a; such pods run in b, c and 1 more",
+    ),
+    "affinity to pods that are nowhere": (
+        {
+            "topologyKey": "zone",
+            "domain": "a",
+            "terms": [{"labelSelector": "app=db", "namespaces": "all"}],
+            "domainsWithMatchingPods": [],
+        },
+        "no pod with app=db in any namespace in zone=a; no such pod runs anywhere",
+    ),
+    "the pod's own anti-affinity": (
+        {
+            "reason": "node(s) didn't match pod anti-affinity rules",
+            "topologyKey": "host",
+            "domain": "n1",
+            "terms": [{"labelSelector": "app=web", "namespaces": ["default"]}],
+            "pods": ["default/web-0"],
+        },
+        "must stay apart from default/web-0 in host=n1 (app=web in namespace default)",
+    ),
+    "a running pod's anti-affinity": (
+        {
+            "reason": "node(s) didn't satisfy existing pods anti-affinity rules",
+            "topologyKey": "host",
+            "domain": "n1",
+            "terms": [{"labelSelector": "app=web", "namespaces": ["a"], "namespaceSelector": "team=x"}],
+            "pods": ["a/db-0"],
+        },
+        "a/db-0 in host=n1 keeps away from pods with app=web in namespaces with team=x",
+    ),
+    "a volume in another zone": (
+        {"volume": "pv", "label": "zone", "allowed": ["a"], "node": None},
+        "volume pv is in zone=a, the node in none",
+    ),
+    "too many volumes": (
+        {"driver": "ebs", "limit": "2", "used": "2", "new": "1", "short": "1"},
+        "ebs attaches at most 2 volumes here, 2 are used, 1 more asked for: 1 too many",
+    ),
+    "devices": (
+        {"claim": "a/b", "request": "r", "deviceClass": "gpu", "wanted": "2", "matching": "4", "free": "1"},
+        "claim a/b asks for 2 of gpu (r): 4 devices match, 1 of them free",
+    ),
+    "anything else": ({"reason": "r", "someThing": ["a", "b"], "isTrue": True}, "some thing a, b, is true yes"),
+}
+
+
+@pytest.mark.parametrize(("detail", "sentence"), SENTENCES.values(), ids=SENTENCES)
+def test_sentences(detail: dict[str, object], sentence: str) -> None:
+    assert detail_text(detail) == sentence
+
+
+def test_a_failure_is_told_reason_by_reason() -> None:
+    failure = {
+        "reasons": ["Insufficient cpu", "Too many pods"],
+        "details": [
+            {
+                "reason": "Insufficient cpu",
+                "resource": "cpu",
+                "requested": "1",
+                "free": "0",
+                "allocatable": "1",
+                "short": "1",
+            }
+        ],
+    }
+    assert failure_lines(failure) == ["asks for 1 cpu, 0 of 1 free: 1 short", "Too many pods"]
+    assert failure_lines(failure, "Insufficient cpu") == ["asks for 1 cpu, 0 of 1 free: 1 short"]
+    assert failure_lines(failure, "Too many pods") == []
+
+
+def test_long_lists_are_cut() -> None:
+    assert listing(["a", "b", "c"]) == "a, b, c"
+    assert listing(["a", "b", "c", "d"], 2) == "a, b, c and 3 more"

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+from kplan.report.options import ReportOptions
+from kplan.report.registry import FORMATS, render
+from tests.report.documents import demo_document, node, placed, pod
+
+EXPLAINED = ReportOptions(top=None, explain=True)
+ENDINGS = {"json": "json", "yaml": "yaml", "markdown": "md", "junit": "xml", "html": "html", "sarif": "sarif"}
+
+
+@pytest.mark.parametrize("kind", ["place", "preempt", "explain"])
+@pytest.mark.parametrize("output", ["table", "wide", "markdown", "name", "junit", "github", "sarif", "html"])
+def test_golden(golden: Callable[[str, str], None], kind: str, output: str) -> None:
+    text = render(demo_document(kind), output, ReportOptions())
+    golden(f"report/{kind}.{output}.{ENDINGS.get(output, 'txt')}", text)
+
+
+@pytest.mark.parametrize("kind", ["place", "preempt", "explain"])
+def test_golden_explained(golden: Callable[[str, str], None], kind: str) -> None:
+    golden(f"report/{kind}.explain.txt", render(demo_document(kind, explain=True), "table", EXPLAINED))
+
+
+@pytest.mark.parametrize("kind", ["place", "preempt", "explain"])
+@pytest.mark.parametrize("output", FORMATS)
+def test_same_document_same_bytes_ending_in_a_line_feed(kind: str, output: str) -> None:
+    first, second = (render(demo_document(kind), output, ReportOptions()) for _ in range(2))
+    assert first == second
+    assert first.endswith("\n")
+    assert not first.endswith("\n\n\n")
+
+
+@pytest.mark.parametrize("kind", ["place", "preempt", "explain"])
+def test_json_and_yaml_hold_the_whole_document(kind: str) -> None:
+    document = demo_document(kind)
+    assert json.loads(render(document, "json", ReportOptions())) == document
+    assert yaml.safe_load(render(document, "yaml", ReportOptions())) == json.loads(json.dumps(document))
+
+
+def _with_warning() -> dict[str, Any]:
+    document = placed([node("n"), pod("p")], ["default/p"])
+    warning = {"code": "UnmodelledFeature", "object": "Pod/default/p", "message": "asks for <the> | moon"}
+    missing = {"resource": "poddisruptionbudgets", "reason": "forbidden", "blinds": ["DefaultPreemption"]}
+    return {**document, "warnings": [warning], "snapshot": {**document["snapshot"], "missing": [missing]}}
+
+
+@pytest.mark.parametrize("output", [each for each in FORMATS if each != "name"])
+def test_warnings_are_in_every_format(output: str) -> None:
+    text = render(_with_warning(), output, ReportOptions())
+    assert "UnmodelledFeature" in text
+    assert "moon" in text
+    assert "poddisruptionbudgets" in text
+
+
+def test_junit_counts_what_it_holds() -> None:
+    suite = ET.fromstring(render(demo_document("place"), "junit", ReportOptions())).find("testsuite")
+    assert suite is not None
+    cases = suite.findall("testcase")
+    assert suite.attrib["tests"] == str(len(cases)) == "4"
+    assert suite.attrib["failures"] == str(len(suite.findall("testcase/failure"))) == "3"
+    assert {case.attrib["name"] for case in cases if case.find("failure") is None} == {"shop/voucher-api"}
+
+
+def test_junit_holds_no_character_that_xml_forbids() -> None:
+    document = placed([node("n"), pod("p")], ["default/p"])
+    document["warnings"] = [{"code": "X", "object": "o", "message": 'bell \x07 ]]> & "quoted"'}]
+    text = render(document, "junit", ReportOptions())
+    errors = ET.fromstring(text).findtext("testsuite/system-err")
+    assert errors is not None
+    assert 'bell ? ]]> & "quoted"' in errors
+
+
+def test_github_annotations_are_one_line_each_on_the_manifest() -> None:
+    document = placed([node("n", cpu="1"), pod("p", cpu="2")], ["default/p"])
+    document["placements"][0]["pod"]["from"] = {"file": "a,b:c.yaml", "document": 1, "kind": "Pod", "name": "p"}
+    lines = render(document, "github", ReportOptions()).splitlines()
+    assert lines[0].startswith("::error file=a%2Cb%3Ac.yaml,title=kplan%3A default/p (Unschedulable)::default/p: fits")
+    assert len(lines) == 2
+    assert all(re.match(r"::(error|warning|notice) [^:]+::", each) for each in lines)
+
+
+def test_sarif_results_refer_to_rules() -> None:
+    log = json.loads(render(_with_warning(), "sarif", ReportOptions()))
+    run = log["runs"][0]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert log["version"] == "2.1.0"
+    assert [(each["ruleId"], each["level"]) for each in run["results"]] == [
+        ("UnmodelledFeature", "warning"),
+        ("MissingKind", "warning"),
+    ]
+    assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
+
+
+def test_html_needs_nothing_from_elsewhere() -> None:
+    text = render(_with_warning(), "html", ReportOptions())
+    assert "&lt;the&gt;" in text
+    assert "<script" not in text
+    assert not re.search(r"""(src|href)=|@import|url\(""", text)
+
+
+def test_markdown_escapes_what_would_be_markup() -> None:
+    assert "asks for \\<the\\> \\| moon" in render(_with_warning(), "markdown", ReportOptions())
+
+
+def test_names_are_a_line_a_pod() -> None:
+    assert render(demo_document("place"), "name", ReportOptions()).splitlines() == [
+        "shop/voucher-api general-a-2",
+        "shop/flash-sale -",
+        "ml/llm-eval -",
+        "batch/nightly-export -",
+    ]

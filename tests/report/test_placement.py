@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kplan.planner.explanation import Shown
+from kplan.report.options import ReportOptions
+from kplan.report.placement import representatives, workload_groups
+from kplan.report.registry import render
+from tests.report.documents import node, placed, pod
+
+
+def _table(objects: list[dict[str, Any]], pods: list[Any], top: int | None = 5, **options: Any) -> str:
+    return render(placed(objects, pods, Shown(top), **options), "table", ReportOptions(top=top))
+
+
+def test_ties_are_told_with_what_the_scheduler_does() -> None:
+    text = _table([node("a"), node("b"), node("c"), pod("p")], ["default/p"])
+    assert "default/p -> a" in text
+    assert "A tie: b, c have the same best score" in text
+    assert "kube-scheduler draws one of them" in " ".join(text.split())
+    assert "  b       454      tie\n" in text
+
+
+def test_a_single_node_is_not_scored() -> None:
+    text = _table([node("a", cpu="1"), node("b"), pod("p", cpu="2")], ["default/p"])
+    assert "The only node that can take it, so nothing is scored." in text
+    assert "- a: asks for 2 cpu, 1 of 1 free: 1 short" in text
+
+
+def test_the_closest_node_comes_first_with_what_is_short() -> None:
+    objects = [node("a", cpu="1"), node("b", cpu="3"), node("c", cpu="2"), pod("p", cpu="4")]
+    text = _table(objects, ["default/p"])
+    lines = [each.strip() for each in text.splitlines() if each.strip().startswith("- ")]
+    assert lines[:3] == [
+        "- b (closest): asks for 4 cpu, 3 of 3 free: 1 short",
+        "- c: asks for 4 cpu, 2 of 2 free: 2 short",
+        "- a: asks for 4 cpu, 1 of 1 free: 3 short",
+    ]
+
+
+def test_nodes_with_another_obstacle_are_not_closest() -> None:
+    taint = {"key": "k", "effect": "NoSchedule"}
+    objects = [node("a", cpu="1"), node("b", cpu="3", unschedulable=True), node("t", taints=[taint]), pod("p", cpu="4")]
+    text = _table(objects, ["default/p"])
+    assert "- b: the node is cordoned (kubectl cordon) (also: NodeResourcesFit)" in text
+    assert "taint k:NoSchedule is not tolerated" in text
+
+
+def test_top_limits_every_list() -> None:
+    objects = [*(node(f"n{i}") for i in range(9)), *(node(f"s{i}", cpu="1") for i in range(9)), pod("p", cpu="2")]
+    text = _table(objects, ["default/p"], top=2)
+    assert text.count("and 7 more nodes (--all-nodes shows all)") == 2
+    assert "n1" in text
+    assert "n2" not in text.replace("A tie: n1, n2, n3", "")
+    everything = _table(objects, ["default/p"], top=None)
+    assert "more node" not in everything.replace("n3 and 5 more", "")
+    assert "n8" in everything
+
+
+def _from(name: str) -> dict[str, Any]:
+    return {"file": "web.yaml", "document": 1, "kind": "Deployment", "name": name}
+
+
+def test_replicas_of_one_workload_are_told_together() -> None:
+    document = placed(
+        [node("a", cpu="3"), *(pod(f"web-{i}") for i in range(5))], [f"default/web-{i}" for i in range(5)]
+    )
+    for each in document["placements"]:
+        each["pod"]["from"] = _from("web")
+    text = render(document, "table", ReportOptions())
+    assert "Deployment default/web: 5 replicas, 3 scheduled, 2 unschedulable" in text
+    assert "  a                 3  web-0..web-2\n" in text
+    assert "  (nowhere)         2  web-3..web-4\n" in text
+    assert text.count("kube-scheduler writes") == 1
+    assert "default/web-3 (the first of 2 that end so): fits nowhere" in text
+
+
+def test_groups_are_neighbours_from_the_same_object() -> None:
+    web, db = _from("web"), _from("db")
+    pods = [
+        {"namespace": "x", "from": web},
+        {"namespace": "x", "from": web},
+        {"namespace": "x", "from": db},
+        {"namespace": "x"},
+    ]
+    assert workload_groups(pods) == [[0, 1], [2], [3]]
+    assert representatives(
+        [("Scheduled", ""), ("Scheduled", ""), ("Gated", "g"), ("Gated", "g")], [[0, 1, 2], [3]]
+    ) == {0, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (
+            {"schedulingGates": [{"name": "quota"}]},
+            ["waits for its scheduling gates", "[quota]. kube-scheduler does not"],
+        ),
+        ({"schedulerName": "nobody"}, ["cannot be scheduled", 'profile not found for scheduler name "nobody"']),
+    ],
+)
+def test_other_outcomes(spec: dict[str, Any], words: list[str]) -> None:
+    text = _table([node("a"), pod("p", **spec)], ["default/p"])
+    assert all(each in " ".join(text.split()) for each in words)
+
+
+def test_preemption_is_one_line() -> None:
+    objects = [node("a", cpu="1"), pod("low", node="a"), pod("p", priority=10)]
+    text = " ".join(_table(objects, ["default/p"]).split())
+    assert "default/p: fits nowhere as things are" in text
+    assert "Preemption would make room on a by evicting 1 pod: default/low." in text

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from kplan.errors import UsageError
+from kplan.report.registry import KINDS
+from kplan.report.schemas import SCHEMA_KINDS, load_schema, schema_text
+from tests.report.documents import demo_document, node, placed, pod
+
+DRAFT = jsonschema.Draft202012Validator
+
+
+def _check(document: dict[str, Any]) -> None:
+    # As it is written: tuples become lists.
+    DRAFT(load_schema(document["kind"])).validate(json.loads(json.dumps(document)))
+
+
+@pytest.mark.parametrize("kind", SCHEMA_KINDS)
+def test_schemas_are_schemas_and_hold_all_they_refer_to(kind: str) -> None:
+    schema = json.loads(schema_text(kind))
+    DRAFT.check_schema(schema)
+    assert schema["title"] == kind
+    assert schema["properties"]["kind"] == {"const": kind}
+
+
+def test_every_kind_that_is_told_has_a_schema() -> None:
+    assert set(KINDS) <= set(SCHEMA_KINDS)
+
+
+@pytest.mark.parametrize("explain", [False, True])
+@pytest.mark.parametrize("kind", ["place", "preempt", "explain"])
+def test_documents_about_the_demo_cluster(kind: str, explain: bool) -> None:
+    _check(demo_document(kind, explain=explain))
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [node("n"), pod("p")],
+        [node("n", cpu="1"), pod("p", cpu="2")],
+        [node("n", cpu="1"), pod("q", cpu="1", node="n"), pod("p", cpu="1", priority=10)],
+        [node("n"), pod("p", schedulingGates=[{"name": "wait"}])],
+        [node("n"), pod("p", schedulerName="nobody")],
+        [
+            node("n"),
+            node("m"),
+            pod(
+                "p",
+                affinity={
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [
+                                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["m"]}]}
+                            ]
+                        }
+                    }
+                },
+            ),
+        ],
+    ],
+    ids=["scheduled", "unschedulable", "preempting", "gated", "without a profile", "named by PreFilter"],
+)
+def test_documents_about_every_outcome(objects: list[dict[str, Any]]) -> None:
+    _check(placed(objects, ["default/p"]))
+
+
+def test_a_field_that_is_not_described_is_found() -> None:
+    document = json.loads(json.dumps(demo_document("place")))
+    document["placements"][0]["surprise"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="surprise"):
+        _check(document)
+
+
+def test_unknown_kinds_are_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="no document is of kind 'placement'") as found:
+        schema_text("placement")
+    assert found.value.hint == "did you mean PlacementReport?"

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.report.blocks import Heading, Preformatted, Span, Table, line
+from kplan.report.text import render_plain, render_terminal
+
+BLOCKS = [
+    Heading(("pod ", Span("fits", "good"))),
+    line("first line that is a little longer than sixty characters are in all, so it wraps"),
+    line("an item", is_item=True, indent=2),
+    Table(
+        ("NODE", "SCORE", "WHY"),
+        (("a", "10", "short"), (Span("node-b", "good"), "9", "word " * 12)),
+        "<><",
+        note="more",
+    ),
+    Preformatted("says", "0/1 nodes are available"),
+]
+
+
+def test_blocks_are_laid_out_at_a_fixed_width() -> None:
+    assert (
+        render_plain(BLOCKS, 60)
+        == """\
+pod fits
+  first line that is a little longer than sixty characters
+    are in all, so it wraps
+    - an item
+
+  NODE    SCORE  WHY
+  a          10  short
+  node-b      9  word word word word word word word word
+                 word word word word
+  more
+
+  says: 0/1 nodes are available
+"""
+    )
+
+
+def test_colour_changes_no_word() -> None:
+    terminal = render_terminal(BLOCKS, 60)
+    assert "\x1b[" in terminal
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal)
+    assert [each.rstrip() for each in plain.splitlines()] == render_plain(BLOCKS, 60).splitlines()
+
+
+@given(st.lists(st.text("ab c", min_size=1, max_size=30), min_size=1, max_size=5), st.integers(60, 90))
+def test_wrapping_loses_no_word(texts: list[str], width: int) -> None:
+    written = render_plain([line(*texts)], width)
+    assert written.split() == "".join(texts).split()
+    assert all(len(each) <= width for each in written.splitlines())

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from kplan.report.age import age_text, moment_text
+from kplan.report.words import count, name_ranges
+
+
+def test_counts() -> None:
+    assert (count(0, "node"), count(1, "node"), count(2, "node")) == ("0 nodes", "1 node", "2 nodes")
+
+
+def test_runs_of_numbered_names_become_ranges() -> None:
+    assert name_ranges(["web-0", "web-1", "web-2", "web-9", "db-0", "x"]) == "web-0..web-2, web-9, db-0, x"
+    assert name_ranges(["web-9", "web-10", "web-011"]) == "web-9..web-10, web-011"
+    assert name_ranges(["a", "b", "c", "d", "e"]) == "a, b, c, d, ..."
+    assert name_ranges(["a", "b", "c", "d", "e"], None) == "a, b, c, d, e"
+
+
+def test_ages_as_kubectl_writes_them() -> None:
+    now = "2026-03-01T10:00:00Z"
+    assert age_text("2026-02-01T10:00:00Z", now) == "28d"
+    assert age_text("2026-02-28T09:00:00+00:00", now) == "25h"
+    assert age_text("2026-03-01T09:15:00Z", now) == "45m"
+    assert age_text("2026-03-01T10:00:00.5Z", now) == "0s"
+    assert age_text("2026-03-01T11:00:00+01:00", None) == "2026-03-01 10:00"
+    assert age_text(None, now) == "unknown"
+    assert moment_text("2026-03-01T10:00:00Z") == "2026-03-01 10:00"
