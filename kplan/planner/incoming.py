@@ -74,7 +74,7 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
     for each in manifests.pods:
         admitted = admitter.admit(each.pod)
         warnings += [warning for warning in admitted.warnings if warning not in warnings]
-        pod = _with_uid(admitted.pod)
+        pod = with_uid(admitted.pod)
         pod, claims = generated_claims(pod, world)
         objects += [complete(claim, type_of(claim)) for claim in claims]
         origin = Origin(each.file, each.document, each.kind, each.name)
@@ -112,11 +112,34 @@ def _validate(pods: Sequence[ManifestPod]) -> None:
             )
             for problem in validate_pod(each.pod)
         ]
+    problems += _twins(pods)
     if problems:
         raise ManifestError(problems)
 
 
-def _with_uid(pod: Pod) -> Pod:
+def _twins(pods: Sequence[ManifestPod]) -> Iterator[Problem]:
+    """Find pods that have the name of an earlier one, told once a workload."""
+    first: dict[tuple[str, str], ManifestPod] = {}
+    told: set[tuple[str, int | None, str]] = set()
+    for each in pods:
+        metadata = each.pod.metadata
+        earlier = first.setdefault((metadata.namespace, metadata.name), each)
+        workload = (each.file, each.document, each.json_path)
+        if earlier is each or workload in told:
+            continue
+        told.add(workload)
+        place = earlier.file + ("" if earlier.document is None else f" (document {earlier.document})")
+        yield Problem(
+            f"a second pod {metadata.namespace}/{metadata.name}; the first is in {place}",
+            path=each.file,
+            document=each.document,
+            json_path=each.json_path,
+            hint="give one of them another name or namespace",
+        )
+
+
+def with_uid(pod: Pod) -> Pod:
+    """Return the pod with a uid, drawn from its name when it has none."""
     metadata = pod.metadata
     if metadata.uid:
         return pod
