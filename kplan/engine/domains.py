@@ -12,9 +12,7 @@ from kplan.engine.pod_table import PodMatch
 class DomainCounts:
     """How many of the pods meant run in each domain of a topology key."""
 
-    def __init__(
-        self, cluster: Cluster, match: PodMatch, slots: RowArray, n_slots: int, counted: BoolArray
-    ) -> None:
+    def __init__(self, cluster: Cluster, match: PodMatch, slots: RowArray, n_slots: int, counted: BoolArray) -> None:
         """Start counting.
 
         Parameters
