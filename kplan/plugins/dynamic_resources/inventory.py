@@ -89,6 +89,8 @@ class DeviceInfo:
     @property
     def consumes(self) -> tuple[tuple[str, Amounts], ...]:
         """What the device draws from counter sets, in nanos."""
+        if not self.device.consumes_counters:
+            return ()
         if self._consumes is None:
             self._consumes = tuple(
                 (drawn.counter_set, {name: nano(counter.value) for name, counter in drawn.counters.items()})

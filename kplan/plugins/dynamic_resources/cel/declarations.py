@@ -5,7 +5,7 @@ fields, ``device.attributes`` and so on, so that the checker knows their types; 
 ``has`` and ``cel.bind``, and only these fields may be selected from it.
 
 Selectors are read as stored expressions, for which functions of every feature are there: so ``includes`` is, although
-lists as attributes are not. Left out: the authorizer's functions, whose variable selectors do not have, and ``format``.
+lists as attributes are not. Only the authorizer's functions are left out, whose variable selectors do not have.
 
 Upstream: k8s.io/dynamic-resource-allocation cel/compile.go, k8s.io/apiserver pkg/cel/environment/base.go and
 pkg/cel/library (v1.36).
@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterator
 
 import msgspec
+
+from kplan.plugins.dynamic_resources.cel.formats import FORMAT_NAMES
 
 __all__ = ["DEVICE_FIELDS", "environment_config"]
 
@@ -115,6 +117,9 @@ strings.quote(string): string
 list<string>.join(): string
 list<string>.join(string): string
 
+format.named(string): optional_type<kubernetes.NamedFormat>
+kubernetes.NamedFormat.validate(string): optional_type<list<string>>
+
 dyn.includes(dyn): bool
 list<~A>.indexOf(~A): int
 string.indexOf(string): int
@@ -131,7 +136,7 @@ _Overload = dict[str, object]
 def environment_config() -> str:
     """Return the declarations as the configuration that the CEL library reads, which is YAML (here: JSON)."""
     functions: dict[str, list[_Overload]] = {}
-    for name, overload in (*_written(), *_comparisons(), *_list_functions()):
+    for name, overload in (*_written(), *_comparisons(), *_families()):
         overloads = functions.setdefault(name, [])
         overloads.append({"id": f"{name}_{len(overloads)}", **overload})
     variables = {"device": "dyn", **{f"device.{field}": shape for field, shape in DEVICE_FIELDS.items()}}
@@ -172,7 +177,7 @@ def _written() -> Iterator[tuple[str, _Overload]]:
         assert match is not None, line  # noqa: S101 - the table above
         parameters = list(filter(None, match["parameters"].split(", ")))
         receiver, name = match["receiver"], match["name"]
-        if receiver in {"ip", "strings"}:  # a namespace, not a receiver
+        if receiver in {"ip", "strings", "format"}:  # a namespace, not a receiver
             yield f"{receiver}.{name}", _overload(parameters, match["result"])
         else:
             yield name, _overload(parameters, match["result"], receiver)
@@ -189,10 +194,13 @@ def _comparisons() -> Iterator[tuple[str, _Overload]]:
                     yield operator, _overload([left, right], "bool")
 
 
-def _list_functions() -> Iterator[tuple[str, _Overload]]:
+def _families() -> Iterator[tuple[str, _Overload]]:
+    """Yield functions that are there for many types, or under many names."""
     for kind in _COMPARABLE:
         yield "isSorted", _overload([], "bool", f"list<{kind}>")
         yield "min", _overload([], kind, f"list<{kind}>")
         yield "max", _overload([], kind, f"list<{kind}>")
+    for name in FORMAT_NAMES:
+        yield f"format.{name}", _overload([], "kubernetes.NamedFormat")
     for kind in (*_NUMBERS, "duration"):
         yield "sum", _overload([], kind, f"list<{kind}>")

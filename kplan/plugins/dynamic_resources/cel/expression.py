@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-
-from cel_expr_python import cel  # type: ignore[import-untyped] # its stubs come without a py.typed marker
+from typing import Any
 
 from kplan.plugins.dynamic_resources.cel.declarations import (
     DEVICE_FIELDS,
@@ -108,7 +107,10 @@ _ALWAYS_THERE = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIELDS
 
 
 @cache
-def _environment() -> cel.Env:
+def _environment() -> Any:
+    # Loading the library takes longer than most questions that have nothing to do with devices.
+    from cel_expr_python import cel  # type: ignore[import-untyped] # its stubs come without a py.typed marker
+
     return cel.NewEnv(config=cel.NewEnvConfigFromYaml(environment_config()))
 
 

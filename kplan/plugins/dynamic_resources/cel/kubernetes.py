@@ -28,7 +28,7 @@ from kplan.plugins.dynamic_resources.cel.values import (
     no_such_overload,
 )
 
-__all__ = ["KUBERNETES_FUNCTIONS"]
+__all__ = ["KUBERNETES_FUNCTIONS", "read_url"]
 
 _NANO = 10**9
 _MAX_INT64 = 2**63 - 1
@@ -232,7 +232,14 @@ def _includes(value: Value, wanted: Value) -> bool:
 # URLs
 
 
-def _url(value: Value) -> SplitResult:
+def read_url(value: Value) -> SplitResult:
+    """Take an absolute URL, or an absolute path, apart.
+
+    Raises
+    ------
+    CelError
+        If the text is neither.
+    """
     text = _text("url", value)
     try:
         parts = urlsplit(text)
@@ -300,8 +307,8 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "prefixLength": _on_network("prefixLength", lambda network: network.network.prefixlen),
     "masked": _on_network("masked", lambda network: ip_interface(str(network.network))),
     "includes": _includes,
-    "url": _url,
-    "isURL": _is_valid(_url),
+    "url": read_url,
+    "isURL": _is_valid(read_url),
     "getScheme": _on_url("getScheme", lambda url: url.scheme),
     "getHost": _on_url("getHost", _host),
     "getHostname": _on_url("getHostname", _hostname),

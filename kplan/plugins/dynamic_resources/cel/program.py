@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import ceil
 from typing import NoReturn, Protocol
 
+from kplan.plugins.dynamic_resources.cel.formats import FORMAT_FUNCTIONS
 from kplan.plugins.dynamic_resources.cel.kubernetes import KUBERNETES_FUNCTIONS
 from kplan.plugins.dynamic_resources.cel.lists import LIST_FUNCTIONS
 from kplan.plugins.dynamic_resources.cel.operators import OPERATORS
@@ -56,6 +57,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     **TIME_FUNCTIONS,
     **LIST_FUNCTIONS,
     **KUBERNETES_FUNCTIONS,
+    **FORMAT_FUNCTIONS,
 }
 
 _TYPES = {

@@ -22,6 +22,7 @@ __all__ = [
     "CostLimitError",
     "DomainMap",
     "Duration",
+    "Format",
     "OptionalValue",
     "Semver",
     "Timestamp",
@@ -82,6 +83,13 @@ class Timestamp:
     """A moment in nanoseconds since 1970, UTC."""
 
     nanos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A named format of texts."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +183,7 @@ _TYPE_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (Timestamp, "google.protobuf.Timestamp"),
     (Duration, "google.protobuf.Duration"),
     (OptionalValue, "optional_type"),
+    (Format, "kubernetes.NamedFormat"),
     (TypeValue, "type"),
 )
 

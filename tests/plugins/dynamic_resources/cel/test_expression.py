@@ -122,7 +122,15 @@ TRUE = [
     'cidr("10.1.0.0/16").masked() == cidr("10.1.0.0/16") && cidr("10.0.0.0/8").containsCIDR("10.1.0.0/16")',
     '!isIP("::ffff:1.2.3.4") && isCIDR("fd00::/8") && ip("127.0.0.1").isLoopback() && ip.isCanonical("::1")',
     'url("https://example.com:80/a?b=c").getHost() == "example.com:80" && !isURL("example.com")',
+    # formats
     f'{OWN}.model.includes("fish") && [1, 2].includes(2)',
+    'format.dns1123Label().validate("a-b") == optional.none() && format.dns1123Label().validate("A").hasValue()',
+    'format.dns1035Label().validate("1a").hasValue() && !format.dns1035LabelPrefix().validate("a-").hasValue()',
+    'format.named("uuid").value().validate("123e4567-e89b-12d3-a456-426614174000") == optional.none()',
+    '!format.named("zip").hasValue() && format.byte().validate("aGVsbG8=") == optional.none()',
+    'format.date().validate("2026-02-30").value() == ["invalid date"]',
+    'format.datetime().validate("2026-02-28T10:00:00Z") == optional.none()',
+    'format.uri().validate("example.com").hasValue() && !format.uri().validate("https://example.com").hasValue()',
 ]
 
 
