@@ -109,6 +109,23 @@ def test_nowhere_a_node_may_help():
     assert found["eligible"] is True
 
 
+def test_preemption_is_not_tried_when_a_plugin_before_it_cannot_tell():
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}
+    found = preempt(node("a"), pod("low", "a", cpu="4"), pod("vip", cpu="4", priority=10, volumes=[volume]))
+
+    assert found == {
+        "eligible": False,
+        "message": "not found",
+        "nominatedNode": None,
+        "ties": [],
+        "decidedBy": None,
+        "victims": [],
+        "candidates": {},
+        "rejected": {},
+        "clearedNominations": [],
+    }
+
+
 def test_nodes_that_the_pod_does_not_name_cannot_help():
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
     only_b = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}

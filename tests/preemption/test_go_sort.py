@@ -50,6 +50,31 @@ def test_equal_and_contradictory_elements_come_out_as_go_leaves_them(keys, expec
     assert go_sort(*compared(keys.split())) == expected
 
 
+def test_a_long_list_in_reverse_is_turned_around_and_mended_as_in_go():
+    keys = [start // 3 for start in range(60, 0, -1)]
+    expected = "59-52 49 51 50 46-48 43 45 44 40 42 41 39-34 31 33 32 29 30 28-22 19 21 20 16-18 13 15 14 10 12 11 9-0"
+
+    assert go_sort(keys, keys) == unfolded(expected)
+
+
+def unfolded(ranges):
+    """Write out ranges that go up or down."""
+    elements = []
+    for each in ranges.split():
+        first, last = int(each.split("-")[0]), int(each.split("-")[-1])
+        step = 1 if first <= last else -1
+        elements += range(first, last + step, step)
+    return elements
+
+
+def test_a_long_list_with_a_few_elements_out_of_place_is_mended_by_insertion():
+    keys = [index // 2 for index in range(60)]
+    for one, other in ((5, 6), (20, 23), (40, 41), (50, 58)):
+        keys[one], keys[other] = keys[other], keys[one]
+
+    assert go_sort(keys, keys) == sorted(range(60), key=lambda i: keys[i])
+
+
 @given(st.lists(st.integers(0, 20), max_size=INSERTION_LENGTH))
 def test_short_lists_are_sorted_stably(keys):
     assert go_sort(keys, keys) == sorted(range(len(keys)), key=lambda i: keys[i])
