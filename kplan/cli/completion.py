@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import typer
+
 __all__ = ["completion_files"]
 
 _FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH")
@@ -37,8 +39,6 @@ class _Command:
 
 def completion_files() -> dict[str, str]:
     """Return name -> content of the completion scripts."""
-    import typer
-
     from kplan.cli.main import app
 
     root = _read(typer.main.get_command(app), ())
@@ -47,7 +47,8 @@ def completion_files() -> dict[str, str]:
 
 def _read(command: Any, path: tuple[str, ...]) -> _Command:
     children = getattr(command, "commands", {})
-    options = [_option(each) for each in command.params if any(name.startswith("-") for name in each.opts)]
+    context = typer.Context(command)
+    options = [_option(each, context) for each in command.params if any(name.startswith("-") for name in each.opts)]
     options.append(_Option(("-h", "--help"), "Show this message and exit", (), takes_value=False, takes_file=False))
     return _Command(
         path,
@@ -57,8 +58,8 @@ def _read(command: Any, path: tuple[str, ...]) -> _Command:
     )
 
 
-def _option(parameter: Any) -> _Option:
-    choices = tuple(str(getattr(each, "value", each)) for each in getattr(parameter.type, "choices", ()))
+def _option(parameter: Any, context: Any) -> _Option:
+    choices = tuple(each.value for each in parameter.shell_complete(context, "") if each.value)
     takes_value = not parameter.is_flag
     return _Option(
         (*parameter.opts, *parameter.secondary_opts),

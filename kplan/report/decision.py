@@ -68,7 +68,7 @@ def _current(placement: Placement) -> Iterator[Block]:
     current = placement["current"]
     node = current["node"]
     yield line("Asked again as if it did not run yet, in the cluster as it is now:")
-    if current["stillBest"] or placement["outcome"] != "Scheduled":
+    if current["stillBest"]:
         return
     if current["stillFits"]:
         differences = _differences(

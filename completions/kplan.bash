@@ -1,0 +1,63 @@
+# bash completion for kplan
+_kplan() {
+    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" path="kplan" word words=""
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case " capacity check config explain place plan preempt rbac save schema show snapshot " in *" $word "*) path="$path $word" ;; esac
+    done
+    case "$previous" in
+        --filename|-f) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --namespace|-n) COMPREPLY=(); return ;;
+        --replicas) COMPREPLY=(); return ;;
+        --snapshot|-s) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --kubeconfig) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --context) COMPREPLY=(); return ;;
+        --cluster) COMPREPLY=(); return ;;
+        --user) COMPREPLY=(); return ;;
+        --as) COMPREPLY=(); return ;;
+        --as-group) COMPREPLY=(); return ;;
+        --request-timeout) COMPREPLY=(); return ;;
+        --namespaces) COMPREPLY=(); return ;;
+        --scheduler-config) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --sampling) COMPREPLY=($(compgen -W "all as-configured" -- "$current")); return ;;
+        --start-index) COMPREPLY=(); return ;;
+        --seed) COMPREPLY=(); return ;;
+        --extenders) COMPREPLY=($(compgen -W "ignore call" -- "$current")); return ;;
+        --output|-o) COMPREPLY=($(compgen -W "table wide json yaml markdown name junit github sarif html" -- "$current")); return ;;
+        --report) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --top) COMPREPLY=(); return ;;
+        --fail-on) COMPREPLY=(); return ;;
+        --max-rounds) COMPREPLY=(); return ;;
+        --save) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --max) COMPREPLY=(); return ;;
+        --exclude-nodes) COMPREPLY=(); return ;;
+        --mix) COMPREPLY=(); return ;;
+        --output|-o) COMPREPLY=($(compgen -W "table json yaml" -- "$current")); return ;;
+        --name) COMPREPLY=(); return ;;
+        --output|-o) COMPREPLY=($(compgen -W "yaml json" -- "$current")); return ;;
+        -o|--output) COMPREPLY=($(compgen -W "table json yaml" -- "$current")); return ;;
+    esac
+    case "$path" in
+        "kplan") words="place preempt plan capacity explain show schema snapshot config --version --debug -h --help" ;;
+        "kplan place") words="--filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan preempt") words="--settle --follow --no-follow --filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --save --filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan capacity") words="--max --exclude-nodes --mix --preempt --save --filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan explain") words="--snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan show") words="--output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan schema") words="-h --help" ;;
+        "kplan snapshot") words="save show check rbac -h --help" ;;
+        "kplan snapshot save") words="--redact --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --quiet -q -h --help" ;;
+        "kplan snapshot show") words="--output -o --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --quiet -q -h --help" ;;
+        "kplan snapshot check") words="--output -o --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --quiet -q -h --help" ;;
+        "kplan snapshot rbac") words="--name --output -o -h --help" ;;
+        "kplan config") words="show check -h --help" ;;
+        "kplan config show") words="--scheduler-config -o --output -h --help" ;;
+        "kplan config check") words="--scheduler-config -o --output -h --help" ;;
+    esac
+    if [[ "$current" == -* || -z "${words%%-*}" ]]; then
+        COMPREPLY=($(compgen -W "$words" -- "$current"))
+        return
+    fi
+    COMPREPLY=($(compgen -W "$words" -- "$current") $(compgen -f -- "$current"))
+}
+complete -o filenames -F _kplan kplan

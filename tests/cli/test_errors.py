@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import invoke
+from tests.cli.processes import PROGRAM, kplan
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 9}}\n"
+BOMB = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}' if i else 'x'] * 9)}]\n" for i in range(8)) + "items: *a7\n"
+
+FILES = {
+    "truncated JSON": ('{"kind": "List", "apiVersion": "v1", "items": [{"kind":', "ends before it is complete"),
+    "YAML with tabs": ("kind: Pod\nmetadata:\n\tname: x\n", "not valid YAML: line 3"),
+    "an alias bomb": (BOMB, "aliases unfold into more than"),
+    "a list that is not a list": (
+        '{"kind": "List", "apiVersion": "v1", "items": {"a": 1}}',
+        "expected a list, got an object",
+    ),
+    "an empty file": ("", "the file is empty"),
+    "binary": ("\x00\x01\x02\x03" * 99, "a binary file"),
+    "a wrong type deep in a pod": (
+        POD.replace("name: c", "name: c, ports: [{containerPort: http}]"),
+        '$.spec.containers[0].ports[0].containerPort: expected an integer, got "http"',
+    ),
+    "a negative quantity": (
+        POD.replace("name: c", 'name: c, resources: {requests: {cpu: "-1"}}'),
+        "requests.cpu: -1 is negative",
+    ),
+    "an absurd quantity": (
+        POD.replace("name: c", "name: c, resources: {requests: {memory: lots}}"),
+        "requests.memory: 'lots' is not a quantity",
+    ),
+    "a pod without containers": (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {}\n",
+        "a pod needs at least one container",
+    ),
+    "two pods of one name": (f"{POD}---\n{POD}", "a second pod default/p; the first is in"),
+    "nothing to place": ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "no pod and no workload"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), FILES.values(), ids=FILES)
+def test_manifests_that_cannot_be_used(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(content)
+    found = invoke("place", path)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.startswith("error: ")
+    assert words in found.stderr
+    assert str(path) in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+SNAPSHOTS = {name: FILES[name] for name in list(FILES)[:6]} | {
+    "no nodes": (POD, "no nodes in the snapshot"),
+    "two nodes of one name": (f"{NODE}---\n{NODE.replace('cpu: 1', 'cpu: 2')}", "Node"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), SNAPSHOTS.values(), ids=SNAPSHOTS)
+def test_snapshots_that_cannot_be_used(tmp_path: Path, content: str, words: str) -> None:
+    path, pod = tmp_path / "bad.yaml", tmp_path / "pod.yaml"
+    path.write_text(content)
+    pod.write_text(POD)
+    found = invoke("place", pod, "--snapshot", path)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.startswith("error: ")
+    assert words in found.stderr
+
+
+def test_a_directory_without_objects(tmp_path: Path) -> None:
+    found = invoke("place", "shop/voucher-api", "-s", tmp_path)
+    assert found.exit_code == 2
+    assert "the directory holds no .json, .yaml or .yml file" in found.stderr
+
+
+def test_a_large_file_of_garbage(tmp_path: Path) -> None:
+    path = tmp_path / "garbage.json"
+    with path.open("wb") as out:
+        out.seek(200 << 20)
+        out.write(b"x")
+    found = kplan("place", "shop/voucher-api", "-s", path)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "a binary file" in found.stderr
+
+
+USAGE = {
+    "nothing": ((), "nothing to place"),
+    "a missing file": (("missing.yaml",), "missing.yaml: no such file or directory"),
+    "a pod that is not there": (("shop/flashsale",), "hint: did you mean shop/flash-sale?"),
+    "a pod that runs": (("batch/report-daily-knqdn",), "hint: kplan explain batch/report-daily-knqdn tells why"),
+    "an unknown format": (("shop/flash-sale", "-o", "xml"), "'xml' is not one of 'table'"),
+    "an unknown option": (("shop/flash-sale", "--bogus"), "No such option: --bogus"),
+    "an unknown condition": (("shop/flash-sale", "--fail-on", "sadness"), "unknown condition in --fail-on: 'sadness'"),
+    "an unknown report": (("shop/flash-sale", "--report", "jsn=x"), "hint: did you mean json?"),
+    "a report without a path": (("shop/flash-sale", "--report", "json"), "expected FORMAT=PATH"),
+    "a report that cannot be written": (("shop/flash-sale", "--report", "json=/nowhere/x"), "cannot write /nowhere/x"),
+    "a start without sampling": (("shop/flash-sale", "--start-index", "3"), "--start-index is for sampling only"),
+    "replicas of no manifest": (("shop/flash-sale", "--replicas", "3"), "--replicas is for manifests"),
+    "a negative number": (("shop/flash-sale", "--top", "-1"), "--top"),
+    "standard input twice": (("-", "-s", "-"), "standard input can be read once only"),
+    "no configuration": (("shop/flash-sale", "--scheduler-config", "no.yaml"), "no.yaml"),
+    "no duration": (("shop/flash-sale", "--request-timeout", "soon"), "not a duration: 'soon'"),
+}
+
+
+@pytest.mark.parametrize(("args", "words"), USAGE.values(), ids=USAGE)
+def test_questions_that_make_no_sense(args: tuple[str, ...], words: str) -> None:
+    found = invoke("place", *args)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert words in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(POD.replace("name: c", 'name: c, resources: {requests: {cpu: "-1", memory: lots}}'))
+    errors = [line for line in invoke("place", path).stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 2
+
+
+def test_no_cluster_at_all(tmp_path: Path) -> None:
+    found = invoke("place", "a/b", KPLAN_SNAPSHOT="", KUBECONFIG=str(tmp_path / "none"))
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.startswith("error: ")
+    assert "hint: " in found.stderr
+
+
+def test_a_bug_is_told_in_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_args: object, **_options: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("kplan.planner.planner.Planner.plan", fail)
+    found = invoke("place", "shop/flash-sale")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.startswith("internal error: ZeroDivisionError: oh\nhint: this is a bug in kplan")
+    assert isinstance(invoke("place", "shop/flash-sale", "--debug").exception, ZeroDivisionError)
+
+
+def test_debug_shows_the_traceback() -> None:
+    found = kplan("place", "no/pod", "-s", "demo", "--debug")
+    assert found.returncode != 0
+    assert "Traceback" in found.stderr
+    assert "NotFoundError" in found.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    found = subprocess.run(
+        [*PROGRAM, "place", "shop/flash-sale", "-s", "demo", "-o", "json", "--explain"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    assert (found.returncode, found.stderr) == (1, b"")
+
+
+def test_standard_output_holds_the_result_only() -> None:
+    found = kplan("place", "shop/flash-sale", "-s", "demo", "-o", "json", "-v")
+    assert json.loads(found.stdout)["kind"] == "PlacementReport"
+    assert found.stderr.startswith("snapshot: demo")

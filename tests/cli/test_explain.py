@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+
+from tests.cli.commands import invoke
+from tests.report.documents import node, pod
+
+
+def _cluster(path: Path, *objects: dict[str, object]) -> Path:
+    path.write_text(yaml.safe_dump_all(objects))
+    return path
+
+
+def test_a_running_pod_that_would_go_there_again() -> None:
+    found = invoke("explain", "batch/report-daily-knqdn")
+    assert found.exit_code == 0
+    assert found.stdout.startswith("batch/report-daily-knqdn runs on general-a-2, where it would go again")
+
+
+def test_a_running_pod_that_would_go_elsewhere(tmp_path: Path) -> None:
+    cluster = _cluster(
+        tmp_path / "c.yaml", node("full"), node("free"), pod("p", node="full"), pod("q", cpu="3", node="full")
+    )
+    found = invoke("explain", "default/p", "-s", cluster)
+    assert "default/p runs on full; today it would go elsewhere" in found.stdout
+    assert "fewer than free: NodeResourcesFit (unused resources) +" in " ".join(found.stdout.split())
+    current = json.loads(invoke("explain", "default/p", "-s", cluster, "-o", "json").stdout)["placements"][0]["current"]
+    assert (current["node"], current["stillFits"], current["stillBest"]) == ("full", True, False)
+    assert current["score"] < current["bestScore"]
+
+
+def test_a_running_pod_whose_node_would_not_take_it_again(tmp_path: Path) -> None:
+    cordoned = node("a", unschedulable=True)
+    cluster = _cluster(tmp_path / "c.yaml", cordoned, pod("p", node="a"))
+    found = invoke("explain", "default/p", "-s", cluster)
+    assert "default/p runs on a, which would not take it again" in found.stdout
+    assert "a is turned down by NodeUnschedulable: the node is cordoned" in " ".join(found.stdout.split())
+
+
+def test_a_pod_does_not_stand_in_its_own_way(tmp_path: Path) -> None:
+    cluster = _cluster(tmp_path / "c.yaml", node("a", cpu="1"), pod("p", node="a"))
+    assert "where it would go again" in invoke("explain", "default/p", "-s", cluster).stdout
+
+
+def test_a_pending_pod() -> None:
+    found = invoke("explain", "ml/llm-eval")
+    assert found.exit_code == 0
+    assert found.stdout.startswith("ml/llm-eval: fits nowhere")
+    assert invoke("explain", "ml/llm-eval", "--fail-on", "unschedulable").exit_code == 1
+
+
+def test_pods_about_which_nothing_is_decided(tmp_path: Path) -> None:
+    ended = pod("p", node="a")
+    ended["status"]["phase"] = "Succeeded"
+    cluster = _cluster(tmp_path / "c.yaml", node("a"), ended)
+    found = invoke("explain", "default/p", "-s", cluster)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "pod default/p has succeeded; it takes no room any more" in found.stderr
+    missing = invoke("explain", "default/q", "-s", cluster)
+    assert missing.exit_code == 2
+    assert "the snapshot has no pod default/q" in missing.stderr
+    assert "hint: did you mean default/p?" in missing.stderr

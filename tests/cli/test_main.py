@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import typer
+
+from kplan.cli.main import app
+from tests.cli.commands import invoke
+
+HEAVY = {"numpy", "kubernetes", "msgspec", "rich", "yaml", "urllib3", "tabulate"}
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys; sys.argv = ['kplan', '--help']\n"
+        "from kplan.cli.main import run\n"
+        "try: run()\n"
+        f"finally: print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "place" in found.stdout
+    assert found.stderr == "[]\n"
+
+
+def test_every_command_has_help_that_fits() -> None:
+    for name in typer.main.get_command(app).commands:
+        found = invoke(name, "--help")
+        assert found.exit_code == 0
+        assert f"kplan {name}" in found.stdout or f"{name} [" in found.stdout
+
+
+def test_version() -> None:
+    found = invoke("--version")
+    assert found.exit_code == 0
+    assert found.stdout.startswith("kplan 0.")
+
+
+def test_schema_lists_kinds_and_prints_one() -> None:
+    assert "PlacementReport" in invoke("schema").stdout.splitlines()
+    assert '"title": "PlacementReport"' in invoke("schema", "PlacementReport").stdout
+    found = invoke("schema", "Nonsense")
+    assert found.exit_code == 2
+    assert "choose from" in found.stderr

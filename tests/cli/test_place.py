@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kplan.report.registry import FORMATS
+from tests.cli.commands import invoke
+from tests.cli.processes import kplan
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: hello}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]}
+"""
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
+"""
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    path = tmp_path / "pod.yaml"
+    path.write_text(POD)
+    return path
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    path = tmp_path / "web.yaml"
+    path.write_text(WEB)
+    return path
+
+
+def test_a_manifest_through_a_real_process(manifest: Path) -> None:
+    found = kplan("place", manifest, "--snapshot", "demo")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.startswith("default/hello -> ")
+
+
+def test_standard_input(manifest: Path) -> None:
+    found = kplan("place", "-", "-s", "demo", "-o", "name", stdin=POD.encode())
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout == kplan("place", "-f", manifest, "-s", "demo", "-o", "name").stdout
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_gives_the_same_exit_code(output: str) -> None:
+    assert invoke("place", "shop/voucher-api", "-o", output).exit_code == 0
+    assert invoke("place", "ml/llm-eval", "-o", output).exit_code == 1
+    assert invoke("place", "ml/llm-eval", "-o", output, "--fail-on", "none").exit_code == 0
+    assert invoke("place", "ml/llm-eval", "-o", output, "--fail-on", "gated").exit_code == 0
+
+
+def test_exit_zero_only_reports() -> None:
+    found = invoke("place", "ml/llm-eval", "--exit-zero", "-o", "json")
+    assert found.exit_code == 0
+    verdict = json.loads(found.stdout)["verdict"]
+    assert (verdict["failed"], verdict["exitCode"]) == (True, 0)
+
+
+def test_replicas_and_namespace(web: Path) -> None:
+    found = invoke("place", web, "-n", "shop", "--replicas", "3", "-o", "name")
+    lines = found.stdout.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("shop/web-") for line in lines)
+
+
+def test_manifests_come_before_named_pods(manifest: Path) -> None:
+    lines = invoke("place", "shop/voucher-api", manifest, "-o", "name").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["default/hello", "shop/voucher-api"]
+
+
+def test_documents_are_complete_when_explained_only() -> None:
+    brief = json.loads(invoke("place", "shop/voucher-api", "-o", "json", "--top", "1").stdout)["placements"][0]
+    whole = json.loads(invoke("place", "shop/voucher-api", "-o", "json", "--explain").stdout)["placements"][0]
+    assert brief["feasibleCount"] == whole["feasibleCount"] == len(whole["feasibleNodes"]) == len(whole["scores"])
+    assert brief["feasibleNodes"] == list(brief["scores"]) == [whole["node"]]
+    assert len(whole["feasibleNodes"]) + len(whole["rejections"]) == 13
+    assert set(brief["rejections"]) < set(whole["rejections"])
+    assert brief["scoreDetails"] == {}
+    assert whole["scoreDetails"].keys() == whole["scores"].keys()
+    assert brief["rejectionSummary"][0]["nodes"] == whole["rejectionSummary"][0]["nodes"]
+
+
+def test_reports_are_written_beside_the_answer(tmp_path: Path) -> None:
+    reports = [f"--report={name}={tmp_path / name}" for name in FORMATS]
+    found = invoke("place", "shop/flash-sale", "-o", "name", *reports)
+    assert (found.exit_code, found.stdout) == (1, "shop/flash-sale -\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FORMATS)
+    document = json.loads((tmp_path / "json").read_text())
+    assert yaml.safe_load((tmp_path / "yaml").read_text())["placements"] == document["placements"]
+    assert "NodeResourcesFit" in (tmp_path / "table").read_text()
+
+
+def test_the_same_question_gives_the_same_bytes(web: Path) -> None:
+    first, second = (json.loads(invoke("place", web, "-o", "json").stdout) for _ in range(2))
+    assert {**first, "generatedAt": ""} == {**second, "generatedAt": ""}
+
+
+def test_seed_and_sampling(web: Path) -> None:
+    assert invoke("place", web, "--seed", "3").exit_code == 0
+    assert invoke("place", web, "--sampling", "as-configured", "--start-index", "4").exit_code == 0
+
+
+def test_warnings_go_to_standard_error_where_the_format_is_for_programs(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(
+        POD.replace("hello", "odd").replace("metadata: {name: odd}", "metadata: {name: odd, namespace: nowhere}")
+    )
+    for_programs = invoke("place", path, "-o", "json")
+    assert "UnknownNamespace" in for_programs.stderr
+    assert json.loads(for_programs.stdout)["warnings"][0]["code"] == "UnknownNamespace"
+    assert invoke("place", path, "-o", "json", "-q").stderr == ""
+    for_people = invoke("place", path)
+    assert "UnknownNamespace" in for_people.stdout
+    assert for_people.stderr == ""
+    assert invoke("place", path, "--fail-on", "warning").exit_code == 1
+
+
+def test_verbose_says_what_was_read(manifest: Path) -> None:
+    manifest.write_text(POD + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
+    found = invoke("place", manifest, "-v")
+    assert "snapshot: demo: 13 nodes" in found.stderr
+    assert "manifests: left out, since scheduling does not read them: ConfigMap 1" in found.stderr
+
+
+def test_width_follows_columns() -> None:
+    narrow = kplan("place", "shop/flash-sale", "-s", "demo", COLUMNS="70").stdout
+    assert max(map(len, narrow.splitlines())) <= 70
+    assert "\x1b" not in narrow
+
+
+def test_a_thousand_replicas_are_one_group(web: Path) -> None:
+    found = invoke("place", web, "--replicas", "300")
+    assert found.exit_code == 1
+    assert len(found.stdout.splitlines()) < 80
+    assert "Deployment default/web: 300 replicas" in found.stdout
