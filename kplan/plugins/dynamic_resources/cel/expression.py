@@ -100,6 +100,8 @@ def compile_expression(expression: str) -> DeviceExpression | CelCompileError:
         return DeviceExpression(expression)
     except CelCompileError as error:
         return error
+    except RecursionError:
+        return CelCompileError("compilation failed: the expression is nested too deeply")
 
 
 #: Tests for a field of the device, which is always there; the checker takes it for a variable, and cannot test one.
@@ -116,9 +118,12 @@ def _environment() -> Any:
 
 def _check(expression: str) -> CheckedExpression:
     """Parse and type an expression, and make the checks that Kubernetes adds to those of CEL."""
+    if not expression.isprintable() and any("\ud800" <= character <= "\udfff" for character in expression):
+        msg = "compilation failed: the expression is not valid Unicode"
+        raise CelCompileError(msg)
     try:
         serialized = _environment().compile(_ALWAYS_THERE.sub(_true, expression)).serialize()
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError) as error:  # the library has no errors of its own
         text = re.sub(r"^INVALID_ARGUMENT: | \[INVALID_ARGUMENT\]$", "", str(error))
         msg = f"compilation failed: {text}"
         raise CelCompileError(msg) from None
