@@ -34,7 +34,6 @@ from kplan.plugins.dynamic_resources.cel.texts import compile_regex
 from kplan.plugins.dynamic_resources.cel.times import duration_from, timestamp_from
 from kplan.plugins.dynamic_resources.cel.values import (
     CelError,
-    CostLimitError,
     Value,
     type_name,
 )
@@ -82,11 +81,7 @@ class DeviceExpression:
         CelError, CostLimitError
             If the expression fails on the device or costs too much.
         """
-        try:
-            result = self._evaluate(Activation(device))
-        except RecursionError:
-            msg = "operation cancelled: the expression is nested too deeply"
-            raise CostLimitError(msg) from None
+        result = self._evaluate(Activation(device))
         if isinstance(result, bool):
             return result
         msg = f"CEL result of type {type_name(result)} could not be converted to bool"
@@ -100,8 +95,6 @@ def compile_expression(expression: str) -> DeviceExpression | CelCompileError:
         return DeviceExpression(expression)
     except CelCompileError as error:
         return error
-    except RecursionError:
-        return CelCompileError("compilation failed: the expression is nested too deeply")
 
 
 #: Tests for a field of the device, which is always there; the checker takes it for a variable, and cannot test one.
