@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kplan import __version__
-from kplan.cli import config, explain, place, preempt, schema, snapshot
+from kplan.cli import capacity, config, explain, place, plan, preempt, schema, show, snapshot
 from kplan.cli.faults import KplanGroup
 
 __all__ = ["app", "run"]
@@ -47,7 +47,10 @@ def main(
 
 app.command("place")(place.place)
 app.command("preempt")(preempt.preempt)
+app.command("plan")(plan.plan)
+app.command("capacity")(capacity.capacity)
 app.command("explain")(explain.explain)
+app.command("show")(show.show)
 app.add_typer(snapshot.app)
 app.add_typer(config.app)
 app.command("schema")(schema.schema)

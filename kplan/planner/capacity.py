@@ -6,10 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kplan.admission.quota import QuotaLedger
+from kplan.admission.rejection import Rejection
 from kplan.engine.pod_info import PodInfo
 from kplan.framework.cycle import CycleResult, Outcome, schedule_pod
 from kplan.framework.session import Session
 from kplan.planner.run import nominates, settle
+
+_TOLD_EVERY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +23,21 @@ class Template:
     Attributes
     ----------
     name : for reports
-    replicas : pods one after another; a single one stands for as many as wanted
+    replicas : pods one after another
     share : how many are placed in a row before it is the next template's turn
+    refused : why the API server would not take such a pod; empty when it would
+    are_distinct : each replica is a pod of its own, and there are no more; else they all are the first
     """
 
     name: str
     replicas: tuple[PodInfo, ...]
     share: int = 1
+    refused: str = ""
+    are_distinct: bool = False
 
     def replica(self, index: int) -> PodInfo | None:
         """Return the pod of a replica, or None when there are no more."""
-        if len(self.replicas) == 1:
+        if not self.are_distinct:
             return self.replicas[0]
         return self.replicas[index] if index < len(self.replicas) else None
 
@@ -75,21 +83,43 @@ def fill(
     progress : told how many fit so far, now and then
     """
     found = Fit(counts=[0] * len(templates))
-    for index in _turns(templates):
-        if limit is not None and found.total >= limit:
+    quotas = _quotas(session, templates)
+    for n_placed, index in enumerate(_turns(templates)):
+        if limit is not None and n_placed >= limit:
             break
         info = templates[index].replica(found.counts[index])
         if info is None:
             break
-        result = _fit_one(session, session.cluster.add_pod(info), found, preempt=preempt)
+        pod = session.cluster.add_pod(info)
+        refused = templates[index].refused or ("" if quotas is None else _charge(quotas, info))
+        if refused:
+            session.refused[pod] = refused
+        result = _fit_one(session, pod, found, preempt=preempt)
         if result.outcome is not Outcome.SCHEDULED or result.row is None:
             found.stop, found.stopped_template = result, index
             break
         found.placed[index, result.row] += 1
         found.counts[index] += 1
-        if progress is not None and found.total % 256 == 0:
-            progress(found.total)
+        if progress is not None and n_placed % _TOLD_EVERY == 0:
+            progress(n_placed)
     return found
+
+
+def _quotas(session: Session, templates: Sequence[Template]) -> QuotaLedger | None:
+    """Return the quotas that the replicas use up; None when no namespace of theirs has any."""
+    world = session.listers.snapshot
+    namespaces = {template.replicas[0].namespace for template in templates}
+    has_any = any(quota.metadata.namespace in namespaces for quota in world.resource_quotas)
+    return QuotaLedger(world) if has_any else None
+
+
+def _charge(quotas: QuotaLedger, info: PodInfo) -> str:
+    """Count a replica in the quotas; return why they do not allow it."""
+    try:
+        quotas.charge(info.pod)
+    except Rejection as rejection:
+        return f'pods "{info.name}" is forbidden: {rejection}'
+    return ""
 
 
 def _fit_one(session: Session, pod: int, found: Fit, *, preempt: bool) -> CycleResult:

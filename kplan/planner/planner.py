@@ -217,8 +217,10 @@ class Planner:
         names = session.cluster.nodes.names
         return self._describe(session, result, lambda nodes: explain(result, names, nodes))
 
-    def with_world(self, snapshot: Snapshot) -> Planner:
-        """Return a planner that asks the same way about another cluster."""
+    def with_world(
+        self, snapshot: Snapshot, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
+    ) -> Planner:
+        """Return a planner that asks the same way about another cluster; additions and warnings as for a new one."""
         return Planner(
             snapshot,
             self.config,
@@ -226,6 +228,8 @@ class Planner:
             start_index=self.options.start_index,
             seed=self.options.seed,
             extenders=self.extenders,
+            additions=additions,
+            warnings=warnings,
         )
 
     # --- pods ---------------------------------------------------------------------------------------------------------

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.framework.cycle import Outcome
-from kplan.planner.document import header, summary, warnings_of
+from kplan.planner.document import header, placements_document, summary, warnings_of
+from kplan.planner.explanation import Shown
 from kplan.planner.placement import Placement
+from kplan.planner.queue_report import queue_entries
 from kplan.planner.queue_run import QueueRun
-from kplan.planner.utilisation import ZONE, groups, largest_fits, pool_label, usage, usage_dict
-from kplan.planner.verdict import DEFAULT_FAIL_ON, judge
+from kplan.planner.utilisation import largest_fits_dict, utilisation_dict
+from kplan.planner.verdict import DEFAULT_FAIL_ON, Verdict, judge
 
 if TYPE_CHECKING:
     from kplan.planner.planner import Planner
 
 PLACED, MOVED, EVICTED, PENDING = "+", "~", "-", "!"
+
+KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
+
+NodesOf = Mapping[int, Iterable[str] | Shown | None]
+"""Index of a placement -> the nodes to tell about; see `placement_report`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +37,39 @@ class PodChange:
     ----------
     action : ``+`` placed, ``~`` evicted and placed elsewhere, ``-`` evicted for good, ``!`` pending at the end
     pod : NAMESPACE/NAME as before the plan
+    workload : KIND/NAME of what makes such pods; empty for a pod of its own
     from_node, to_node : node before and after; None for none
     by : the pod for which it was evicted, or None
+    recreated_as : the pod that its controller made instead, by the name that it has here; None when it was not evicted
+    outcome : that of the last try, for a pod that stays pending
     reason : kube-scheduler's message for a pod that stays pending
+    attempt : index of the last placement about it; None when it was not tried
     """
 
     action: str
     pod: str
+    workload: str
     from_node: str | None
     to_node: str | None
     by: str | None = None
+    recreated_as: str | None = None
+    outcome: str = ""
     reason: str = ""
+    attempt: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
             "action": self.action,
             "pod": self.pod,
+            "workload": self.workload,
             "from": self.from_node,
             "to": self.to_node,
             "by": self.by,
+            "recreatedAs": self.recreated_as,
+            "outcome": self.outcome,
             "reason": self.reason,
+            "attempt": self.attempt,
         }
 
 
@@ -77,7 +94,7 @@ class QueuePlan:
     def changes(self) -> tuple[PodChange, ...]:
         """What becomes of each pod that was pending or had to move, in the order of the queue, then of eviction."""
         run = self.run
-        last = {attempt.pod: placement for attempt, placement in zip(run.attempts, self.placements, strict=True)}
+        last = {attempt.pod: index for index, attempt in enumerate(run.attempts)}
         latest: dict[int, int | None] = {queued.pod: queued.pod for queued in run.queue}
         by: dict[int, int] = {}
         for eviction in run.evictions:
@@ -86,23 +103,36 @@ class QueuePlan:
             by[first] = eviction.by
         return tuple(self._change(first, current, by.get(first), last) for first, current in latest.items())
 
-    def _change(self, first: int, current: int | None, by: int | None, last: dict[int, Placement]) -> PodChange:
+    def _change(self, first: int, current: int | None, by: int | None, last: dict[int, int]) -> PodChange:
         infos, names = self.after.pods.infos, self.after.nodes.names
         source = self._node(self.before, first)
         target = None if current is None else self._node(self.after, current)
+        is_circling = first in self.run.circling
         if target is not None:
             action = PLACED if source is None else MOVED
         else:
-            action = EVICTED if current is None else PENDING
-        reason = last[current].message if target is None and current in last else ""
+            action = EVICTED if current is None and not is_circling else PENDING
+        attempt = None if current is None else last.get(current)
+        decision = None if attempt is None or target is not None else self.placements[attempt]
         return PodChange(
             action,
             infos[first].key,
+            self._workload(first),
             None if source is None else names[source],
             None if target is None else names[target],
             None if by is None else infos[by].key,
-            reason,
+            None if current is None or current == first else infos[current].key,
+            "" if decision is None else decision.outcome.value,
+            KEEPS_BEING_EVICTED if is_circling and target is None else "" if decision is None else decision.message,
+            attempt,
         )
+
+    def _workload(self, pod: int) -> str:
+        origin = self.planner.origin_of(pod)
+        if origin is not None:
+            return "" if origin.kind == "Pod" else f"{origin.kind}/{origin.name}"
+        controller = self.after.pods.infos[pod].controller
+        return "" if controller is None else f"{controller[1]}/{controller[2]}"
 
     @staticmethod
     def _node(cluster: Cluster, pod: int) -> int | None:
@@ -115,15 +145,33 @@ class QueuePlan:
         """The last decision about each pod; what a verdict and a summary speak of."""
         return tuple({placement.pod.key: placement for placement in self.placements}.values())
 
-    def to_dict(self, *, fail_on: Sequence[str] | None = None, command: str = "plan") -> dict[str, Any]:
-        """Return the PlanReport document."""
-        verdict = judge(
-            self.placements, self.planner.warnings, DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
-        )
+    def verdict(self, fail_on: Sequence[str] | None = None, command: str = "plan") -> Verdict:
+        """Hold what happened against what counts."""
+        chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
+        return judge(self.placements, self.planner.warnings, chosen)
+
+    def to_dict(
+        self,
+        *,
+        fail_on: Sequence[str] | None = None,
+        command: str = "plan",
+        nodes_of: NodesOf | None = None,
+        exit_zero: bool = False,
+    ) -> dict[str, Any]:
+        """Return the PlanReport document.
+
+        Parameters
+        ----------
+        fail_on : what makes the verdict a failure; None for the defaults of `command`
+        nodes_of : as for `placement_report`; None tells about no single nodes
+        exit_zero : the verdict is told, and does not count
+        """
         actions = Counter(change.action for change in self.changes)
+        told = dict.fromkeys(range(len(self.placements)), ()) if nodes_of is None else nodes_of
         return {
             **header(self.planner, "PlanReport"),
-            "verdict": verdict.to_dict(),
+            "command": command,
+            "verdict": self.verdict(fail_on, command).to_dict(exit_zero=exit_zero),
             "summary": {
                 **summary(self.placements),
                 "placed": actions[PLACED],
@@ -135,12 +183,9 @@ class QueuePlan:
             "warnings": warnings_of(self.planner.warnings) + self._endings(),
             "queue": self.queue(),
             "changes": [change.to_dict() for change in self.changes],
-            "placements": [placement.to_dict(()) for placement in self.placements],
-            "utilisation": self.utilisation(),
-            "largestFit": [
-                {"resource": fit.resource, "node": fit.node, "free": fit.free, "totalFree": fit.total_free}
-                for fit in largest_fits(self.after)
-            ],
+            "placements": placements_document(self.placements, told),
+            "utilisation": utilisation_dict(self.before, self.after),
+            "largestFit": largest_fits_dict(self.before, self.after),
         }
 
     def _endings(self) -> list[dict[str, str]]:
@@ -148,8 +193,8 @@ class QueuePlan:
         found = [
             {
                 "code": "EvictionCycle",
-                "object": f"Pod {infos[pod].key}",
-                "message": "keeps being evicted wherever its controller puts it; it is left pending here",
+                "object": f"Pod/{infos[pod].key}",
+                "message": f"{KEEPS_BEING_EVICTED}; it is left pending here",
             }
             for pod in self.run.circling
         ]
@@ -160,33 +205,7 @@ class QueuePlan:
 
     def queue(self) -> list[dict[str, Any]]:
         """Return the queue as it stood at first, in its JSON form."""
-        infos = self.after.pods.infos
-        return [
-            {
-                "position": position,
-                "pod": infos[queued.pod].key,
-                "priority": infos[queued.pod].priority,
-                "place": queued.place.value,
-                "reason": queued.reason,
-            }
-            for position, queued in enumerate(self.run.queue, start=1)
-        ]
-
-    def utilisation(self) -> dict[str, Any]:
-        """Return how full the cluster, its zones, its pools and its nodes are, before and after."""
-        nodes = self.after.nodes
-        everything = np.arange(len(nodes))
-        label = pool_label(nodes)
-        return {
-            "cluster": self._usage(everything),
-            "zones": {zone: self._usage(rows) for zone, rows in groups(nodes, ZONE).items()},
-            "poolLabel": label,
-            "pools": {} if label is None else {pool: self._usage(rows) for pool, rows in groups(nodes, label).items()},
-            "nodes": {name: self._usage(everything[row : row + 1]) for row, name in enumerate(nodes.names)},
-        }
-
-    def _usage(self, rows: Any) -> dict[str, Any]:
-        return usage_dict(usage(self.before, rows), usage(self.after, rows))
+        return queue_entries(self.run.session, self.run.queue)
 
     @property
     def unschedulable(self) -> tuple[Placement, ...]:

@@ -55,6 +55,15 @@ class LargestFit:
     free: int
     total_free: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form: quantities as texts."""
+        return {
+            "node": self.node,
+            "free": quantity_text(self.resource, self.free),
+            "totalFree": quantity_text(self.resource, self.total_free),
+            "percentOfFree": round(100 * self.free / self.total_free, 1) if self.total_free else 0.0,
+        }
+
 
 def resources_of(nodes: NodeTable) -> list[str]:
     """List the resources worth showing: those that nodes offer."""
@@ -124,3 +133,41 @@ def usage_dict(before: dict[str, Usage], after: dict[str, Usage]) -> dict[str, A
         }
         for name in after
     }
+
+
+def utilisation_dict(before: Cluster, after: Cluster) -> dict[str, Any]:
+    """Return how full a cluster, its zones, its pools and its nodes are, before and after, in the JSON form."""
+    nodes = after.nodes
+    everything = np.arange(len(nodes))
+    label = pool_label(nodes)
+
+    def of(rows: RowArray) -> dict[str, Any]:
+        return {"nodes": len(rows), "resources": usage_dict(usage(before, rows), usage(after, rows))}
+
+    return {
+        "cluster": of(everything),
+        "zones": {zone: of(rows) for zone, rows in groups(nodes, ZONE).items()},
+        "poolLabel": label,
+        "pools": {} if label is None else {pool: of(rows) for pool, rows in groups(nodes, label).items()},
+        "nodes": _nodes_dict(before, after),
+    }
+
+
+def _nodes_dict(before: Cluster, after: Cluster) -> dict[str, dict[str, Any]]:
+    """Return each node's usage, resources that it does not offer left out."""
+    nodes = after.nodes
+    found: dict[str, dict[str, Any]] = {name: {} for name in nodes.names}
+    for resource in resources_of(nodes):
+        columns = (allocatable(nodes, resource), requested(before, resource), requested(after, resource))
+        for name, there, then, now in zip(nodes.names, *(column.tolist() for column in columns), strict=True):
+            if there or then or now:
+                found[name].update(usage_dict({resource: Usage(then, there)}, {resource: Usage(now, there)}))
+    return found
+
+
+def largest_fits_dict(before: Cluster, after: Cluster) -> list[dict[str, Any]]:
+    """Return the largest pod that still fits, per resource, before and after, in the JSON form."""
+    return [
+        {"resource": now.resource, "before": then.to_dict(), "after": now.to_dict()}
+        for then, now in zip(largest_fits(before), largest_fits(after), strict=True)
+    ]

@@ -22,6 +22,9 @@ HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
 _MODULES: Mapping[str, str] = {
     "PlacementReport": "kplan.report.placement",
     "PreemptionReport": "kplan.report.preemption",
+    "PlanReport": "kplan.report.plan",
+    "QueueReport": "kplan.report.queue",
+    "CapacityReport": "kplan.report.capacity",
 }
 KINDS = tuple(_MODULES)
 

@@ -148,11 +148,12 @@ def test_utilisation_counts_before_and_after() -> None:
     objects = [node("a"), pod("web", "1", node_name="a"), pod("new", "2")]
     report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
 
-    cpu = report["utilisation"]["cluster"]["cpu"]
+    cpu = report["utilisation"]["cluster"]["resources"]["cpu"]
     assert (cpu["before"], cpu["after"], cpu["allocatable"]) == ("1", "3", "4")
     assert (cpu["percentBefore"], cpu["percentAfter"]) == (25.0, 75.0)
     largest = {fit["resource"]: fit for fit in report["largestFit"]}
-    assert largest["cpu"]["node"] == "a"
+    assert largest["cpu"]["after"] == {"node": "a", "free": "1", "totalFree": "1", "percentOfFree": 100.0}
+    assert report["utilisation"]["nodes"]["a"]["cpu"] == cpu
 
 
 def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:

@@ -1,0 +1,111 @@
+"""`kplan capacity`: how many replicas fit, where, and what stops the next one."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, split_arguments
+from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.plan import SaveOption, saving
+from kplan.errors import UsageError
+
+__all__ = ["capacity"]
+
+_STANDARD_INPUT = "-"
+
+
+@with_flags
+def capacity(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help="Manifests (file, directory, - for standard input) of the workloads to count.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    most: Annotated[
+        int | None, typer.Option("--max", metavar="N", min=1, help="Stop counting at so many.", show_default=False)
+    ] = None,
+    exclude_nodes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude-nodes", metavar="NODE,...", help="Do as if these nodes were not there; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    mix: Annotated[
+        str,
+        typer.Option("--mix", metavar="N:M...", help="Of several workloads so many in turn; 1:1 by default."),
+    ] = "",
+    preempt: Annotated[
+        bool, typer.Option("--preempt", help="Count the room that pods of lower priority would give up, too.")
+    ] = False,
+    save: SaveOption = "",
+    manifests: ManifestFlags,
+    cluster: ClusterFlags,
+    scheduler: SchedulerFlags,
+    output: OutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Count how many replicas fit, say where they go, and what stops the next one.
+
+    Replicas are placed one after another as kube-scheduler would, until one does not fit. With --replicas N it stops at
+    N, and when fewer fit, says which nodes to add, and exits with 1 (--fail-on).
+    """
+    files, names = split_arguments(what or (), manifests.filename or ())
+    if names or not files:
+        hint = "name a manifest: kplan capacity web.yaml"
+        raise UsageError(f"{names[0]} is no manifest" if names else "nothing to count", hint=hint)
+    if files.count(_STANDARD_INPUT) + (cluster.snapshot == _STANDARD_INPUT) > 1:
+        raise UsageError("standard input can be read once only", hint="give all but one as files")
+    shares = _shares(mix)
+    output = saving(output, save)
+    fail_on = fail_on_of(output, "capacity")
+    formats_of(output)
+    asked_for = ask(None, cluster, scheduler, verbosity).planner
+    from kplan.planner.capacity_plan import without_nodes
+    from kplan.planner.templates import templates_of
+    from kplan.workloads import load_manifests
+
+    left_out = [name for given in exclude_nodes or () for name in given.split(",") if name]
+    snapshot = without_nodes(asked_for.snapshot, left_out) if left_out else asked_for.snapshot
+    # Replicas come on top of what runs, so they are numbered as if nothing of the name did.
+    found = load_manifests(
+        files, snapshot=dataclasses.replace(snapshot, pods=()), namespace=manifests.namespace or None, replicas=1
+    )
+    asked = templates_of(found, snapshot, shares=shares, wanted=manifests.replicas, limit=most)
+    planner = asked_for.with_world(snapshot, asked.objects, asked.warnings)
+    with _progress(shown=not verbosity.quiet and sys.stderr.isatty()) as progress:
+        answer = planner.capacity(
+            asked.templates, wanted=manifests.replicas, limit=most, preempt=preempt, progress=progress
+        )
+    emit(answer.to_dict(fail_on=fail_on, nodes=shown_nodes(output), exit_zero=output.exit_zero), output, verbosity)
+
+
+def _shares(text: str) -> list[int]:
+    if not text:
+        return []
+    parts = text.split(":")
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise UsageError(f"--mix {text}: expected numbers from 1 up with colons between", hint="for example --mix 3:1")
+    return [int(part) for part in parts]
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Callable[[int], None] | None]:
+    """Count on a terminal while it goes on, and take the count away at the end."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("counting replicas") as status:
+        yield lambda number: status.update(f"counting replicas: {number:,} fit so far")

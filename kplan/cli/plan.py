@@ -1,0 +1,105 @@
+"""`kplan plan`: the whole scheduling queue, worked off to the end."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kplan.planner.explanation import Shown
+    from kplan.planner.queue_plan import QueuePlan
+
+__all__ = ["outline_formats", "plan", "saving", "told_placements"]
+
+_DEFAULT_ROUNDS = 10
+outline_formats = frozenset({"table", "wide", "markdown", "name"})
+"""Formats that tell in full about pods that stay pending, and no more of the others than where they go."""
+
+SaveOption = Annotated[
+    str, typer.Option("--save", metavar="FILE", help="Keep the report as JSON; kplan show FILE prints it again.")
+]
+
+
+@with_flags
+def plan(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Manifests (file, directory, - for standard input) whose pods join the pending ones.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="Only print in which order pods would be tried, and why in this one.")
+    ] = False,
+    only_given: Annotated[
+        bool, typer.Option("--only-given", help="Leave the pods alone that are pending in the snapshot but not given.")
+    ] = False,
+    recreate: Annotated[
+        bool, typer.Option("--recreate/--no-recreate", help="Let controllers make evicted pods again, or not.")
+    ] = True,
+    max_rounds: Annotated[
+        int, typer.Option("--max-rounds", metavar="N", min=1, help="End after so many rounds over what is left.")
+    ] = _DEFAULT_ROUNDS,
+    save: SaveOption = "",
+    manifests: ManifestFlags,
+    cluster: ClusterFlags,
+    scheduler: SchedulerFlags,
+    output: OutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Work off the whole scheduling queue, in order, to the end.
+
+    Every pending pod is tried in its turn; those that fit nowhere preempt, evicted pods are made again by their
+    controllers and queued again, until nothing changes. Exits with 1 when a pod stays unschedulable or a disruption
+    budget is violated (--fail-on).
+    """
+    if only_given and not what and not manifests.filename:
+        hint = "name a manifest, or a pending pod as NAMESPACE/NAME"
+        raise UsageError("--only-given, and nothing is given", hint=hint)
+    output = saving(output, save)
+    fail_on = fail_on_of(output, "plan")
+    formats = formats_of(output)
+    question = ask(what, cluster, scheduler, verbosity, manifests)
+    if queue:
+        from kplan.planner.queue_report import queue_report
+
+        ids = question.planner.queue_ids(question.pods, with_pending=not only_given)
+        document = queue_report(question.planner, ids, fail_on=fail_on, exit_zero=output.exit_zero)
+    else:
+        planned = question.planner.plan_queue(
+            question.pods, with_pending=not only_given, recreate=recreate, max_rounds=max_rounds
+        )
+        document = planned.to_dict(
+            fail_on=fail_on, nodes_of=told_placements(planned, output, formats), exit_zero=output.exit_zero
+        )
+    emit(document, output, verbosity)
+
+
+def saving(output: OutputFlags, path: str) -> OutputFlags:
+    """Return output flags that keep the report as JSON as well."""
+    return output if not path else dataclasses.replace(output, report=[*(output.report or ()), f"json={path}"])
+
+
+def told_placements(planned: QueuePlan, output: OutputFlags, formats: Sequence[str]) -> Mapping[int, Shown | None]:
+    """Choose the nodes to tell about for each placement: in full for those that tables tell about."""
+    from kplan.report.plan import told_attempts
+
+    in_full = set(told_attempts([change.to_dict() for change in planned.changes]))
+    is_outlined = outline_formats.issuperset(formats)
+    others = shown_nodes(output, with_score_details=False)
+    return {
+        index: shown_nodes(output) if index in in_full else others
+        for index in range(len(planned.placements))
+        if index in in_full or not is_outlined
+    }

@@ -1,0 +1,39 @@
+"""`kplan show`: a saved report, printed again in any format."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from kplan.cli.answer import emit
+from kplan.cli.flags import OutputFlags, VerbosityFlags, with_flags
+from kplan.errors import InputError, Problem, UsageError
+
+__all__ = ["show"]
+
+
+@with_flags
+def show(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A report saved as JSON or YAML; - for standard input.")],
+    *,
+    output: OutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Print a saved report, of any command, in any format.
+
+    What was left out when it was saved cannot be told: save with --explain to keep every node. Exits with 0 whatever
+    the report says.
+    """
+    if output.fail_on:
+        raise UsageError("the verdict of a saved report stands", hint="use --fail-on when the report is made")
+    from kplan.report.saved import read_report
+
+    document = read_report(file)
+    try:
+        with suppress(typer.Exit):
+            emit(document, output, verbosity)
+    except KeyError as error:
+        problem = Problem(f"cannot be told: {error.args[0]} is missing", path=file)
+        raise InputError([problem]) from error

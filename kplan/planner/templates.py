@@ -1,0 +1,178 @@
+"""Workloads as templates whose replicas are counted.
+
+A template is admitted once and one pod stands for all replicas; where each needs claims of its own, as many are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.apps import StatefulSet
+from kplan.api.core import Pod
+from kplan.api.kinds import type_of
+from kplan.api.meta import controller_of
+from kplan.api.quantity import value
+from kplan.engine.pod_info import PodInfo
+from kplan.engine.resources import PODS
+from kplan.errors import UsageError
+from kplan.planner.capacity import Template
+from kplan.planner.incoming import admit_manifests, with_objects, with_uid
+from kplan.snapshot.defaults import complete
+from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Warning as InputWarning
+from kplan.workloads.manifests import Manifests
+from kplan.workloads.volumes import generated_claims, stateful_claims
+
+__all__ = ["MAX_OWN_REPLICAS", "Asked", "templates_of"]
+
+MAX_OWN_REPLICAS = 10_000
+"""So many replicas are made at most where each needs claims of its own."""
+
+_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+_NUMBER_LABELS = ("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be counted, and what comes with it.
+
+    Attributes
+    ----------
+    objects : services, claims, budgets and the like that the cluster would hold besides
+    """
+
+    templates: tuple[Template, ...]
+    objects: tuple[msgspec.Struct, ...]
+    warnings: tuple[InputWarning, ...]
+
+
+def templates_of(
+    manifests: Manifests,
+    snapshot: Snapshot,
+    *,
+    shares: Sequence[int] = (),
+    wanted: int | None = None,
+    limit: int | None = None,
+) -> Asked:
+    """Admit the first replica of each workload, and make as many more as can count.
+
+    Parameters
+    ----------
+    manifests : one replica of each workload
+    shares : how many of each are placed in a row; one of each when empty
+    wanted, limit : as for `Planner.capacity`
+
+    Raises
+    ------
+    ManifestError
+        As `admit_manifests`.
+    UsageError
+        When shares and workloads do not match in number, or one of them is a daemon set.
+    """
+    daemons = [pod for pod in manifests.pods if pod.kind == "DaemonSet"]
+    if daemons:
+        raise UsageError(
+            f"DaemonSet {daemons[0].name} has one pod a node, so there are no replicas to count",
+            hint="kplan place tells on which nodes it fits",
+        )
+    if shares and len(shares) != len(manifests.pods):
+        texts = ":".join(map(str, shares))
+        raise UsageError(
+            f"--mix {texts} is for {len(shares)} templates, and the manifests hold {len(manifests.pods)}",
+            hint="give one number for each workload, in the order of the manifests",
+        )
+    incoming = admit_manifests(manifests, snapshot)
+    world = with_objects(snapshot, incoming.objects)
+    most = _most_replicas(snapshot, wanted, limit)
+    objects = list(incoming.objects)
+    warnings = list(incoming.warnings)
+    templates = []
+    for index, pod in enumerate(incoming.pods):
+        name = f"{pod.pod.metadata.namespace}/{pod.origin.name}"
+        share = shares[index] if shares else 1
+        pods: Sequence[Pod] = [pod.pod]
+        if _has_own_claims(pod.pod, world) and not pod.refused:
+            pods, claims = _make_more(pod.pod, min(most, MAX_OWN_REPLICAS), world)
+            objects += [complete(claim, type_of(claim)) for claim in claims]
+            if most > MAX_OWN_REPLICAS:
+                message = f"each replica needs claims of its own, so no more than {MAX_OWN_REPLICAS} are looked at"
+                warnings.append(InputWarning("ReplicaBound", name, message))
+        templates.append(Template(name, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1))
+    return Asked(tuple(templates), tuple(objects), tuple(warnings))
+
+
+def _most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) -> int:
+    """Return a number of replicas that is enough to see the first one that does not fit."""
+    known = [number for number in (wanted, limit) if number is not None]
+    if known:
+        return max(min(known), 1)
+    return sum(value(node.status.allocatable.get(PODS, 0)) for node in snapshot.nodes) + 1
+
+
+def _has_own_claims(pod: Pod, world: Snapshot) -> bool:
+    """Tell whether controllers make claims for each replica."""
+    return (
+        any(volume.ephemeral is not None for volume in pod.spec.volumes)
+        or any(entry.resource_claim_template_name for entry in pod.spec.resource_claims)
+        or _stateful_set(pod, world) is not None
+    )
+
+
+def _stateful_set(pod: Pod, world: Snapshot) -> StatefulSet | None:
+    """Return the stateful set that a pod is of, if it makes claims."""
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind != "StatefulSet":
+        return None
+    for each in world.stateful_sets:
+        if each.metadata.name == owner.name and each.metadata.namespace == pod.metadata.namespace:
+            return each if each.spec.volume_claim_templates else None
+    return None
+
+
+def _make_more(first: Pod, n: int, world: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
+    """Return n replicas under names that are free, with the claims that are made for them."""
+    owner = _stateful_set(first, world)
+    pods: list[Pod] = []
+    claims: list[msgspec.Struct] = []
+    numbers = _free_numbers(first, world)
+    kept = tuple(
+        status
+        for status in first.status.resource_claim_statuses
+        if not any(
+            entry.name == status.name and entry.resource_claim_template_name for entry in first.spec.resource_claims
+        )
+    )
+    for _ in range(n):
+        pod = _renumbered(first, next(numbers))
+        pod = with_uid(replace(pod, status=replace(pod.status, resource_claim_statuses=kept)))
+        if owner is not None:
+            pod, made = stateful_claims(owner, pod, world)
+            claims += made
+        pod, generated = generated_claims(pod, world)
+        claims += generated
+        pods.append(pod)
+    return pods, claims
+
+
+def _free_numbers(first: Pod, world: Snapshot) -> Iterator[int]:
+    prefix, _, number = first.metadata.name.rpartition("-")
+    candidate = int(number) if number.isdecimal() else 0
+    while True:
+        if f"{first.metadata.namespace}/{prefix}-{candidate}" not in world.pod_by_key:
+            yield candidate
+        candidate += 1
+
+
+def _renumbered(pod: Pod, number: int) -> Pod:
+    name = f"{pod.metadata.name.rpartition('-')[0]}-{number}"
+    labels = dict(pod.metadata.labels)
+    if _NAME_LABEL in labels:
+        labels[_NAME_LABEL] = name
+    for key in _NUMBER_LABELS:
+        if key in labels:
+            labels[key] = str(number)
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid="", labels=labels))

@@ -1,0 +1,167 @@
+"""The CapacityReport for people: how many fit and where, what stops the next one, and what to add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
+from kplan.report.cases import Case
+from kplan.report.decision import decision_blocks
+from kplan.report.details import listing
+from kplan.report.footer import opening_blocks
+from kplan.report.options import ReportOptions
+from kplan.report.text import layout
+from kplan.report.verdict import closing_blocks
+from kplan.report.view import View
+from kplan.report.words import count, name_ranges
+
+__all__ = ["VIEW", "capacity_blocks"]
+
+Document = Mapping[str, Any]
+_MOST_SINGLE_NODES = 10
+_MOST_VICTIMS = 20
+_DETAIL_WIDTH = 120
+
+
+def capacity_blocks(document: Document, options: ReportOptions) -> Iterator[Block]:
+    """Tell a CapacityReport."""
+    yield from opening_blocks(document, options)
+    is_enough = document["summary"]["wanted"] is None or not _missing(document)
+    yield Heading((Span(_sentence(document), "good" if is_enough else "bad"),))
+    templates = document["templates"]
+    if len(templates) == 1:
+        yield line(f"Each asks for {_asks(templates[0])}.")
+    else:
+        rows = tuple((each["name"], str(each["share"]), str(each["fits"]), _asks(each)) for each in templates)
+        yield Table(("TEMPLATE", "IN A ROW", "FIT", "EACH ASKS FOR"), rows, "<>><")
+    yield from _where(document, options)
+    yield from _victims(document)
+    yield from _stop(document, options)
+    yield from _to_add(document)
+    yield from closing_blocks(document)
+
+
+def _missing(document: Document) -> int:
+    wanted = document["summary"]["wanted"]
+    return 0 if wanted is None else max(wanted - document["summary"]["fits"], 0)
+
+
+def _sentence(document: Document) -> str:
+    summary = document["summary"]
+    fits, wanted = summary["fits"], summary["wanted"]
+    names = listing([each["name"] for each in document["templates"]])
+    on = f" on {summary['nodes']} of {count(document['snapshot']['nodes'], 'node')}" if fits else ""
+    if wanted is not None:
+        return f"{names}: {fits} of {count(wanted, 'replica')} {'fit' if wanted != 1 else 'fits'}{on}"
+    more = " or more" if document["stop"] is None else ""
+    return f"{names}: {fits}{more} {'replica fits' if fits == 1 and not more else 'replicas fit'}{on}"
+
+
+def _asks(template: Document) -> str:
+    return ", ".join(f"{amount} {name}" for name, amount in template["requests"].items()) or "nothing but a place"
+
+
+# --- where ------------------------------------------------------------------------------------------------------------
+
+
+def _where(document: Document, options: ReportOptions) -> Iterator[Block]:
+    zones, nodes = document["zones"], document["nodes"]
+    if not nodes:
+        return
+    if len(zones) > 1:
+        rows = tuple(
+            (zone or "(none)", str(each["replicas"]), str(each["nodes"])) for zone, each in zones.items()
+        )
+        yield Table(("ZONE", "REPLICAS", "NODES"), rows, "<>>")
+    names = [each["name"] for each in document["templates"]]
+    columns = names if len(names) > 1 else ["REPLICAS"]
+    if options.top is None or options.is_wide or len(nodes) <= _MOST_SINGLE_NODES:
+        single = [(node, *(str(each.get(name, 0)) for name in names)) for node, each in nodes.items()]
+        yield Table(("NODE", *columns), tuple(single), "<" + ">" * len(columns))
+        return
+    yield Table((*columns, "NODES", "WHICH"), tuple(_alike(nodes, names)), ">" * (len(columns) + 1) + "<")
+
+
+def _alike(nodes: Document, names: Sequence[str]) -> list[tuple[Cell, ...]]:
+    """Put nodes with as many replicas in one row, the fullest first."""
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for node, each in nodes.items():
+        groups.setdefault(tuple(each.get(name, 0) for name in names), []).append(node)
+    ordered = sorted(groups.items(), key=lambda item: (-sum(item[0]), item[0]))
+    return [(*map(str, counts), str(len(members)), name_ranges(members, most=3)) for counts, members in ordered]
+
+
+def _victims(document: Document) -> Iterator[Block]:
+    victims = document["victims"]
+    if victims:
+        yield Heading((Span(f"{count(len(victims), 'pod')} would have to go", "warn"),))
+        yield line(listing(victims, most=_MOST_VICTIMS) + ".")
+
+
+# --- what stops the next one, and what helps --------------------------------------------------------------------------
+
+
+def _stop(document: Document, options: ReportOptions) -> Iterator[Block]:
+    stop = document["stop"]
+    if stop is None:
+        return
+    which = f" of {stop['template']}" if len(document["templates"]) > 1 else ""
+    yield Heading((f"What stops the next replica{which}",))
+    yield from decision_blocks(stop["placement"], document["snapshot"]["nodes"], options)
+
+
+def _to_add(document: Document) -> Iterator[Block]:
+    tried, missing, stop = document["toAdd"], _missing(document), document["stop"]
+    if not missing or stop is None or stop["placement"]["outcome"] != "Unschedulable":
+        return
+    yield Heading((f"What to add to fit all {document['summary']['wanted']}",))
+    helpful = [each for each in tried if each["nodes"] is not None]
+    if not helpful:
+        yield line(f"Nodes like those that there are do not help with the {missing} that are missing, however many.")
+    else:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                Span(str(each["nodes"]), "strong"),
+                each["shape"]["like"],
+                ", ".join(f"{amount} {name}" for name, amount in each["shape"]["allocatable"].items()),
+            )
+            for each in helpful
+        ]
+        yield Table(("NODES", "LIKE", "EACH WITH"), tuple(rows), "><<")
+        useless = [each["shape"]["like"] for each in tried if each["nodes"] is None]
+        if useless:
+            yield line(f"Nodes like {listing(useless)} would not help, however many.")
+    if document["shapesNotTried"]:
+        yield line(f"{count(document['shapesNotTried'], 'rarer shape')} of nodes not tried.")
+
+
+# --- for programs -----------------------------------------------------------------------------------------------------
+
+
+def _title(document: Document) -> str:
+    return f"kplan capacity: {_sentence(document)}"
+
+
+def _cases(document: Document, options: ReportOptions) -> Iterator[Case]:
+    stop = document["stop"]
+    failed = document["verdict"]["failed"]
+    for each in document["templates"]:
+        is_stopped = stop is not None and stop["template"] == each["name"]
+        message = f"{count(each['fits'], 'replica')} fit" if each["fits"] != 1 else "1 replica fits"
+        if failed:
+            message = f"{message}; {', '.join(document['verdict']['because'])}"
+        detail = message
+        if is_stopped:
+            blocks = decision_blocks(stop["placement"], document["snapshot"]["nodes"], options)
+            told = "\n".join(plain(text).rstrip() for text in layout(blocks, _DETAIL_WIDTH))
+            detail = f"{message}\nWhat stops the next one:\n{told}"
+        rule = "Unschedulable" if failed else "Capacity"
+        yield Case(each["name"], "failed" if failed else "passed", rule, message, detail)
+
+
+def _names(document: Document) -> list[str]:
+    return [f"{each['name']} {each['fits']}" for each in document["templates"]]
+
+
+VIEW = View(_title, capacity_blocks, _cases, _names)

@@ -1,0 +1,72 @@
+"""How full nodes are before and after, and how large a pod still fits, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kplan.report.blocks import Block, Cell, Heading, Span, Table
+from kplan.report.options import ReportOptions
+
+__all__ = ["largest_fit_blocks", "utilisation_blocks"]
+
+Document = Mapping[str, Any]
+_MOST_RESOURCES = 6
+_NEARLY_FULL = 90.0
+
+
+def utilisation_blocks(utilisation: Document, options: ReportOptions) -> Iterator[Block]:
+    """Tell how full the cluster, its zones and its pools are; node by node if much is asked for."""
+    whole = utilisation["cluster"]
+    if not whole["nodes"]:
+        return
+    resources = list(whole["resources"])
+    if not options.is_wide and len(resources) > _MOST_RESOURCES:
+        resources = [*resources[: _MOST_RESOURCES - 1], resources[-1]]
+    rows = [_row("cluster", whole, resources, options)]
+    for kind in ("zone", "pool"):
+        groups = utilisation[f"{kind}s"]
+        if len(groups) > 1 or options.is_wide:
+            rows += [_row(f"{kind} {name or '(none)'}", each, resources, options) for name, each in groups.items()]
+    if options.is_wide:
+        nodes = utilisation["nodes"].items()
+        rows += [_row(name, {"nodes": 1, "resources": each}, resources, options) for name, each in nodes]
+    yield Heading(("How full the nodes are, before -> after",))
+    label = utilisation["poolLabel"]
+    note = f"pools by {label}" if label and utilisation["pools"] and len(rows) > 1 else ""
+    yield Table(("WHERE", "NODES", *resources), tuple(rows), "<>" + ">" * len(resources), note=note)
+
+
+def _row(name: str, group: Document, resources: Sequence[str], options: ReportOptions) -> tuple[Cell, ...]:
+    shown = [_share(group["resources"].get(resource), options) for resource in resources]
+    return (name, str(group["nodes"]), *shown)
+
+
+def _share(usage: Document | None, options: ReportOptions) -> Cell:
+    if usage is None or (usage["allocatable"] == "0" and usage["after"] == "0"):
+        return "-"
+    after = usage["percentAfter"]
+    then, now = f"{usage['percentBefore']:.0f}%", f"{after:.0f}%"
+    text = now if then == now else f"{then} -> {now}"
+    if options.is_wide:
+        text += f" ({usage['after']} of {usage['allocatable']})"
+    return Span(text, "warn") if after >= _NEARLY_FULL and then != now else text
+
+
+def largest_fit_blocks(fits: Sequence[Document], options: ReportOptions) -> Iterator[Block]:
+    """Tell how large a further pod can be, resource by resource, and how much is free in all."""
+    told = [fit for fit in fits if fit["before"]["node"] is not None or fit["after"]["node"] is not None]
+    if not told:
+        return
+    rows: list[tuple[Cell, ...]] = [
+        (
+            fit["resource"],
+            fit["before"]["free"],
+            fit["after"]["free"],
+            fit["after"]["node"] or "-",
+            fit["after"]["totalFree"],
+        )
+        for fit in (told if options.is_wide else told[:_MOST_RESOURCES])
+    ]
+    yield Heading(("The largest pod that still fits",))
+    yield Table(("RESOURCE", "BEFORE", "AFTER", "ON NODE", "FREE IN ALL"), tuple(rows), "<>><>")

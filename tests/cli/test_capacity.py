@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from kplan import load_snapshot
+from kplan.report.registry import FORMATS
+from kplan.report.schemas import load_schema
+from tests.cli.commands import invoke
+from tests.cli.processes import kplan
+from tests.cli.test_place import POD, WEB
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    path = tmp_path / "web.yaml"
+    path.write_text(WEB)
+    return path
+
+
+def report(*args: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(invoke("capacity", *args, "-o", "json").stdout)
+    return found
+
+
+def test_counts_through_a_real_process(web: Path) -> None:
+    found = kplan("capacity", web, "-s", "demo")
+
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.startswith("default/web: 8 replicas fit on 5 of 13 nodes\n  Each asks for 1 cpu.\n")
+    assert "What stops the next replica" in found.stdout
+    assert "asks for 1 cpu, 950m of 7900m free: 50m short" in found.stdout
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_gives_the_same_exit_code(web: Path, output: str) -> None:
+    assert invoke("capacity", web, "-o", output).exit_code == 0
+    assert invoke("capacity", web, "-o", output, "--replicas", "2").exit_code == 0
+    assert invoke("capacity", web, "-o", output, "--replicas", "9").exit_code == 1
+    assert invoke("capacity", web, "-o", output, "--replicas", "9", "--fail-on", "none").exit_code == 0
+    assert invoke("capacity", web, "-o", output, "--replicas", "9", "--exit-zero").exit_code == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--replicas", "30"), ("--max", "2"), ("--preempt",), ("--explain",)])
+def test_documents_follow_their_schema(web: Path, options: tuple[str, ...]) -> None:
+    jsonschema.Draft202012Validator(load_schema("CapacityReport")).validate(report(web, *options))
+
+
+def test_says_which_nodes_to_add(web: Path) -> None:
+    found = invoke("capacity", web, "--replicas", "30")
+
+    assert "default/web: 8 of 30 replicas fit" in found.stdout
+    assert "What to add to fit all 30" in found.stdout
+    by_hand = [each for each in report(web, "--replicas", "30")["toAdd"] if each["shape"]["like"] == "general-a-1"]
+    # 22 are missing, and one cpu of 7900m goes to a daemon and to what does not divide: 7 a node.
+    assert [each["nodes"] for each in by_hand] == [4]
+
+
+def test_says_that_no_node_helps(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(POD.replace("100m", "'900'"))
+    found = invoke("capacity", path, "--replicas", "1")
+
+    assert found.exit_code == 1
+    assert "do not help with the 1 that are missing" in found.stdout
+
+
+def test_a_limit_ends_the_count(web: Path) -> None:
+    found = invoke("capacity", web, "--max", "3")
+
+    assert found.exit_code == 0
+    assert found.stdout.startswith("default/web: 3 or more replicas fit on 3 of 13 nodes\n")
+
+
+def test_nodes_can_be_left_out(web: Path) -> None:
+    everywhere = report(web)
+    without = report(web, "--exclude-nodes", "spot-a-1,general-a-1", "--exclude-nodes", "general-a-2")
+
+    assert without["snapshot"]["nodes"] == 10
+    assert set(without["nodes"]) == set(everywhere["nodes"]) - {"spot-a-1", "general-a-1", "general-a-2"}
+    found = invoke("capacity", web, "--exclude-nodes", "nowhere")
+    assert (found.exit_code, "no node nowhere" in found.stderr) == (2, True)
+
+
+def test_several_workloads_take_turns(web: Path, tmp_path: Path) -> None:
+    hello = tmp_path / "pod.yaml"
+    hello.write_text(POD)
+    found = report(web, hello, "--mix", "1:2", "--max", "6")
+
+    assert [(each["name"], each["share"], each["fits"]) for each in found["templates"]] == [
+        ("default/web", 1, 2),
+        ("default/hello", 2, 4),
+    ]
+    assert invoke("capacity", web, hello, "--max", "6", "-o", "name").stdout == "default/web 3\ndefault/hello 3\n"
+    assert "TEMPLATE" in invoke("capacity", web, hello, "--max", "6").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--mix", "1:2"), "is for 2 templates"),
+        (("--mix", "1:x"), "expected numbers"),
+        (("--mix", "0"), "expected numbers"),
+        (("shop/voucher-api",), "shop/voucher-api is no manifest"),
+    ],
+)
+def test_what_cannot_be_counted_is_said(web: Path, options: tuple[str, ...], problem: str) -> None:
+    found = invoke("capacity", web, *options)
+
+    assert found.exit_code == 2
+    assert problem in found.stderr
+
+
+def test_nothing_to_count_is_an_error() -> None:
+    assert "nothing to count" in invoke("capacity").stderr
+
+
+def test_room_of_lower_priorities_counts_when_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "urgent.yaml"
+    urgent = "spec: {priorityClassName: system-cluster-critical, "
+    path.write_text(POD.replace("100m", "'2'").replace("spec: {", urgent))
+    without, preempting = report(path), report(path, "--preempt")
+
+    assert preempting["summary"]["fits"] > without["summary"]["fits"]
+    assert preempting["victims"]
+    assert "would have to go" in invoke("capacity", path, "--preempt").stdout
+
+
+def test_a_saved_report_is_shown_as_it_was(web: Path, tmp_path: Path) -> None:
+    first = invoke("capacity", web, "--replicas", "30", "--save", tmp_path / "saved.json")
+
+    assert invoke("show", tmp_path / "saved.json").stdout == first.stdout
+
+
+def test_without_any_node_nothing_fits(web: Path) -> None:
+    nodes = [node.metadata.name for node in load_snapshot("demo").nodes]
+    found = invoke("capacity", web, "--exclude-nodes", ",".join(nodes))
+
+    assert found.exit_code == 0
+    assert found.stdout.startswith("default/web: 0 replicas fit\n")
+    assert "no nodes available to schedule pods" in found.stdout
