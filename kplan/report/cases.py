@@ -37,7 +37,7 @@ class Case:
 def warning_cases(document: Mapping[str, Any]) -> list[Case]:
     """Return what may make the answer differ from the cluster's; it counts as failed when `--fail-on` says so."""
     because = set(document["verdict"]["because"])
-    cases = [
+    return [
         Case(
             each["object"],
             "failed" if f"{each['object']}: {each['code']}" in because else "warning",
@@ -46,7 +46,3 @@ def warning_cases(document: Mapping[str, Any]) -> list[Case]:
         )
         for each in document["warnings"]
     ]
-    for each in document["snapshot"]["missing"]:
-        blind = f"; blind without it: {', '.join(each['blinds'])}" if each["blinds"] else ""
-        cases.append(Case(each["resource"], "warning", "MissingKind", f"could not be read ({each['reason']}){blind}"))
-    return cases

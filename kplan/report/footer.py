@@ -72,8 +72,4 @@ def summary_text(document: Document) -> str:
 
 def warning_texts(document: Document) -> list[str]:
     """List everything that may make the answer differ from the cluster's, a sentence each."""
-    texts = [f"{each['object']}: {each['message']} [{each['code']}]" for each in document["warnings"]]
-    for each in document["snapshot"]["missing"]:
-        blind = f"; blind without it: {', '.join(each['blinds'])}" if each["blinds"] else ""
-        texts.append(f"{each['resource']} could not be read ({each['reason']}){blind}")
-    return texts
+    return [f"{each['object']}: {each['message']} [{each['code']}]" for each in document["warnings"]]

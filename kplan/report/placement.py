@@ -18,6 +18,8 @@ __all__ = ["VIEW", "placement_blocks", "placement_names", "representatives", "wo
 
 Document = Mapping[str, Any]
 _NOWHERE = "(nowhere)"
+_LEAST_NODES = 20
+"""A workload's nodes are its answer, so a few more of them are told than `--top` says."""
 
 
 def placement_blocks(document: Document, options: ReportOptions) -> Iterator[Block]:
@@ -85,7 +87,7 @@ def _workload(members: Sequence[Document], n_nodes: int, options: ReportOptions)
         )
     )
     yield line(Span(f"from {where}", "dim"))
-    yield _node_table(members)
+    yield _node_table(members, options)
     decisions = [(member["outcome"], member["message"]) for member in members]
     for index in sorted(representatives(decisions, [range(len(members))])):
         member = members[index]
@@ -95,16 +97,19 @@ def _workload(members: Sequence[Document], n_nodes: int, options: ReportOptions)
         yield from decision_blocks(member, n_nodes, options)
 
 
-def _node_table(members: Sequence[Document]) -> Table:
+def _node_table(members: Sequence[Document], options: ReportOptions) -> Table:
     by_node: dict[str | None, list[str]] = {}
     for member in members:
         by_node.setdefault(member["node"], []).append(member["pod"]["name"])
-    ordered = sorted(by_node.items(), key=lambda item: (item[0] is None, -len(item[1]), item[0] or ""))
-    rows: list[tuple[Cell, ...]] = [
-        (Span(_NOWHERE, "bad") if node is None else node, str(len(names)), name_ranges(names))
-        for node, names in ordered
-    ]
-    return Table(("NODE", "REPLICAS", "PODS"), tuple(rows), "<><")
+    nowhere = by_node.pop(None, [])
+    ordered = sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0] or ""))
+    shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
+    rows: list[tuple[Cell, ...]] = [(node or "", str(len(names)), name_ranges(names)) for node, names in shown]
+    if nowhere:
+        rows.append((Span(_NOWHERE, "bad"), str(len(nowhere)), name_ranges(nowhere)))
+    left_out = len(ordered) - len(shown)
+    note = f"and {count(left_out, 'more node')} (--all-nodes shows all)" if left_out else ""
+    return Table(("NODE", "REPLICAS", "PODS"), tuple(rows), "<><", note=note)
 
 
 def _title(document: Document) -> str:

@@ -3,14 +3,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
 
+import kplan
+from kplan.planner.document import placement_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
+from kplan.snapshot import MissingKind
+from kplan.snapshot.model import Warning as InputWarning
 from tests.report.documents import demo_document, node, placed, pod
 
 EXPLAINED = ReportOptions(top=None, explain=True)
@@ -46,10 +51,12 @@ def test_json_and_yaml_hold_the_whole_document(kind: str) -> None:
 
 
 def _with_warning() -> dict[str, Any]:
-    document = placed([node("n"), pod("p")], ["default/p"])
-    warning = {"code": "UnmodelledFeature", "object": "Pod/default/p", "message": "asks for <the> | moon"}
-    missing = {"resource": "poddisruptionbudgets", "reason": "forbidden", "blinds": ["DefaultPreemption"]}
-    return {**document, "warnings": [warning], "snapshot": {**document["snapshot"], "missing": [missing]}}
+    missing = MissingKind("poddisruptionbudgets", "forbidden", ("DefaultPreemption",))
+    snapshot = replace(kplan.load_snapshot([node("n"), pod("p")]), missing=(missing,))
+    planner = kplan.Planner(
+        snapshot, warnings=[InputWarning("UnmodelledFeature", "Pod/default/p", "asks for <the> | moon")]
+    )
+    return {**placement_report(planner, planner.plan(["default/p"]).placements), "generatedAt": "2026-03-01T10:00:00Z"}
 
 
 @pytest.mark.parametrize("output", [each for each in FORMATS if each != "name"])
@@ -58,6 +65,14 @@ def test_warnings_are_in_every_format(output: str) -> None:
     assert "UnmodelledFeature" in text
     assert "moon" in text
     assert "poddisruptionbudgets" in text
+
+
+def test_missing_kinds_fail_a_verdict_that_counts_warnings() -> None:
+    snapshot = replace(kplan.load_snapshot([node("n"), pod("p")]), missing=(MissingKind("services", "forbidden"),))
+    planner = kplan.Planner(snapshot)
+    document = placement_report(planner, planner.plan(["default/p"]).placements, fail_on=["warning"])
+    assert document["verdict"]["because"] == ["services: MissingKind"]
+    assert 'failures="1"' in render(document, "junit", ReportOptions())
 
 
 def test_junit_counts_what_it_holds() -> None:
@@ -93,8 +108,8 @@ def test_sarif_results_refer_to_rules() -> None:
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert log["version"] == "2.1.0"
     assert [(each["ruleId"], each["level"]) for each in run["results"]] == [
-        ("UnmodelledFeature", "warning"),
         ("MissingKind", "warning"),
+        ("UnmodelledFeature", "warning"),
     ]
     assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
 
