@@ -6,18 +6,28 @@ dynamicresources/dynamicresources.go foreachPodResourceClaim (v1.36).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kplan.api.core import Pod, PodResourceClaim
 from kplan.api.meta import controller_of
 from kplan.api.resource import (
+    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
     AllocatedDeviceStatus,
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
 from kplan.api.time import to_micros
 
-__all__ = ["ClaimKey", "ClaimProblem", "has_timed_out", "identity_of", "is_broken", "key_of", "user_claims"]
+__all__ = [
+    "ClaimKey",
+    "ClaimProblem",
+    "has_timed_out",
+    "identity_of",
+    "is_broken",
+    "is_for_extended_resources",
+    "key_of",
+    "user_claims",
+]
 
 #: (namespace, name)
 ClaimKey = tuple[str, str]
@@ -37,8 +47,19 @@ def identity_of(pod: Pod) -> str:
     return pod.metadata.uid or f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def user_claims(pod: Pod, claims: Mapping[ClaimKey, ResourceClaim]) -> list[ResourceClaim]:
+def is_for_extended_resources(claim: ResourceClaim) -> bool:
+    """Tell whether the scheduler made a claim for the extended resources of its owner."""
+    return claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
+
+
+def user_claims(
+    pod: Pod, claims: Mapping[ClaimKey, ResourceClaim], inherited: Collection[ClaimKey] = ()
+) -> list[ResourceClaim]:
     """List the claims that a pod names, in its order; entries for which no claim was wanted are left out.
+
+    Parameters
+    ----------
+    inherited : claims of pods that left, which stand for those that are made for their successors
 
     Raises
     ------
@@ -57,7 +78,7 @@ def user_claims(pod: Pod, claims: Mapping[ClaimKey, ResourceClaim]) -> list[Reso
         if claim.metadata.deletion_timestamp is not None:
             msg = f'resourceclaim "{name}" is being deleted'
             raise ClaimProblem(msg)
-        if entry.resource_claim_name is None:
+        if entry.resource_claim_name is None and key_of(claim) not in inherited:
             _check_owner(pod, claim)
         found.append(claim)
     return found

@@ -41,7 +41,7 @@ from kplan.plugins.dynamic_resources.tracker import ClaimTracker
 __all__ = ["Catalogue", "ClusterDevices", "Outcome", "Outcomes", "catalogue_of", "devices_of", "named"]
 
 #: Kinds of claims whose outcomes are kept at a time.
-_MAX_KINDS = 64
+_MAX_KINDS = 32
 #: Devices that a search may try before nodes in the same situation share one.
 _COSTLY_TRIES = 48
 #: Stands for the name of the claim at a position, in messages that are kept for claims of any name.

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import parse
 from kplan.api.resource import (
-    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
     MODE_EXACT_COUNT,
     RESOURCE_DEVICE_CLASS_PREFIX,
     DeviceClass,
@@ -38,10 +37,8 @@ def requested_resources(pod: Pod, classes: Mapping[str, DeviceClass]) -> dict[st
 
 
 def existing_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim | None:
-    """Return the claim that an earlier attempt made for the pod's extended resources."""
+    """Return the claim that an earlier attempt made for the pod, of those made for extended resources."""
     for claim in claims:
-        if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) != "true":
-            continue
         for owner in claim.metadata.owner_references:
             if owner.name == pod.metadata.name and owner.controller and owner.uid == pod.metadata.uid:
                 return claim

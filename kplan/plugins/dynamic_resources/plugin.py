@@ -90,7 +90,7 @@ class DynamicResources:
         """Keep a pod waiting until all its claims are there."""
         self._devices.catch_up()
         try:
-            user_claims(pod.pod, self._tracker.claims)
+            user_claims(pod.pod, self._tracker.claims, self._tracker.inherited)
         except ClaimProblem as problem:
             return Status.unresolvable(str(problem))
         return SUCCESS
@@ -102,7 +102,7 @@ class DynamicResources:
         cycle.write(state)
         self._devices.catch_up()
         try:
-            claims = tuple(user_claims(pod, self._tracker.claims))
+            claims = tuple(user_claims(pod, self._tracker.claims, self._tracker.inherited))
         except ClaimProblem as problem:
             return PreFilterResult(status=Status.unresolvable(str(problem)))
         resources = requested_resources(pod, self._extended_classes)
@@ -118,7 +118,7 @@ class DynamicResources:
             if errors:
                 return PreFilterResult(status=Status.error(errors))
         state.claims, state.to_allocate, state.resources = claims, to_allocate, resources
-        state.leftover = existing_claim(pod, self._tracker.claims.values()) if resources else None
+        state.leftover = existing_claim(pod, self._tracker.extended_claims()) if resources else None
         state.unavailable = tuple(self._unavailable(claims))
         return None
 

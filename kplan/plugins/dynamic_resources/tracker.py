@@ -14,9 +14,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.meta import controller_of
 from kplan.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
-from kplan.plugins.dynamic_resources.claims import ClaimKey, identity_of, key_of
+from kplan.plugins.dynamic_resources.claims import ClaimKey, identity_of, is_for_extended_resources, key_of
 from kplan.plugins.dynamic_resources.inventory import DeviceId
 
 __all__ = ["ClaimTracker"]
@@ -29,12 +30,15 @@ class ClaimTracker:
     ----------
     claims : the claims as they stand
     allocated : the devices that are taken
+    inherited : claims made for pods that left, which stand for those that are made for their successors
     log : devices whose state changed, in order; a reader that keeps its place can follow
     """
 
     def __init__(self, claims: Iterable[ResourceClaim]) -> None:
         self.claims: dict[ClaimKey, ResourceClaim] = {key_of(claim): claim for claim in claims}
         self.allocated = AllocatedState()
+        self.inherited: set[ClaimKey] = set()
+        self._for_extended_resources = [key for key, claim in self.claims.items() if is_for_extended_resources(claim)]
         self.log: list[DeviceId] = []
         self._unnamed: dict[str, AllocationResult] = {}
         self._before: dict[str, dict[ClaimKey, ResourceClaim]] = {}
@@ -44,6 +48,10 @@ class ClaimTracker:
                 self.allocated.add(claim.status.allocation)
             for consumer in claim.status.reserved_for:
                 self._reserved[consumer.uid].add(key)
+
+    def extended_claims(self) -> list[ResourceClaim]:
+        """List the claims that earlier attempts made for extended resources of pods."""
+        return [self.claims[key] for key in self._for_extended_resources]
 
     def assign(self, pod: Pod, key: ClaimKey, allocation: AllocationResult | None) -> None:
         """Reserve a claim for a pod, with a new allocation if it had none."""
@@ -82,6 +90,9 @@ class ClaimTracker:
         """
         self._before.pop(identity_of(pod), None)
         for key in sorted(self._reserved.pop(identity_of(pod), ())):
+            owner = controller_of(self.claims[key].metadata)
+            if owner is not None and owner.kind == "Pod":
+                self.inherited.add(key)
             status = self.claims[key].status
             others = tuple(consumer for consumer in status.reserved_for if consumer.uid != identity_of(pod))
             status = replace(status, reserved_for=others)

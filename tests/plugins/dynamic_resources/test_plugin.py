@@ -322,6 +322,20 @@ def test_devices_of_a_pod_that_leaves_are_free_again():
     assert world.claim("c").status.allocation is None
 
 
+def test_the_claim_of_a_pod_that_leaves_stands_for_that_of_its_successor():
+    mine = claim("mine", request(), owner="uid-p", reservedFor=[{"resource": "pods", "name": "p", "uid": "uid-p"}])
+    world = DeviceWorld([node("n")], gpus("n", 1), claims=[mine])
+    status = [{"name": "g", "resourceClaimName": "mine"}]
+    cycle = world.cycle(pod("p", **TEMPLATE, statuses=status))
+    world.cluster.bind(cycle.pod_id, 0)
+    successor = pod("again", **TEMPLATE, statuses=status)
+    before = world.plugin.pre_enqueue(world.info(successor)).message
+    world.cluster.unbind(cycle.pod_id)
+
+    assert before == "ResourceClaim default/mine was not created for Pod default/again (Pod is not owner)"
+    assert world.place(successor) == "n"
+
+
 def test_profiles_share_what_they_hand_out():
     world = DeviceWorld([node("n")], gpus("n", 1), claims=[claim("c", request()), claim("d", request())])
     other = type(world.plugin)(None, world.handle)
