@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kplan.engine.arrays import Int64Array, RowArray
+from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.diagnosis import FilterOutcome, NodeStatus, fit_error
+from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error
 from kplan.framework.extenders import ExtenderError
 from kplan.framework.interface import CycleState, PostFilterResult
-from kplan.framework.runtime import Framework, PluginError, PreFilterOutcome, ScoreOutcome, ScorePart, absent_status
+from kplan.framework.runtime import Framework, PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
 from kplan.framework.sampling import num_feasible_nodes_to_find
 from kplan.framework.session import Session
 from kplan.framework.shape_cache import ShapeEntry
@@ -66,14 +67,10 @@ class CycleResult:
 def schedule_pod(session: Session, pod: int) -> CycleResult:
     """Decide about one pending pod. Nothing changes, but for what Reserve plugins take when a node is chosen."""
     info = session.cluster.pods.infos[pod]
-    if pod in session.refused:
-        return CycleResult(pod, Outcome.ERROR, session.refused[pod])
     framework = session.framework_for(info)
-    if framework is None:
-        name = info.pod.spec.scheduler_name
-        return CycleResult(pod, Outcome.ERROR, f'profile not found for scheduler name "{name}"')
-    if info.is_terminating:
-        return CycleResult(pod, Outcome.ERROR, f"skip schedule deleting pod: {info.key}")
+    error = session.refused.get(pod) or _error_before(info, framework)
+    if error or framework is None:
+        return CycleResult(pod, Outcome.ERROR, error, framework=framework)
     gate = framework.run_pre_enqueue(info)
     if not gate.is_success:
         return CycleResult(pod, Outcome.GATED, gate.message, framework=framework)
@@ -83,9 +80,18 @@ def schedule_pod(session: Session, pod: int) -> CycleResult:
     result = CycleResult(pod, Outcome.UNSCHEDULABLE, framework=framework, cycle=cycle)
     try:
         _run_cycle(session, framework, cycle, result)
-    except PluginError as error:
-        result.outcome, result.message = Outcome.ERROR, str(error)
+    except PluginError as failure:
+        result.outcome, result.message = Outcome.ERROR, str(failure)
     return result
+
+
+def _error_before(info: PodInfo, framework: Framework | None) -> str:
+    """Return why a pod cannot even be tried, or nothing."""
+    if framework is None:
+        return f'profile not found for scheduler name "{info.pod.spec.scheduler_name}"'
+    if info.is_terminating:
+        return f"skip schedule deleting pod: {info.key}"
+    return info.affinity_error
 
 
 def _run_cycle(session: Session, framework: Framework, cycle: CycleState, result: CycleResult) -> None:
@@ -287,7 +293,7 @@ def _score(
         return ScoreOutcome(feasible, np.ones(len(feasible), np.int64))
     scores = framework.run_scores(cycle, feasible, entry)
     nodes = session.cluster.nodes
-    for extender in session.extenders:
+    for rank, extender in enumerate(session.extenders, start=len(framework.score_plugins)):
         if not extender.prioritizes or not extender.is_interested(cycle.pod.pod):
             continue
         try:
@@ -295,6 +301,7 @@ def _score(
         except ExtenderError:
             continue  # as upstream: no score from this extender
         column: Int64Array = np.fromiter((given.get(nodes.names[row], 0) for row in feasible), np.int64, len(feasible))
-        scores.parts.append(ScorePart(extender.name, extender.weight * EXTENDER_SCALE, column, is_full=False))
-        scores.total = scores.total + column * (extender.weight * EXTENDER_SCALE)
+        weight = extender.weight * EXTENDER_SCALE
+        scores.parts.append(ScorePart(rank, extender.name, weight, column, is_full=False))
+        scores.total = scores.total + column * weight
     return scores

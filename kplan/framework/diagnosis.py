@@ -222,3 +222,20 @@ def fit_error(outcome: FilterOutcome, post_filter_message: str = "") -> str:
     if post_filter_message:
         message += f" {post_filter_message}"
     return message
+
+
+def no_nodes_left(named: set[str]) -> Status:
+    """Return the rejection of a pod for which PreFilter plugins left no node."""
+    plugins = sorted(named)
+    text = (
+        f"node(s) didn't satisfy plugin {plugins[0]}"
+        if len(plugins) == 1
+        else f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
+    )
+    return Status.unresolvable(text)
+
+
+def absent_status(named: frozenset[str]) -> NodeStatus:
+    """Return the status of nodes that PreFilter did not name."""
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    return NodeStatus(code, "", (Reason(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(named))}]", code),))

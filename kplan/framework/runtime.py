@@ -5,17 +5,16 @@ Upstream: pkg/scheduler/framework/runtime/framework.go (v1.36).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from kplan.config.model import Profile
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.pod_info import PodInfo
-from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView, PodDelta
-from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors
+from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors, no_nodes_left
 from kplan.framework.interface import (
     SUCCESS,
     CycleState,
@@ -38,72 +37,10 @@ from kplan.framework.interface import (
     Status,
     StatusCode,
 )
-from kplan.framework.shape_cache import ShapeCache, ShapeEntry
+from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
+from kplan.framework.shape_cache import KeptScores, KeptVerdicts, ShapeCache, ShapeEntry, uniform_value
 
 __all__ = ["FilterOutcome", "Framework", "PluginError", "PreFilterOutcome", "ScoreOutcome", "ScorePart"]
-
-_REFRESH_SHARE = 4
-"""When more than one node in four changed, all rows are computed anew: cheaper than picking them out."""
-
-
-class PluginError(Exception):
-    """A plugin could not tell; ends the cycle with the text that kube-scheduler would report."""
-
-
-@dataclass(frozen=True)
-class PreFilterOutcome:
-    """What all PreFilter plugins said together.
-
-    Attributes
-    ----------
-    status : a rejection of the pod, or None
-    nodes : the only nodes left, or None for all
-    plugins_with_nodes : plugins that named nodes
-    skipped : plugins whose filter is left out
-    """
-
-    status: Status | None = None
-    nodes: frozenset[str] | None = None
-    plugins_with_nodes: frozenset[str] = frozenset()
-    skipped: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class ScorePart:
-    """One plugin's scores: normalized, not yet weighted.
-
-    Attributes
-    ----------
-    scores : int64 array, over the feasible nodes or, with `is_full`, over all nodes
-    """
-
-    name: str
-    weight: int
-    scores: Int64Array
-    is_full: bool
-
-
-@dataclass
-class ScoreOutcome:
-    """Scores of the feasible nodes; valid until the cluster changes.
-
-    Attributes
-    ----------
-    rows : feasible node rows, ascending
-    total : int64 array over `rows`
-    parts : each plugin's share
-    """
-
-    rows: RowArray
-    total: Int64Array
-    parts: list[ScorePart] = field(default_factory=list)
-
-    def plugins_at(self, position: int) -> dict[str, int]:
-        """Return the weighted score of every plugin for one feasible node."""
-        row = int(self.rows[position])
-        return {
-            part.name: int(part.scores[row if part.is_full else position]) * part.weight for part in self.parts
-        }
 
 
 class Framework:
@@ -135,7 +72,7 @@ class Framework:
         }
         self._is_kept = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
         # Asked once: telling a protocol by looking at the methods of a plugin takes longer than many a score.
-        self._normalizes = frozenset(name for name, each in plugins.items() if isinstance(each, NormalizeScorePlugin))
+        self._normalizers = {name: each for name, each in plugins.items() if isinstance(each, NormalizeScorePlugin)}
         self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
 
     def ignores_pods(self, name: str) -> bool:
@@ -164,7 +101,9 @@ class Framework:
         PluginError
             When one of them fails.
         """
-        cycle.states.update(entry.states)
+        outcome = self._run_open_pre_filters(cycle, entry)
+        if outcome is not None:
+            return outcome
         skipped: set[str] = set()
         named: set[str] = set()
         nodes: frozenset[str] | None = None
@@ -189,29 +128,43 @@ class Framework:
                 named.add(plugin.name)
                 nodes = result.nodes if nodes is None else nodes & result.nodes
                 if not nodes:
-                    return PreFilterOutcome(_no_nodes_left(named), nodes, frozenset(named), frozenset(skipped))
+                    return PreFilterOutcome(no_nodes_left(named), nodes, frozenset(named), frozenset(skipped))
+        entry.pre_filters.close(self.pre_filter_plugins)
         return PreFilterOutcome(rejected, nodes, frozenset(named), frozenset(skipped))
 
+    def _run_open_pre_filters(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome | None:
+        """Ask only the plugins whose answer is not kept; None when that is not known, or one does more than skip."""
+        kept = entry.pre_filters
+        if kept.open is None:
+            return None
+        cycle.states.update(kept.all_states)
+        skipped = kept.skipped
+        for plugin in kept.open:
+            result = plugin.pre_filter(cycle)
+            if result is None:
+                continue
+            if not result.skip:
+                cycle.states.clear()
+                return None
+            skipped |= {plugin.name}
+        return PreFilterOutcome(skipped=skipped)
+
     def _pre_filter(self, plugin: PreFilterPlugin, cycle: CycleState, entry: ShapeEntry) -> PreFilterResult | None:
-        name = plugin.name
-        if name in entry.pre_filter:
+        name, kept = plugin.name, entry.pre_filters
+        if name in kept.results:
             # Not before its turn: a plugin that is not reached has no state.
-            cycle.states.update(entry.pre_filter_states[name])
-            return entry.pre_filter[name]
+            cycle.states.update(kept.states[name])
+            return kept.results[name]
         known = set(cycle.states)
         result = plugin.pre_filter(cycle)
         if self._is_kept[name] or (result is not None and result.skip and result.for_shape):
-            entry.pre_filter[name] = result
-            entry.pre_filter_states[name] = {
-                kind: state for kind, state in cycle.states.items() if kind not in known
-            }
+            kept.results[name] = result
+            kept.states[name] = {kind: state for kind, state in cycle.states.items() if kind not in known}
         return result
 
     # --- filters ------------------------------------------------------------------------------------------------------
 
-    def run_filters(
-        self, cycle: CycleState, nodes: NodeView, skipped: frozenset[str]
-    ) -> list[tuple[str, Verdicts]]:
+    def run_filters(self, cycle: CycleState, nodes: NodeView, skipped: frozenset[str]) -> list[tuple[str, Verdicts]]:
         """Ask every filter about a view; all answer, whatever those before them said."""
         return [
             (plugin.name, plugin.filter(cycle, nodes)) for plugin in self.filter_plugins if plugin.name not in skipped
@@ -227,57 +180,37 @@ class Framework:
         verdicts : (plugin, verdicts) in order
         passes : bool array of shape (n_nodes,)
         """
-        self._refresh_verdicts(cycle, entry, skipped)
-        kept = entry.verdicts or {}
-        everywhere = NodeView(self.cluster)
-        passes = entry.passes
+        kept = self._kept_verdicts(cycle, entry, skipped)
+        passes = kept.passes
         verdicts: list[tuple[str, Verdicts]] = []
         for plugin in self.filter_plugins:
-            if plugin.name in skipped:
+            name = plugin.name
+            if name in skipped:
                 continue
-            verdict = kept.get(plugin.name)
+            verdict = kept.by_plugin.get(name)
             if verdict is None:
-                verdict = plugin.filter(cycle, everywhere)
+                verdict = plugin.filter(cycle, NodeView(self.cluster))
                 passes = passes & (verdict.bits == 0)
-            verdicts.append((plugin.name, verdict))
+            verdicts.append((name, verdict))
         return verdicts, passes
 
-    def _refresh_verdicts(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> None:
-        n_nodes = len(self.cluster)
-        changed: RowArray | None = None
+    def _kept_verdicts(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> KeptVerdicts:
         if entry.verdicts is not None:
-            if entry.filter_position == len(self.cluster.log):
-                return
-            changed = self.cluster.changed_rows(entry.filter_position)
-            if len(changed) * _REFRESH_SHARE > n_nodes:
-                changed = None
-        first_time = entry.verdicts is None
-        kept = entry.verdicts = entry.verdicts or {}
-        entry.filter_position = len(self.cluster.log)
-        view = NodeView(self.cluster, changed)
-        for plugin in self.filter_plugins:
-            name = plugin.name
-            if name in skipped or not self._is_kept[name] or not (first_time or self._follows_pods[name]):
-                continue
-            verdict = plugin.filter(cycle, view)
-            if changed is None:
-                kept[name] = verdict
-            else:
-                kept[name].bits[changed] = verdict.bits
-                if verdict.unresolvable is not None:
-                    whole = kept[name].unresolvable
-                    assert whole is not None  # noqa: S101 - a plugin answers in the same form for a shape
-                    whole[changed] = verdict.unresolvable
-        if changed is None:
-            passes = np.ones(n_nodes, np.bool_)
-            for verdict in kept.values():
-                passes &= verdict.bits == 0
-            entry.passes = passes
-        else:
-            now = np.ones(len(changed), np.bool_)
-            for verdict in kept.values():
-                now &= verdict.bits[changed] == 0
-            entry.passes[changed] = now
+            entry.verdicts.refresh(cycle, self.cluster)
+            return entry.verdicts
+        plugins = [each for each in self.filter_plugins if self._is_kept[each.name] and each.name not in skipped]
+        everywhere = NodeView(self.cluster)
+        by_plugin = {plugin.name: plugin.filter(cycle, everywhere) for plugin in plugins}
+        following = [plugin for plugin in plugins if self._follows_pods[plugin.name]]
+        lasting = np.ones(len(self.cluster), np.bool_)
+        for plugin in plugins:
+            if not self._follows_pods[plugin.name]:
+                lasting &= by_plugin[plugin.name].bits == 0
+        passes = lasting.copy()
+        for plugin in following:
+            passes &= by_plugin[plugin.name].bits == 0
+        entry.verdicts = KeptVerdicts(by_plugin, following, lasting, passes, len(self.cluster.log))
+        return entry.verdicts
 
     def statuses(
         self, cycle: CycleState, rows: RowArray, skipped: frozenset[str], delta: PodDelta | None = None
@@ -340,93 +273,82 @@ class Framework:
         PluginError
             When a plugin fails.
         """
-        kept = entry if entry is not None else ShapeEntry()
         everywhere = len(rows) == len(self.cluster)
         feasible = NodeView(self.cluster, None if everywhere else rows)
-        skipped = self._run_pre_score(cycle, feasible, kept)
-        if entry is not None:
-            self._refresh_scores(cycle, entry, skipped)
-        total = np.zeros(len(rows), np.int64) if entry is None else feasible.take(entry.fixed_total)
-        outcome = ScoreOutcome(rows, total)
-        for plugin in self.score_plugins:
+        skipped = self._run_pre_score(cycle, feasible, entry if entry is not None else ShapeEntry())
+        if entry is None:
+            outcome = ScoreOutcome(rows, np.zeros(len(rows), np.int64))
+            to_ask: Sequence[tuple[int, ScorePlugin]] = list(enumerate(self.score_plugins))
+            kept_raw: Mapping[str, Int64Array] = {}
+        else:
+            kept = self._kept_scores(cycle, entry, skipped)
+            outcome = ScoreOutcome(rows, feasible.take(kept.total), kept.parts.copy())
+            to_ask, kept_raw = kept.open, kept.raw
+        for rank, plugin in to_ask:
             name = plugin.name
             if name in skipped:
                 continue
-            weight = self.weights[name]
-            raw = None if kept.raw is None else kept.raw.get(name)
-            uniform = kept.uniform.get(name)
-            if raw is not None and (uniform is not None or name not in self._normalizes):
-                scores = raw if uniform is None else np.broadcast_to(np.int64(uniform), len(self.cluster))
-                outcome.parts.append(ScorePart(name, weight, scores, is_full=True))
-                continue
-            scores = plugin.score(cycle, feasible) if raw is None else feasible.take(raw)
-            if name in self._normalizes:
-                scores = plugin.normalize_score(cycle, scores)
-            outcome.parts.append(ScorePart(name, weight, scores, is_full=False))
-            outcome.total = outcome.total + weight * scores
+            scores = feasible.take(kept_raw[name]) if name in kept_raw else plugin.score(cycle, feasible)
+            if name in self._normalizers:
+                scores = self._normalizers[name].normalize_score(cycle, scores)
+            outcome.parts.append(ScorePart(rank, name, self.weights[name], scores, is_full=False))
+            outcome.total = outcome.total + self.weights[name] * scores
         return outcome
 
-    def _run_pre_score(self, cycle: CycleState, feasible: NodeView, entry: ShapeEntry) -> set[str]:
-        skipped: set[str] = set()
-        for plugin in self.pre_score_plugins:
+    def _run_pre_score(self, cycle: CycleState, feasible: NodeView, entry: ShapeEntry) -> frozenset[str]:
+        """Ask PreScore plugins, and return those whose score is left out."""
+        cycle.states.update(entry.pre_score_states)
+        skipped = entry.pre_score_skipped
+        for plugin in self.pre_score_plugins if entry.open_pre_scores is None else entry.open_pre_scores:
             name = plugin.name
-            if name in entry.pre_score:
-                result: PreScoreResult | Status | None = entry.pre_score[name]
-            else:
-                known = set(cycle.states)
-                result = plugin.pre_score(cycle, feasible)
-                if isinstance(result, Status):
-                    raise PluginError(f'running PreScore plugin "{name}": {result.message}')
-                if self._is_kept[name] or result is PreScoreResult.SKIP_SHAPE:
-                    entry.pre_score[name] = result
-                    entry.states.update({kind: state for kind, state in cycle.states.items() if kind not in known})
+            known = set(cycle.states)
+            result = plugin.pre_score(cycle, feasible)
+            if isinstance(result, Status):
+                raise PluginError(f'running PreScore plugin "{name}": {result.message}')
             if result is not None:
-                skipped.add(name)
+                skipped |= {name}
+            if self._is_kept[name] or result is PreScoreResult.SKIP_SHAPE:
+                entry.pre_score[name] = result
+                more = {kind: state for kind, state in cycle.states.items() if kind not in known}
+                entry.pre_score_states.update(more)
+        if entry.open_pre_scores is None:
+            entry.open_pre_scores = [each for each in self.pre_score_plugins if each.name not in entry.pre_score]
+            entry.pre_score_skipped = frozenset(name for name, result in entry.pre_score.items() if result is not None)
         return skipped
 
-    def _refresh_scores(self, cycle: CycleState, entry: ShapeEntry, skipped: set[str]) -> None:
-        changed: RowArray | None = None
-        if entry.raw is not None:
-            if entry.score_position == len(self.cluster.log):
-                return
-            changed = self.cluster.changed_rows(entry.score_position)
-            if len(changed) * _REFRESH_SHARE > len(self.cluster):
-                changed = None
-        first_time = entry.raw is None
-        kept = entry.raw = entry.raw if entry.raw is not None else {}
-        entry.score_position = len(self.cluster.log)
-        view = NodeView(self.cluster, changed)
-        uniform_before = entry.uniform.copy()
-        for plugin in self.score_plugins:
+    def _kept_scores(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> KeptScores:
+        if entry.scores is not None:
+            entry.scores.refresh(cycle, self.cluster)
+            return entry.scores
+        n_nodes = len(self.cluster)
+        everywhere = NodeView(self.cluster)
+        kept = KeptScores(self.weights, np.zeros(n_nodes, np.int64), len(self.cluster.log))
+        for rank, plugin in enumerate(self.score_plugins):
             name = plugin.name
-            if name in skipped or not self._is_kept[name] or not (first_time or self._follows_pods[name]):
+            if not self._is_kept[name] or (name in self._normalizers and self._follows_pods[name]):
+                kept.open.append((rank, plugin))
                 continue
-            raw = plugin.score(cycle, view)
-            if changed is None:
-                kept[name] = raw
+            if name in skipped:
+                continue
+            raw = plugin.score(cycle, everywhere)
+            final: Int64Array | None = raw
+            if name in self._normalizers:
+                final = self._uniform(cycle, name, raw)
+            if final is None:
+                kept.raw[name] = raw
+                kept.open.append((rank, plugin))
             else:
-                kept[name][changed] = raw
-            if name in self._normalizes:
-                whole = kept[name]
-                is_uniform = len(whole) > 0 and bool((whole == whole[0]).all())
-                entry.uniform[name] = int(plugin.normalize_score(cycle, whole[:1].copy())[0]) if is_uniform else None
-        self._sum_fixed(entry, changed if uniform_before == entry.uniform else None)
+                part = ScorePart(rank, name, self.weights[name], final, is_full=True)
+                kept.add(part, plugin if self._follows_pods[name] else None)
+        entry.scores = kept
+        return kept
 
-    def _sum_fixed(self, entry: ShapeEntry, changed: RowArray | None) -> None:
-        """Add up, for changed rows or all, the scores that are final as they stand."""
-        assert entry.raw is not None  # noqa: S101 - just refreshed
-        fixed = [name for name in entry.raw if entry.uniform.get(name) is not None or name not in entry.uniform]
-        n = len(self.cluster) if changed is None else len(changed)
-        total = np.zeros(n, np.int64)
-        for name in fixed:
-            uniform = entry.uniform.get(name)
-            raw = entry.raw[name]
-            scores = uniform if uniform is not None else (raw if changed is None else raw[changed])
-            total += self.weights[name] * scores
-        if changed is None:
-            entry.fixed_total = total
-        else:
-            entry.fixed_total[changed] = total
+    def _uniform(self, cycle: CycleState, name: str, raw: Int64Array) -> Int64Array | None:
+        """Return normalized scores where all nodes have the same raw score, whichever of them are feasible."""
+        if uniform_value(raw) is None:
+            return None
+        (value,) = self._normalizers[name].normalize_score(cycle, raw[:1].copy())
+        return np.full(len(raw), value, np.int64)
 
     # --- after the choice, or without one -----------------------------------------------------------------------------
 
@@ -475,19 +397,3 @@ class Framework:
 def _is_same(one: PodInfo, other: PodInfo) -> bool:
     """Tell whether two pods are one; pods that no API server has seen have no UID."""
     return one is other or bool(one.uid and one.uid == other.uid)
-
-
-def _no_nodes_left(named: set[str]) -> Status:
-    plugins = sorted(named)
-    text = (
-        f"node(s) didn't satisfy plugin {plugins[0]}"
-        if len(plugins) == 1
-        else f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
-    )
-    return Status.unresolvable(text)
-
-
-def absent_status(named: frozenset[str]) -> NodeStatus:
-    """Return the status of nodes that PreFilter did not name."""
-    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    return NodeStatus(code, "", (Reason(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(named))}]", code),))

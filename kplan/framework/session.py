@@ -44,6 +44,7 @@ class Session:
     ----------
     extenders : called in order after the filters, and for scores
     refused : pods that an API server would not take, and why
+    pod_ids : NAMESPACE/NAME -> row; found out from the cluster when empty
     """
 
     cluster: Cluster
@@ -54,6 +55,7 @@ class Session:
     extenders: Sequence[Extender] = ()
     nominator: Nominator = field(default_factory=Nominator)
     refused: dict[int, str] = field(default_factory=dict)
+    pod_ids: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sampling = Sampling(self.options.start_index)
@@ -70,7 +72,8 @@ class Session:
             )
             handle.framework = Framework(profile, self.make_plugins(profile, handle), handle)
             self.frameworks[profile.scheduler_name] = handle.framework
-        self._pod_ids: dict[str, int] = {info.key: pod for pod, info in enumerate(self.cluster.pods.infos)}
+        if not self.pod_ids:
+            self.pod_ids = {info.key: pod for pod, info in enumerate(self.cluster.pods.infos)}
 
     def fork(self) -> Session:
         """Return a session that starts from this one's pods and nominations and changes without this one noticing.
@@ -86,6 +89,7 @@ class Session:
             self.extenders,
             self.nominator.copy(),
             self.refused.copy(),
+            self.pod_ids.copy(),
         )
 
     def framework_for(self, pod: PodInfo) -> Framework | None:
@@ -94,12 +98,12 @@ class Session:
 
     def find(self, key: str) -> int | None:
         """Return the row of the pod NAMESPACE/NAME."""
-        return self._pod_ids.get(key)
+        return self.pod_ids.get(key)
 
     def add_pod(self, info: PodInfo) -> int:
         """Make a new pending pod known and return its row."""
         pod = self.cluster.add_pod(info)
-        self._pod_ids[info.key] = pod
+        self.pod_ids[info.key] = pod
         return pod
 
     def nominate_from_status(self) -> None:
