@@ -1,6 +1,6 @@
 # fish completion for kplan
 complete -c kplan -f -n 'not __fish_seen_subcommand_from place preempt plan capacity explain show schema snapshot config' -a place -d 'Say where pods or workloads would land, and why there'
-complete -c kplan -f -n 'not __fish_seen_subcommand_from place preempt plan capacity explain show schema snapshot config' -a preempt -d 'Say whom pods would evict to get in, why those, and what that breaks'
+complete -c kplan -f -n 'not __fish_seen_subcommand_from place preempt plan capacity explain show schema snapshot config' -a preempt -d 'Say whom pods would evict to get in, and why those'
 complete -c kplan -f -n 'not __fish_seen_subcommand_from place preempt plan capacity explain show schema snapshot config' -a plan -d 'Work off the whole scheduling queue, in order, to the end'
 complete -c kplan -f -n 'not __fish_seen_subcommand_from place preempt plan capacity explain show schema snapshot config' -a capacity -d 'Count how many replicas fit, say where they go, and what stops the next one'
 complete -c kplan -f -n 'not __fish_seen_subcommand_from place preempt plan capacity explain show schema snapshot config' -a explain -d 'Say why a pod, pending or running, is where it is, or nowhere'

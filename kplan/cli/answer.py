@@ -104,12 +104,24 @@ def ask(
 
 
 def split_arguments(what: Sequence[str], filenames: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Tell manifests from pods: what exists as a file, or ends like one, is a manifest."""
+    """Tell manifests from pods: what exists as a file, or ends like one, is a manifest.
+
+    Raises
+    ------
+    UsageError
+        For a name that can be neither.
+    """
     files: list[str] = [*filenames]
     names: list[str] = []
     for each in what:
         is_file = each == _STANDARD_INPUT or each.endswith(_FILE_ENDINGS) or Path(each).exists()
-        (names if not is_file and _POD.fullmatch(each) else files).append(each)
+        is_pod = not is_file and _POD.fullmatch(each) is not None
+        if not is_file and not is_pod and "/" not in each:
+            raise UsageError(
+                f"{each}: no such file or directory",
+                hint="check the path, or name a pod of the snapshot as NAMESPACE/NAME",
+            )
+        (names if is_pod else files).append(each)
     return files, names
 
 

@@ -46,9 +46,10 @@ def preempt(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Say whom pods would evict to get in, why those, and what that breaks.
+    """Say whom pods would evict to get in, and why those.
 
-    Exits with 1 when a pod gets in nowhere, or a disruption budget would be violated (--fail-on).
+    Tells what that frees and breaks, and where the victims go. Exits with 1 when a pod gets in nowhere, or a disruption
+    budget would be violated (--fail-on).
     """
     fail_on = fail_on_of(output, "preempt")
     formats = formats_of(output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -42,7 +43,8 @@ def render_terminal(blocks: Iterable[Block], width: int) -> str:
         file=io.StringIO(), force_terminal=True, color_system="standard", width=max(width, 400), legacy_windows=False
     )
     for each in layout(blocks, width):
-        pieces = [(span.text, _RICH_STYLES.get(span.style, "")) for span in each]
+        runs = itertools.groupby(each, key=lambda span: span.style)
+        pieces = [("".join(span.text for span in run), _RICH_STYLES.get(style, "")) for style, run in runs]
         console.print(Text.assemble(*pieces, no_wrap=True), soft_wrap=True)
     written = console.file
     assert isinstance(written, io.StringIO)  # noqa: S101 - made above

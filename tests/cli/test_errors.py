@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -93,6 +94,7 @@ def test_a_large_file_of_garbage(tmp_path: Path) -> None:
 USAGE = {
     "nothing": ((), "nothing to place"),
     "a missing file": (("missing.yaml",), "missing.yaml: no such file or directory"),
+    "a pod without its namespace": (("web-0",), "name a pod of the snapshot as NAMESPACE/NAME"),
     "a pod that is not there": (("shop/flashsale",), "hint: did you mean shop/flash-sale?"),
     "a pod that runs": (("batch/report-daily-knqdn",), "hint: kplan explain batch/report-daily-knqdn tells why"),
     "an unknown format": (("shop/flash-sale", "-o", "xml"), "'xml' is not one of 'table'"),
@@ -161,6 +163,21 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     )
     os.close(writing)
     assert (found.returncode, found.stderr) == (1, b"")
+
+
+def test_an_interrupt_ends_quietly() -> None:
+    with subprocess.Popen(
+        [*PROGRAM, "place", "-", "-s", "demo", "-v"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr.readline().startswith(b"snapshot: demo")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
 
 
 def test_standard_output_holds_the_result_only() -> None:
