@@ -24,7 +24,8 @@ def fits(devices, requests, *, taken=(), match=None, distinct=None):
             names = Counter(each["name"] for pick in picks for each in pick)
             if any(n > 1 for n in names.values()) or any(name in taken for name in names):
                 continue
-            if sum(each["slots"] for pick in picks for each in pick) > slots:
+            drawn = sum(each["slots"] for pick in picks for each in pick)
+            if drawn and drawn > slots:  # others may hold more than there is, which is no matter to those who draw nothing
                 continue
             groups = [each["group"] for pick in picks for each in pick]
             if (match or distinct) and None in groups:

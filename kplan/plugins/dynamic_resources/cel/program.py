@@ -9,9 +9,9 @@ Upstream: cel-go interpreter/runtimecost.go, k8s.io/apiserver pkg/cel/library/co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import ceil
 from typing import NoReturn, Protocol
 
+from kplan.plugins.dynamic_resources.cel.costs import COSTS, LIST_COST, MAP_COST
 from kplan.plugins.dynamic_resources.cel.formats import FORMAT_FUNCTIONS
 from kplan.plugins.dynamic_resources.cel.kubernetes import KUBERNETES_FUNCTIONS
 from kplan.plugins.dynamic_resources.cel.lists import LIST_FUNCTIONS
@@ -40,16 +40,12 @@ from kplan.plugins.dynamic_resources.cel.values import (
     Value,
     find,
     no_such_overload,
-    size,
 )
 
 __all__ = ["COST_LIMIT", "FUNCTIONS", "Activation", "DeviceView", "Evaluate", "build"]
 
 #: The cost at which the evaluation of a device selector is stopped (CELSelectorExpressionMaxCost).
 COST_LIMIT = 1_000_000
-
-_LIST_COST, _MAP_COST = 10, 30
-_TRAVERSAL, _REGEX = 0.1, 0.25
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **OPERATORS,
@@ -212,7 +208,7 @@ def _select(node: Select) -> Evaluate:
 def _call(node: Call) -> Evaluate:
     function = FUNCTIONS[node.function]
     arguments = tuple(map(build, node.arguments))
-    cost = _COSTS.get(node.function)
+    cost = COSTS.get(node.function)
 
     def call(activation: Activation) -> Value:
         values = [argument(activation) for argument in arguments]
@@ -296,7 +292,7 @@ _SPECIAL: dict[str, Callable[[Call], Evaluate]] = {
 
 def _list(node: ListNode) -> Evaluate:
     elements = tuple((build(element), index in node.optional) for index, element in enumerate(node.elements))
-    cost = 0 if all(isinstance(element, Constant) for element in node.elements) and elements else _LIST_COST
+    cost = 0 if all(isinstance(element, Constant) for element in node.elements) and elements else LIST_COST
 
     def evaluate(activation: Activation) -> list[Value]:
         activation.charge(cost)
@@ -311,7 +307,7 @@ def _map(node: MapNode) -> Evaluate:
     entries = tuple((build(entry.key), build(entry.value), entry) for entry in node.entries)
 
     def evaluate(activation: Activation) -> dict[Value, Value]:
-        activation.charge(_MAP_COST)
+        activation.charge(MAP_COST)
         result: dict[Value, Value] = {}
         for key, value, entry in entries:
             name = key(activation)
@@ -367,49 +363,3 @@ def _items(source: Value, *, has_two: bool) -> Iterator[tuple[Value, Value]]:
     if isinstance(source, list):
         return enumerate(source) if has_two else ((item, None) for item in source)
     raise no_such_overload("comprehension", source)
-
-
-def _share(length: int, factor: float) -> int:
-    return ceil(length * factor)
-
-
-def _traversal(values: list[Value]) -> int:
-    return _share(size(values[0]), _TRAVERSAL)
-
-
-def _both(values: list[Value]) -> int:
-    return _share(size(values[0]) + size(values[1]), _TRAVERSAL) if isinstance(values[0], str | bytes) else 1
-
-
-def _comparison(values: list[Value]) -> int:
-    return max(1, _share(min(size(values[0]), size(values[1])), _TRAVERSAL))
-
-
-def _regex(values: list[Value]) -> int:
-    return _share(1 + size(values[0]), _TRAVERSAL) * _share(size(values[1]), _REGEX)
-
-
-def _product(values: list[Value]) -> int:
-    return 1 + size(values[0]) * size(values[1])
-
-
-def _self_comparison(values: list[Value]) -> int:
-    return 1 + _LIST_COST + 2 * size(values[-1]) ** 2
-
-
-_COSTS: dict[str, Callable[[list[Value]], int]] = {
-    **dict.fromkeys(("startsWith", "endsWith", "bytes", "strings.quote", "format", "url", "lowerAscii"), _traversal),
-    **dict.fromkeys(("upperAscii", "substring", "trim", "quantity", "isQuantity", "semver", "isSemver"), _traversal),
-    **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip"), _traversal),
-    **dict.fromkeys(("replace", "split", "join", "ip.isCanonical"), lambda values: 2 * _traversal(values)),
-    **dict.fromkeys(("isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"), lambda values: size(values[0])),
-    **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _comparison),
-    **dict.fromkeys(("matches", "find", "findAll"), _regex),
-    **dict.fromkeys(("sets.contains", "sets.intersects", "sets.equivalent"), _product),
-    **dict.fromkeys(("distinct", "sort", "@sortByAssociatedKeys"), _self_comparison),
-    **dict.fromkeys(("slice", "flatten", "reverse"), lambda values: 1 + _LIST_COST + size(values[0])),
-    "contains": lambda values: _traversal(values) * _share(size(values[1]), _TRAVERSAL),
-    "@in": lambda values: size(values[1]) if isinstance(values[1], list) else 1,
-    "_+_": _both,
-    "lists.range": lambda values: 1 + _LIST_COST + max(values[0], 0) if isinstance(values[0], int) else 1,
-}
