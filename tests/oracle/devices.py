@@ -25,7 +25,7 @@ def fits(devices, requests, *, taken=(), match=None, distinct=None):
             if any(n > 1 for n in names.values()) or any(name in taken for name in names):
                 continue
             drawn = sum(each["slots"] for pick in picks for each in pick)
-            if drawn and drawn > slots:  # others may hold more than there is, which is no matter to those who draw nothing
+            if drawn and drawn > slots:  # others may hold more than there is; no matter to who draws nothing
                 continue
             groups = [each["group"] for pick in picks for each in pick]
             if (match or distinct) and None in groups:
