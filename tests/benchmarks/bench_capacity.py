@@ -1,0 +1,107 @@
+"""`kplan capacity` as a whole process, from a JSON file to the printed answer, and how its time grows.
+
+usage: python tests/benchmarks/bench_capacity.py [--quick]     --quick leaves out the 100,000 replicas and 15,000 nodes
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import clusters
+
+TEMPLATE = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "new", "namespace": "default"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "new"}},
+        "template": {
+            "metadata": {"labels": {"app": "new"}},
+            "spec": {
+                "containers": [
+                    {"name": "app", "image": "app", "resources": {"requests": {"cpu": "200m", "memory": "512Mi"}}}
+                ]
+            },
+        },
+    },
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process.
+
+    Attributes
+    ----------
+    seconds, cpu_seconds : on the clock, and of the processor
+    megabytes : memory at most
+    """
+
+    seconds: float
+    cpu_seconds: float
+    megabytes: float
+
+
+def run(snapshot: Path, manifest: Path, replicas: int) -> Run:
+    """Count replicas in a process of its own, which must find room for all."""
+    start = "from kplan.cli.main import run; run()"
+    command = [sys.executable, "-c", start, "capacity", str(manifest), "-s", str(snapshot), "-o", "name"]
+    began = time.perf_counter()
+    with subprocess.Popen([*command, "--replicas", str(replicas)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        answer = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - began
+    assert process.returncode == 0, f"exit code {process.returncode}: {answer}"
+    assert answer == f"default/new {replicas}\n", answer
+    return Run(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def write_cluster(directory: Path, n_nodes: int, n_pods: int, *, is_roomy: bool) -> Path:
+    """Write a cluster as kubectl would print it, without the indentation; roomy nodes take 100,000 pods together."""
+    path = directory / f"cluster-{n_nodes}-{n_pods}-{is_roomy}.json"
+    items = clusters.cluster(n_nodes, n_pods)
+    if is_roomy:
+        allocatable = {"cpu": "128", "memory": "512Gi", "pods": "500"}
+        for item in items[:n_nodes]:
+            item["status"] = {"allocatable": allocatable, "capacity": allocatable}
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return path
+
+
+def tell(what: str, found: Run, goal: str = "") -> None:
+    """Print a line a run."""
+    print(f"{what:48}{found.seconds:8.2f}{found.cpu_seconds:8.2f}{found.megabytes:8.0f}   {goal}", flush=True)
+
+
+def main() -> None:
+    """Print the figures of the goals, then how time grows with replicas and with nodes."""
+    is_quick = "--quick" in sys.argv[1:]
+    print(f"{'':48}{'clock s':>8}{'cpu s':>8}{'MB':>8}")
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        manifest = directory / "new.json"
+        manifest.write_text(json.dumps(TEMPLATE))
+        base = write_cluster(directory, 5000, 20000, is_roomy=False)
+        tell("5,000 replicas, 5,000 nodes, 20,000 pods", run(base, manifest, 5000), "goal 4 s")
+        roomy = write_cluster(directory, 5000, 20000, is_roomy=True)
+        if not is_quick:
+            tell("100,000 replicas, 5,000 nodes, 20,000 pods", run(roomy, manifest, 100_000), "goal 60 s, 1000 MB")
+        for replicas in (1, 5_000, 10_000, 20_000, 40_000):
+            tell(f"  growth: {replicas:7,} replicas, 5,000 nodes", run(roomy, manifest, replicas))
+        for n_nodes in (500, 5000) if is_quick else (500, 5000, 15000):
+            path = write_cluster(directory, n_nodes, 4 * n_nodes, is_roomy=True)
+            tell(f"  growth: 5,000 replicas, {n_nodes:6,} nodes", run(path, manifest, 5000))
+            tell(f"  growth:     1 replica,  {n_nodes:6,} nodes", run(path, manifest, 1))
+
+
+if __name__ == "__main__":
+    main()
