@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -123,8 +123,12 @@ class VolumeRestrictions:
         def disk_details(position: int) -> list[Detail]:
             return self._disk_details(state, nodes, position)
 
-        def claim_details(_position: int) -> list[Detail]:
+        @cache
+        def users() -> list[Detail]:
             return self._claim_details(state, cycle.pod.namespace)
+
+        def claim_details(_position: int) -> list[Detail]:
+            return users()
 
         return Verdicts.first_of(
             (self._disk_conflicts(state, nodes), Reason(REASON_DISK_CONFLICT, Code.UNSCHEDULABLE, disk_details)),

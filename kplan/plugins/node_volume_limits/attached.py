@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kplan.engine.arrays import Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.view import NodeView
 from kplan.framework.listers import Listers
@@ -47,7 +47,9 @@ class AttachedVolumes:
         self._driver_codes: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
         self._holders: list[dict[int, int]] = []
         self._attached: list[frozenset[int] | set[int]] = []
+        self._attached_to: dict[int, list[int]] = {}
         self._used: dict[str, Int64Array] = {}
+        self._looked_up: tuple[tuple[int, int, bytes, bytes], Int64Array, BoolArray] | None = None
         self._starts: Int64Array = np.zeros(1, np.int64)
         self._numbers: Int64Array = np.zeros(0, np.int64)
         self._has_trouble: Int64Array = np.zeros(0, np.int64)
@@ -93,14 +95,11 @@ class AttachedVolumes:
         holders = self._holders[volume]
         return np.fromiter(holders, np.intp, len(holders))
 
-    def is_only_attached(self, volume: int, row: int) -> bool:
-        """Tell whether a volume is on a node by a VolumeAttachment alone."""
-        return row in self._attached[volume] and row not in self._holders[volume]
-
     def attached_only(self, driver: str, row: int) -> int:
         """Count the volumes of a driver that are on a node by a VolumeAttachment alone (for explanations)."""
         return sum(
-            self.is_only_attached(number, row) for number, volume in enumerate(self.volumes) if volume.driver == driver
+            self.volumes[number].driver == driver and row not in self._holders[number]
+            for number in self._attached_to.get(row, ())
         )
 
     def pod_problem(self, pod: int) -> str:
@@ -144,17 +143,28 @@ class AttachedVolumes:
         np.add.at(changes, which, np.repeat(nodes.delta.signs, lengths)[wanted])
         positions, numbers = np.divmod(distinct, len(self.volumes))
         rows = positions if nodes.rows is None else nodes.rows[positions]
-        places = list(zip(numbers.tolist(), rows.tolist(), strict=True))
-        before = np.fromiter((self._holders[number].get(row, 0) for number, row in places), np.int64, len(places))
+        before, is_counted = self._look_up(rows, numbers)
         came = (before + changes > 0).astype(np.int64) - (before > 0)
         for number, held in found.held.items():
             here = numbers == number
             held[positions[here]] = came[here]
-        is_counted = np.fromiter((row not in self._attached[number] for number, row in places), np.bool_, len(places))
         for driver, used in found.used.items():
             mine = is_counted & (driver_codes[numbers] == self._driver_code_of[driver])
             np.add.at(used, positions[mine], came[mine])
         return found
+
+    def _look_up(self, rows: RowArray, numbers: Int64Array) -> tuple[Int64Array, BoolArray]:
+        """Return how many pods hold each (node, volume), and whether no VolumeAttachment counts it there anyway.
+
+        The last answer is kept: a preemption asks about the same places at every step.
+        """
+        key = (len(self.cluster.log), len(self.volumes), rows.tobytes(), numbers.tobytes())
+        if self._looked_up is None or self._looked_up[0] != key:
+            places = list(zip(numbers.tolist(), rows.tolist(), strict=True))
+            before = np.fromiter((self._holders[number].get(row, 0) for number, row in places), np.int64, len(places))
+            lone = np.fromiter((row not in self._attached[number] for number, row in places), np.bool_, len(places))
+            self._looked_up = (key, before, lone)
+        return self._looked_up[1:]
 
     def _take_attachments(self, listers: Listers) -> None:
         """Count volumes of VolumeAttachments; those of volumes that are not CSI's, or unknown, do not count."""
@@ -167,6 +177,7 @@ class AttachedVolumes:
             number = self.number(AttachableVolume(spec.attacher, volume.spec.csi.volume_handle))
             if row not in self._attached[number]:
                 self._attached[number] = {row, *self._attached[number]}
+                self._attached_to.setdefault(row, []).append(number)
                 self.used(self.volumes[number].driver)[row] += 1
 
     def _resolve(self, pod: int) -> PodVolumes:

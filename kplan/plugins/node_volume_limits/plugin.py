@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,15 @@ class _PreFilterState:
         self.by_driver: dict[str, list[int]] = defaultdict(list)
         for number in self.numbers:
             self.by_driver[attached.volumes[number].driver].append(number)
+
+
+class _Counts(NamedTuple):
+    """One driver's volumes on the nodes of a view, int64 arrays of shape (n_view,), and whether they are too many."""
+
+    limit: Int64Array
+    used: Int64Array
+    new: Int64Array
+    is_over: BoolArray
 
 
 class NodeVolumeLimits:
@@ -73,23 +82,24 @@ class NodeVolumeLimits:
             return Verdicts.where(np.zeros(len(nodes), np.bool_), _PASS)
         self.attached.follow()
         delta = self.attached.delta(nodes, state.numbers)
+        counts = {
+            driver: self._counts(driver, numbers, nodes, delta)
+            for driver, numbers in state.by_driver.items()
+            if driver in self.catalogue.limits
+        }
         exceeded = np.zeros(len(nodes), np.bool_)
-        for driver, numbers in state.by_driver.items():
-            if driver in self.catalogue.limits:
-                _, _, _, over = self._counts(driver, numbers, nodes, delta)
-                exceeded |= over
+        for each in counts.values():
+            exceeded |= each.is_over
 
         def details(position: int) -> list[Detail]:
-            return self._details(state, nodes, delta, position)
+            return self._details(state, counts, position, nodes.row(position))
 
         reason = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE, details)
         troubles = self._troubles(nodes)
         return _with_errors(exceeded, reason, troubles) if troubles else Verdicts.where(exceeded, reason)
 
-    def _counts(
-        self, driver: str, numbers: list[int], nodes: NodeView, delta: AttachedDelta
-    ) -> tuple[Int64Array, Int64Array, Int64Array, BoolArray]:
-        """Return limit, used, new and whether they are too many, each of shape (n_view,).
+    def _counts(self, driver: str, numbers: list[int], nodes: NodeView, delta: AttachedDelta) -> _Counts:
+        """Count one driver's volumes on each node.
 
         A volume that is on the node with some pod already is not new. One that is there by its attachment alone is:
         upstream counts it twice.
@@ -102,7 +112,7 @@ class NodeVolumeLimits:
             new = new - np.add.reduce([delta.held[number] for number in numbers])
         limit = nodes.take(self.catalogue.limits[driver])
         used = nodes.take(self.attached.used(driver)) + delta.used[driver]
-        return limit, used, new, (new > 0) & (used + new > limit)
+        return _Counts(limit, used, new, (new > 0) & (used + new > limit))
 
     def _problem_verdicts(self, resolved: PodVolumes, nodes: NodeView) -> Verdicts:
         """Say why the incoming pod's own volumes cannot be told; inline volumes count where there is a CSINode only."""
@@ -132,26 +142,21 @@ class NodeVolumeLimits:
         }
         return {position: problem for position, problem in problems.items() if problem}
 
-    def _details(self, state: _PreFilterState, nodes: NodeView, delta: AttachedDelta, position: int) -> list[Detail]:
-        found: list[Detail] = []
-        for driver, numbers in state.by_driver.items():
-            if driver not in self.catalogue.limits:
-                continue
-            limit, used, new, over = (int(each[position]) for each in self._counts(driver, numbers, nodes, delta))
-            if over:
-                found.append(
-                    {
-                        "reason": REASON_MAX_VOLUME_COUNT_EXCEEDED,
-                        "driver": driver,
-                        "limit": str(limit),
-                        "used": str(used),
-                        "attachedWithoutPod": str(self.attached.attached_only(driver, nodes.row(position))),
-                        "new": str(new),
-                        "short": str(used + new - limit),
-                        "volumes": [self.attached.volumes[number].label for number in numbers],
-                    }
-                )
-        return found
+    def _details(self, state: _PreFilterState, counts: dict[str, _Counts], position: int, row: int) -> list[Detail]:
+        return [
+            {
+                "reason": REASON_MAX_VOLUME_COUNT_EXCEEDED,
+                "driver": driver,
+                "limit": str(each.limit[position]),
+                "used": str(each.used[position]),
+                "attachedWithoutPod": str(self.attached.attached_only(driver, row)),
+                "new": str(each.new[position]),
+                "short": str(each.used[position] + each.new[position] - each.limit[position]),
+                "volumes": [self.attached.volumes[number].label for number in state.by_driver[driver]],
+            }
+            for driver, each in counts.items()
+            if each.is_over[position]
+        ]
 
 
 _PASS = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE)

@@ -81,6 +81,14 @@ class ClassCatalogue:
         rows: RowArray = rows_of[group_of[index]]
         return rows
 
+    def reach_counts(self, indices: RowArray) -> Int64Array:
+        """Return how many of some volumes can be reached from each node, int64 of shape (n_nodes,)."""
+        group_of, groups = self._groups
+        rows, _, lengths = self._row_index
+        per_group = np.bincount(group_of[indices], minlength=len(groups))
+        counts = np.bincount(rows, weights=np.repeat(per_group, lengths), minlength=len(self.nodes))
+        return counts.astype(np.int64)
+
     @cached_property
     def _groups(self) -> tuple[Int64Array, list[RowArray]]:
         """The group of each volume and the nodes of each group: volumes that ask the same of nodes are one."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from kplan.api.affinity import TopologySelectorTerm, VolumeNodeAffinity
-from kplan.api.core import PersistentVolumeClaim
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.nodeselector import compile_node_selector
 from kplan.api.quantity import Quantity
+from kplan.engine.arrays import BoolArray
 from kplan.engine.verdicts import Detail
 from kplan.engine.volumes import STORAGE, claim_class
 from kplan.plugins.volume_binding.finding import (
@@ -15,89 +18,103 @@ from kplan.plugins.volume_binding.finding import (
     REASON_PV_NOT_EXIST,
     Finding,
     PodClaims,
-    StaticMatch,
     VolumeFinder,
 )
 from kplan.plugins.volume_binding.provisioning import NO_SPACE, can_provision
-from kplan.plugins.volume_binding.static_matching import NO_VOLUME
+from kplan.plugins.volume_binding.static_matching import NO_VOLUME, Rejections
 
 _NANOS = 10**9
 
 
-def node_conflicts(finder: VolumeFinder, claims: PodClaims, row: int) -> list[Detail]:
-    """List bound volumes that a node does not reach, with what they ask of nodes."""
-    found: list[Detail] = []
-    for claim in claims.bound:
-        volume = finder.listers.persistent_volumes.get(claim.spec.volume_name)
-        if volume is None or finder.reach(volume)[0][row]:
-            continue
-        affinity = finder.affinity_on(volume, row)
-        found.append(
-            {
-                "reason": REASON_NODE_CONFLICT,
-                "claim": _name(claim),
-                "volume": volume.metadata.name,
-                "requires": _affinity_terms(affinity),
-            }
-        )
-    return found
+class BindingDetails:
+    """Explains one pod's finding; what holds for all nodes is worked out once."""
+
+    def __init__(self, finder: VolumeFinder, claims: PodClaims, finding: Finding) -> None:
+        self._finder = finder
+        self._claims = claims
+        self._finding = finding
+
+    def node_conflicts(self, row: int) -> list[Detail]:
+        """List bound volumes that a node does not reach, with what they ask of nodes."""
+        found: list[Detail] = []
+        for claim, volume, reached in self._bound:
+            if not reached[row]:
+                affinity = _affinity_terms(self._finder.affinity_on(volume, row))
+                facts = {"reason": REASON_NODE_CONFLICT, "claim": _name(claim), "volume": volume.metadata.name}
+                found.append({**facts, "requires": affinity})
+        return found
+
+    def missing_volumes(self) -> list[Detail]:
+        """List claims that are bound to volumes that do not exist."""
+        known = self._finder.listers.persistent_volumes
+        return [
+            {"reason": REASON_PV_NOT_EXIST, "claim": _name(claim), "volume": claim.spec.volume_name}
+            for claim in self._claims.bound
+            if claim.spec.volume_name not in known
+        ]
+
+    def bind_conflicts(self, row: int) -> list[Detail]:
+        """List claims that neither find a volume for a node nor can be provisioned there."""
+        found: list[Detail] = []
+        for claim in self._finding.selected:
+            selected = self._finder.assumed.selected_node(claim)
+            if selected != self._finder.nodes.names[row]:
+                found.append({**_claim_facts(REASON_BIND_CONFLICT, claim), "selectedNode": selected})
+            else:
+                found += self._provision_conflicts(claim, row, {})
+        for match, why in zip(self._finding.matches, self._unmatched, strict=True):
+            if match.indices[row] == NO_VOLUME:
+                rejected = why if isinstance(why, dict) else {"volumesRejected": _texts(why.on(row))}
+                found += self._provision_conflicts(match.claim, row, rejected)
+        return found
+
+    def space_shortages(self, row: int) -> list[Detail]:
+        """List claims for which the storage that a node reaches does not suffice."""
+        finding, provisioning = self._finding, self._finder.provisioning
+        claims = [*finding.selected, *(match.claim for match in finding.matches if match.indices[row] == NO_VOLUME)]
+        found: list[Detail] = []
+        for claim in claims:
+            storage_class = self._finder.listers.storage_classes[claim_class(claim)]
+            enough = provisioning.has_space(storage_class, claim)
+            if enough is not None and not enough[row]:
+                largest = int(provisioning.largest(storage_class.metadata.name)[row])
+                free = None if largest == NO_SPACE else str(Quantity(largest * _NANOS, "BinarySI"))
+                found.append({**_claim_facts(REASON_NOT_ENOUGH_SPACE, claim), "largestVolume": free})
+        return found
+
+    @cached_property
+    def _bound(self) -> list[tuple[PersistentVolumeClaim, PersistentVolume, BoolArray]]:
+        """Bound claims with their volumes and the nodes that reach them."""
+        known = self._finder.listers.persistent_volumes
+        bound = [(claim, known.get(claim.spec.volume_name)) for claim in self._claims.bound]
+        return [(claim, volume, self._finder.reach(volume)[0]) for claim, volume in bound if volume is not None]
+
+    @cached_property
+    def _unmatched(self) -> list[Rejections | dict[str, object]]:
+        """For each claim that looked for a volume: what stands against those there are, or the one promised to it."""
+        found: list[Rejections | dict[str, object]] = []
+        for match in self._finding.matches:
+            promised = match.volumes.promised_to(match.claim)
+            if not match.volumes.volumes:
+                found.append({})
+            elif promised:
+                found.append({"promisedVolume": match.volumes.volumes[promised[0]].metadata.name})
+            else:
+                found.append(match.volumes.rejections(match.claim))
+        return found
+
+    def _provision_conflicts(self, claim: PersistentVolumeClaim, row: int, more: Detail) -> list[Detail]:
+        storage_class = self._finder.listers.storage_classes[claim_class(claim)]
+        facts = {**_claim_facts(REASON_BIND_CONFLICT, claim), **more}
+        if not can_provision(storage_class):
+            return [{**facts, "provisioner": storage_class.provisioner, "provisions": False}]
+        if not self._finder.provisioning.allowed(storage_class)[row]:
+            return [{**facts, "allowedTopologies": [_topology(term) for term in storage_class.allowed_topologies]}]
+        return []
 
 
-def missing_volumes(finder: VolumeFinder, claims: PodClaims) -> list[Detail]:
-    """List claims that are bound to volumes that do not exist."""
-    known = finder.listers.persistent_volumes
-    return [
-        {"reason": REASON_PV_NOT_EXIST, "claim": _name(claim), "volume": claim.spec.volume_name}
-        for claim in claims.bound
-        if claim.spec.volume_name not in known
-    ]
-
-
-def bind_conflicts(finder: VolumeFinder, finding: Finding, row: int) -> list[Detail]:
-    """List claims that neither find a volume for a node nor can be provisioned there."""
-    found: list[Detail] = []
-    for claim in finding.selected:
-        selected = finder.assumed.selected_node(claim)
-        if selected != finder.nodes.names[row]:
-            found.append({**_claim_facts(REASON_BIND_CONFLICT, claim), "selectedNode": selected})
-        else:
-            found += _provision_conflicts(finder, claim, row, None)
-    for match in finding.matches:
-        if match.indices[row] == NO_VOLUME:
-            found += _provision_conflicts(finder, match.claim, row, match)
-    return found
-
-
-def space_shortages(finder: VolumeFinder, finding: Finding, row: int) -> list[Detail]:
-    """List claims for which the storage that a node reaches does not suffice."""
-    claims = [*finding.selected, *(match.claim for match in finding.matches if match.indices[row] == NO_VOLUME)]
-    found: list[Detail] = []
-    for claim in claims:
-        storage_class = finder.listers.storage_classes[claim_class(claim)]
-        enough = finder.provisioning.has_space(storage_class, claim)
-        if enough is not None and not enough[row]:
-            largest = int(finder.provisioning.largest(storage_class.metadata.name)[row])
-            free = None if largest == NO_SPACE else str(Quantity(largest * _NANOS, "BinarySI"))
-            found.append({**_claim_facts(REASON_NOT_ENOUGH_SPACE, claim), "largestVolume": free})
-    return found
-
-
-def _provision_conflicts(
-    finder: VolumeFinder, claim: PersistentVolumeClaim, row: int, match: StaticMatch | None
-) -> list[Detail]:
-    storage_class = finder.listers.storage_classes[claim_class(claim)]
-    facts = _claim_facts(REASON_BIND_CONFLICT, claim)
-    if match is not None and match.volumes.volumes:
-        promised = match.volumes.promised_to(claim)
-        if promised:
-            facts["promisedVolume"] = match.volumes.volumes[promised[0]].metadata.name
-        else:
-            facts["volumesRejected"] = {why: str(count) for why, count in match.volumes.rejections(claim, row).items()}
-    if not can_provision(storage_class):
-        return [{**facts, "provisioner": storage_class.provisioner, "provisions": False}]
-    if not finder.provisioning.allowed(storage_class)[row]:
-        return [{**facts, "allowedTopologies": [_topology(term) for term in storage_class.allowed_topologies]}]
-    return []
+def _texts(counts: dict[str, int]) -> dict[str, str]:
+    return {why: str(count) for why, count in counts.items()}
 
 
 def _claim_facts(reason: str, claim: PersistentVolumeClaim) -> dict[str, object]:

@@ -37,7 +37,7 @@ from kplan.framework.interface import (
 )
 from kplan.plugins.volume_binding.assumed import assumed_in
 from kplan.plugins.volume_binding.catalogue import ClaimIdentity, catalogue_of, identity_of
-from kplan.plugins.volume_binding.details import bind_conflicts, missing_volumes, node_conflicts, space_shortages
+from kplan.plugins.volume_binding.details import BindingDetails
 from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
@@ -61,6 +61,7 @@ class _CycleClaims:
 
     claims: PodClaims
     finding: Finding | None = None
+    details: BindingDetails | None = None
 
 
 @dataclass
@@ -152,23 +153,23 @@ class VolumeBinding:
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes that do not reach a bound volume, or where an unbound claim finds none and none can be made."""
         state = cycle.read(_CycleClaims)
-        claims, finder = state.claims, self.finder
-        finding = state.finding
-        if finding is None:
-            finding = state.finding = finder.find(claims)
-        found = finding
+        if state.finding is None:
+            state.finding = self.finder.find(state.claims)
+            state.details = BindingDetails(self.finder, state.claims, state.finding)
+        found, details = state.finding, state.details
+        assert details is not None  # noqa: S101 - made with the finding
 
         def node_details(position: int) -> list[Detail]:
-            return node_conflicts(finder, claims, nodes.row(position))
+            return details.node_conflicts(nodes.row(position))
 
         def bind_details(position: int) -> list[Detail]:
-            return bind_conflicts(finder, found, nodes.row(position))
+            return details.bind_conflicts(nodes.row(position))
 
         def space_details(position: int) -> list[Detail]:
-            return space_shortages(finder, found, nodes.row(position))
+            return details.space_shortages(nodes.row(position))
 
         def missing_details(_position: int) -> list[Detail]:
-            return missing_volumes(finder, claims)
+            return details.missing_volumes()
 
         unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         reasons = (

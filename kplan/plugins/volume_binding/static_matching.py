@@ -7,8 +7,8 @@ of a class in no particular order; of volumes that are equally small it takes an
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,34 @@ from kplan.plugins.volume_binding.catalogue import ClaimIdentity, ClassCatalogue
 
 NO_VOLUME = -1
 """Stands for the volume of a node where a claim finds none."""
+
+
+class Rejections(NamedTuple):
+    """How many volumes of a class a claim does not get, by the first thing that stands against each.
+
+    Attributes
+    ----------
+    n_left : volumes against which nothing stands but their place and other claims
+    reachable : int64 array of shape (n_nodes,), those of them that can be reached from each node
+    """
+
+    n_promised: int
+    n_too_small: int
+    n_not_suitable: int
+    n_left: int
+    reachable: Int64Array
+
+    def on(self, row: int) -> dict[str, int]:
+        """Return the counts that hold for a node where the claim finds nothing, by name, zeros left out."""
+        reachable = int(self.reachable[row])
+        counts = {
+            "notReachable": self.n_left - reachable,
+            "notSuitable": self.n_not_suitable,
+            "promisedToOthers": self.n_promised,
+            "takenByOtherClaims": reachable,
+            "tooSmall": self.n_too_small,
+        }
+        return {why: count for why, count in counts.items() if count}
 
 
 class ClassVolumes:
@@ -97,6 +125,10 @@ class ClassVolumes:
         ]
         return sorted(indices, key=lambda index: self.volumes[index].metadata.name)
 
+    def _uid(self, index: int) -> str:
+        promised = self._promised[index]
+        return "" if promised is None else promised.uid
+
     def promise(self, index: int, claim: ClaimIdentity | None) -> ClaimIdentity | None:
         """Promise a volume to a claim, or to none, and return to which it was promised before."""
         before = self._promised[index]
@@ -108,24 +140,17 @@ class ClassVolumes:
         self.free[index] = claim is None
         return before
 
-    def rejections(self, claim: PersistentVolumeClaim, row: int) -> dict[str, int]:
-        """Count the volumes that a claim does not get on a node, by the first thing that stands against each."""
+    def rejections(self, claim: PersistentVolumeClaim) -> Rejections:
+        """Say what stands against the volumes that a claim does not get (for explanations)."""
         wish = wish_of(claim)
-        nanos = claim_nanos(claim)
-        counts: Counter[str] = Counter()
-        for index in range(len(self.volumes)):
-            if not self.free[index]:
-                counts["promisedToOthers"] += 1
-            elif self.catalogue.nanos[index] < nanos:
-                counts["tooSmall"] += 1
-            elif not self.catalogue.suitable(wish)[index]:
-                counts["notSuitable"] += 1
-            elif row not in self.catalogue.rows_of(index):
-                counts["notReachable"] += 1
-            else:
-                counts["takenByOtherClaims"] += 1
-        return dict(sorted(counts.items()))
-
-    def _uid(self, index: int) -> str:
-        promised = self._promised[index]
-        return "" if promised is None else promised.uid
+        smallest = bisect_left(self.catalogue.nanos, claim_nanos(claim))
+        suitable = self.catalogue.suitable(wish)[smallest:]
+        free = self.free[smallest:]
+        left = np.flatnonzero(suitable & free) + smallest
+        return Rejections(
+            int(np.count_nonzero(~self.free)),
+            int(np.count_nonzero(self.free[:smallest])),
+            int(np.count_nonzero(free & ~suitable)),
+            len(left),
+            self.catalogue.reach_counts(left),
+        )
