@@ -11,7 +11,8 @@ from kplan.api.core import Pod
 from kplan.api.tolerations import is_comparison
 from kplan.config.model import SchedulerConfiguration
 from kplan.framework.extenders import Extender
-from kplan.plugins.dynamic_resources.gates import off_gate_features
+from kplan.plugins.dynamic_resources import gates as device_gates
+from kplan.plugins.node_volume_limits import gates as volume_gates
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 
@@ -35,7 +36,7 @@ def unmodelled(
         *(warning for pod in (*world.pods, *pods) for warning in _pod(pod)),
         *(
             InputWarning(CODE, each.object, f"{each.feature}: {each.message}; the gate is off by default")
-            for each in off_gate_features(world)
+            for each in (*device_gates.off_gate_features(world), *volume_gates.off_gate_features(world))
         ),
     ]
     return tuple(dict.fromkeys(found))

@@ -132,3 +132,18 @@ def test_a_plan_leaves_nothing_behind():
 
     assert planner.place("default/p1").node == "a"
     assert planner.plan(["default/p1", "default/p0"]).placements[0].node == "a"
+
+
+def test_a_driver_that_wants_to_keep_pods_off_is_a_warning():
+    driver = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": "disk.example.com"},
+        "spec": {"preventPodSchedulingIfMissing": True},
+    }
+
+    plan = kplan.Planner(kplan.load_snapshot([node("a"), driver])).plan([])
+
+    assert [(each["code"], each["object"]) for each in plan.to_dict()["warnings"]] == [
+        ("UnmodelledFeature", "CSIDriver/disk.example.com")
+    ]
