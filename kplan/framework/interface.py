@@ -12,6 +12,7 @@ Rules that the runtime relies on:
   So for equal shapes their pre_filter, pre_score and the tuple of reasons must be equal, and row i's verdict and raw
   score must not depend on other rows. If such a plugin normalizes, equal raw scores must normalize to a value that
   does not depend on how many nodes there are.
+- A shape does not tell one claim or disk from another, so a plugin that reads a pod's volumes is of `Scope.CLUSTER`.
 - `Scope.CLUSTER` plugins are asked in every cycle. They keep what they derive up to date themselves
   (`Cluster.match_counts`, `Cluster.log`, `TermGroup`).
 - Every `filter` must honour `nodes.delta` exactly as upstream's AddPod/RemovePod extensions and NodeInfo would:

@@ -86,7 +86,6 @@ class VolumeBinding:
     ignores_pods: ClassVar[bool] = True
 
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
-        self.args = args
         self.listers = handle.listers
         self.nodes = handle.cluster.nodes
         catalogue = catalogue_of(self.nodes, self.listers)
