@@ -37,34 +37,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "load_scheduler_config": "kplan.config",
-    "load_snapshot": "kplan.snapshot",
-    "Snapshot": "kplan.snapshot",
-    "Planner": "kplan.planner.planner",
-    "Plan": "kplan.planner.plan",
-    "Placement": "kplan.planner.placement",
-    **dict.fromkeys(
-        (
-            "ApiError",
-            "ConfigError",
-            "ForbiddenError",
-            "InputError",
-            "KplanError",
-            "KubeconfigError",
-            "LiveClusterError",
-            "ManifestError",
-            "NotFoundError",
-            "Problem",
-            "SnapshotError",
-            "UnauthorizedError",
-            "UnreachableError",
-            "UsageError",
-        ),
-        "kplan.errors",
-    ),
-}
-
 __all__ = [
     "ApiError",
     "ConfigError",
@@ -89,9 +61,21 @@ __all__ = [
 ]
 
 
+_HOMES = {
+    "load_scheduler_config": "kplan.config",
+    "load_snapshot": "kplan.snapshot",
+    "Snapshot": "kplan.snapshot",
+    "Planner": "kplan.planner.planner",
+    "Plan": "kplan.planner.plan",
+    "Placement": "kplan.planner.placement",
+}
+_ERRORS = "kplan.errors"
+"""Home of all other public names."""
+
+
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+    if name in __all__:
+        value = getattr(import_module(_HOMES.get(name, _ERRORS)), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
