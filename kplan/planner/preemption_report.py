@@ -105,7 +105,8 @@ def _indices(result: PreemptionResult) -> dict[str, int]:
 def _cost(planner: Planner, result: PreemptionResult, pod: int) -> dict[str, Any]:
     """Tell what evicting a pod frees on its node, which budgets count it, and how long it may take to end."""
     info = result.infos[pod]
-    node = planner.world.node_by_name[info.pod.spec.node_name]
+    # A pod that the plan itself placed does not say where it is; victims are where room is made.
+    node = planner.world.node_by_name[result.nominated_node or info.pod.spec.node_name]
     offered = rounded_requests({name: nano(quantity) for name, quantity in node.status.allocatable.items()})
     requests = pod_resources(info.pod).requests
     return {

@@ -250,9 +250,10 @@ def _about(rejection: Mapping[str, Any], reason: str) -> str:
     others = [other for other in rejection["alsoFailing"] if other]
     more = [each for each in rejection["reasons"] if each != reason]
     also = [*more, *others]
-    if not text and len(others) == 1 and rejection["plugin"] is None:
-        # PreFilter left the node out for this plugin, which can tell why.
-        return "; ".join(failure_lines(rejection["alsoFailing"][others[0]])[:_MOST_DETAIL_LINES])
+    if not text and others and rejection["plugin"] is None:
+        # PreFilter left the node out for plugins that can tell why.
+        text = "; ".join(failure_lines(rejection["alsoFailing"][others[0]])[:_MOST_DETAIL_LINES])
+        also = others[1:]
     return text + (f" (also: {', '.join(also)})" if also and text else "")
 
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from kplan.report.words import count, readable
+
 __all__ = ["detail_text", "failure_lines", "listing"]
 
 Detail = Mapping[str, Any]
@@ -47,12 +49,17 @@ def listing(names: Sequence[str], and_more: int = 0, most: int = _MOST_NAMES) ->
 
 
 def _resource(detail: Detail) -> str:
-    name, requested, free = detail["resource"], detail["requested"], detail["free"]
-    if detail["allocatable"] == "0" and name != "pods":
-        return f"asks for {requested} {name}, the node has none"
+    name = detail["resource"]
     if name == "pods":
         return f"runs {detail['allocatable']} pods already, as many as it may"
-    return f"asks for {requested} {name}, {free} of {detail['allocatable']} free: {detail['short']} short"
+    requested, free, allocatable, short = (
+        readable(detail[field]) for field in ("requested", "free", "allocatable", "short")
+    )
+    if detail["allocatable"] == "0":
+        return f"asks for {requested} {name}, the node has none"
+    if free.startswith("-"):
+        return f"asks for {requested} {name}, all of {allocatable} and {free[1:]} more are taken: {short} short"
+    return f"asks for {requested} {name}, {free} of {allocatable} free: {short} short"
 
 
 def _taint(detail: Detail) -> str:
@@ -114,7 +121,8 @@ def _anti_affinity(detail: Detail) -> str:
 
 
 def _terms(detail: Detail) -> str:
-    return " and ".join(_pods_of_term(term) for term in detail["terms"])
+    texts = [_pods_of_term(term) for term in detail["terms"]]
+    return texts[0] if len(texts) == 1 else " and ".join(f"({text})" for text in texts)
 
 
 def _pods_of_term(term: Mapping[str, Any]) -> str:
@@ -143,7 +151,7 @@ def _volume_zone(detail: Detail) -> str:
 
 def _volume_limit(detail: Detail) -> str:
     return (
-        f"{detail['driver']} attaches at most {detail['limit']} volumes here, {detail['used']} are used, "
+        f"{detail['driver']} attaches at most {count(int(detail['limit']), 'volume')} here, {detail['used']} in use, "
         f"{detail['new']} more asked for: {detail['short']} too many"
     )
 
@@ -174,7 +182,7 @@ def _claim(detail: Detail) -> str:
         parts.append(f"its volume {detail['promisedVolume']} cannot be used here")
     rejected = detail.get("volumesRejected") or {}
     if rejected:
-        parts.append("existing volumes: " + ", ".join(f"{count} {why}" for why, count in rejected.items()))
+        parts.append("existing volumes: " + ", ".join(f"{number} {_words(why)}" for why, number in rejected.items()))
     if "provisions" in detail:
         parts.append(f"{detail['provisioner'] or 'no provisioner'} makes no new ones")
     if "allowedTopologies" in detail:

@@ -11,10 +11,10 @@ from kplan.report.decision import decision_blocks, decision_heading
 from kplan.report.details import listing
 from kplan.report.footer import footer_blocks, opening_blocks, summary_text
 from kplan.report.options import ReportOptions
-from kplan.report.placement import placement_names
 from kplan.report.placement_cases import placement_cases
+from kplan.report.preemption_line import why_no_eviction
 from kplan.report.view import View
-from kplan.report.words import count, pod_key
+from kplan.report.words import count, pod_key, readable
 
 __all__ = ["VIEW", "preemption_blocks"]
 
@@ -61,8 +61,7 @@ def _one(document: Document, placement: Document, options: ReportOptions) -> Ite
         return
     if found["nominatedNode"] is None:
         yield Heading((f"{key}: ", Span("no eviction helps", "bad")))
-        message = str(found["message"]).removeprefix("preemption: ").rstrip(".")
-        yield line(f"{message}." if found["eligible"] else f"It may not evict any pod: {message}.")
+        yield line(f"{_sentence(why_no_eviction(found))}.")
     else:
         victims = found["victims"]
         names = count(len(victims), "pod")
@@ -141,7 +140,7 @@ def _budget(victim: Document) -> Cell:
 
 def _freed(victim: Document) -> str:
     shares = [
-        f"{freed['amount']} {name}" + ("" if freed["percent"] is None else f" ({freed['percent']}%)")
+        f"{readable(freed['amount'])} {name}" + ("" if freed["percent"] is None else f" ({freed['percent']}%)")
         for name, freed in victim.get("frees", {}).items()
     ]
     return listing(shares, most=_MOST_FREED) or "nothing but its place"
@@ -254,8 +253,20 @@ def _fate(each: Document) -> tuple[Cell, ...]:
     return Span("stays pending", "bad"), f", made again as {each['recreatedAs']}: {placement['message']}"
 
 
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _names(document: Document) -> Iterator[str]:
+    """List pods with the node where they get in and whom they evict; ``-`` for nowhere and nobody."""
+    for placement in document["placements"]:
+        found = placement.get("preemption") or {"nominatedNode": None, "victims": ()}
+        victims = ",".join(pod_key(victim) for victim in found["victims"])
+        yield f"{pod_key(placement['pod'])} {placement['node'] or found['nominatedNode'] or '-'} {victims or '-'}"
+
+
 def _title(document: Document) -> str:
     return f"kplan preempt: {summary_text(document)}"
 
 
-VIEW = View(_title, preemption_blocks, placement_cases, placement_names)
+VIEW = View(_title, preemption_blocks, placement_cases, _names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,16 +10,17 @@ from kplan.report.blocks import Line, Span, line
 from kplan.report.details import listing
 from kplan.report.words import count, pod_key
 
-__all__ = ["preemption_line"]
+__all__ = ["preemption_line", "why_no_eviction"]
+
+_NO_CANDIDATE = re.compile(r"(^|.*, )preemption: 0/\d+ nodes are available: .*", re.DOTALL)
+"""How kube-scheduler says that it tried, or need not try, all nodes in vain."""
 
 
 def preemption_line(placement: Mapping[str, Any]) -> Line:
     """Say whom a pod that fits nowhere would evict, or why it evicts nobody."""
     found = placement["preemption"]
     if found["nominatedNode"] is None:
-        message = str(found["message"]).removeprefix("preemption: ")
-        why = message if found["eligible"] else f"it may not preempt: {message}"
-        return line(Span("Preemption", "strong"), f" does not help: {why.rstrip('.') or 'no candidate'}.")
+        return line(Span("Preemption", "strong"), f" does not help: {why_no_eviction(found)}.")
     victims = found["victims"]
     broken = sum(bool(victim["pdbViolation"]) for victim in victims)
     budgets = f", {count(broken, 'disruption budget violation')}" if broken else ""
@@ -28,3 +30,12 @@ def preemption_line(placement: Mapping[str, Any]) -> Line:
         f" would make room on {found['nominatedNode']} by evicting {count(len(victims), 'pod')}: {names}{budgets}. "
         "kplan preempt tells more.",
     )
+
+
+def why_no_eviction(preemption: Mapping[str, Any]) -> str:
+    """Say why a pod evicts nobody, without a full stop."""
+    message = str(preemption["message"])
+    if preemption["eligible"] and (not message or _NO_CANDIDATE.fullmatch(message)):
+        return "no node has room for it even without its pods of lower priority"
+    text = message.rpartition("preemption: ")[2].rstrip(".")
+    return text if preemption["eligible"] else f"it may not evict any pod: {text}"

@@ -130,7 +130,7 @@ SENTENCES = {
     ),
     "too many volumes": (
         {"driver": "ebs", "limit": "2", "used": "2", "new": "1", "short": "1"},
-        "ebs attaches at most 2 volumes here, 2 are used, 1 more asked for: 1 too many",
+        "ebs attaches at most 2 volumes here, 2 in use, 1 more asked for: 1 too many",
     ),
     "devices": (
         {"claim": "a/b", "request": "r", "deviceClass": "gpu", "wanted": "2", "matching": "4", "free": "1"},

@@ -125,6 +125,14 @@ def test_markdown_escapes_what_would_be_markup() -> None:
     assert "asks for \\<the\\> \\| moon" in render(_with_warning(), "markdown", ReportOptions())
 
 
+def test_names_of_victims() -> None:
+    assert render(demo_document("preempt"), "name", ReportOptions()).splitlines() == [
+        "shop/flash-sale general-c-1 batch/report-daily-4swkz",
+        "ml/fine-tune gpu-b-1 ml/train-ranking-cmm2h",
+        "ml/llm-eval - -",
+    ]
+
+
 def test_names_are_a_line_a_pod() -> None:
     assert render(demo_document("place"), "name", ReportOptions()).splitlines() == [
         "shop/voucher-api general-a-2",

@@ -111,3 +111,18 @@ def test_preemption_is_one_line() -> None:
     text = " ".join(_table(objects, ["default/p"]).split())
     assert "default/p: fits nowhere as things are" in text
     assert "Preemption would make room on a by evicting 1 pod: default/low." in text
+
+
+@pytest.mark.parametrize(
+    ("objects", "words"),
+    [
+        ([node("a", cpu="1"), pod("p", cpu="2")], "no node has room for it even without its pods of lower priority."),
+        (
+            [node("a", cpu="1"), pod("low", node="a"), pod("p", priority=9, preemptionPolicy="Never")],
+            "it may not evict any pod: not eligible due to preemptionPolicy=Never.",
+        ),
+    ],
+)
+def test_preemption_that_does_not_help(objects: list[dict[str, Any]], words: str) -> None:
+    text = " ".join(_table(objects, ["default/p"]).split())
+    assert f"Preemption does not help: {words}" in text

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kplan.report.age import age_text, moment_text
-from kplan.report.words import count, name_ranges
+from kplan.report.words import count, name_ranges, readable
 
 
 def test_counts() -> None:
@@ -24,3 +24,10 @@ def test_ages_as_kubectl_writes_them() -> None:
     assert age_text("2026-03-01T11:00:00+01:00", None) == "2026-03-01 10:00"
     assert age_text(None, now) == "unknown"
     assert moment_text("2026-03-01T10:00:00Z") == "2026-03-01 10:00"
+
+
+def test_bytes_are_written_in_a_unit_that_can_be_read() -> None:
+    written = {each: readable(each) for each in ("986734080", "-852516352", "30528Mi", "4Gi", "2463697Ki", "1536Gi")}
+    assert list(written.values()) == ["941Mi", "-813Mi", "29.8Gi", "4Gi", "2.3Gi", "1.5Ti"]
+    others = ["500m", "3", "1000000", "512Ki", "1e3", "0"]
+    assert [readable(each) for each in others] == others
