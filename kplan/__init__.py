@@ -2,7 +2,8 @@
 
 >>> import kplan
 >>> planner = kplan.Planner(kplan.load_snapshot("demo"))
->>> planner.plan(["shop/web-0"]).placements  # doctest: +SKIP
+>>> planner.place("shop/voucher-api").node
+'general-a-2'
 
 Names are looked up when first used, so that ``import kplan`` costs nothing.
 """

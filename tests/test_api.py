@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import subprocess
 import sys
 
@@ -21,6 +22,10 @@ def test_every_error_is_public_and_a_kplan_error() -> None:
     assert set(errors.__all__) <= set(kplan.__all__)
     for name in set(errors.__all__) - {"Problem"}:
         assert issubclass(getattr(kplan, name), kplan.KplanError)
+
+
+def test_the_example_in_the_package_is_true() -> None:
+    assert doctest.testmod(kplan).failed == 0
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

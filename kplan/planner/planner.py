@@ -44,7 +44,7 @@ PodLike = str | Pod | Mapping[str, Any] | IncomingPod
 
 _TERMINATED = ("Succeeded", "Failed")
 
-_EAGER_CELLS = 20_000
+_EAGER_CELLS = 2_000
 """Up to so many node explanations a plan are read out at once; beyond, a decision is brought back when asked for."""
 
 
