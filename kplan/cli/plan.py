@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,15 +12,15 @@ from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerF
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kplan.planner.explanation import Shown
     from kplan.planner.queue_plan import QueuePlan
 
-__all__ = ["outline_formats", "plan", "saving", "told_placements"]
+__all__ = ["SaveOption", "plan", "plan_document", "saving"]
 
 _DEFAULT_ROUNDS = 10
-outline_formats = frozenset({"table", "wide", "markdown", "name"})
+_OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
 """Formats that tell in full about pods that stay pending, and no more of the others than where they go."""
 
 SaveOption = Annotated[
@@ -80,9 +80,7 @@ def plan(
         planned = question.planner.plan_queue(
             question.pods, with_pending=not only_given, recreate=recreate, max_rounds=max_rounds
         )
-        document = planned.to_dict(
-            fail_on=fail_on, nodes_of=told_placements(planned, output, formats), exit_zero=output.exit_zero
-        )
+        document = plan_document(planned, "plan", output, fail_on, formats)
     emit(document, output, verbosity)
 
 
@@ -91,13 +89,30 @@ def saving(output: OutputFlags, path: str) -> OutputFlags:
     return output if not path else dataclasses.replace(output, report=[*(output.report or ()), f"json={path}"])
 
 
-def told_placements(planned: QueuePlan, output: OutputFlags, formats: Sequence[str]) -> Mapping[int, Shown | None]:
-    """Choose the nodes to tell about for each placement: in full for those that tables tell about."""
+def plan_document(
+    planned: QueuePlan, command: str, output: OutputFlags, fail_on: Sequence[str], formats: Sequence[str]
+) -> dict[str, Any]:
+    """Return the PlanReport, with as much in it as the formats tell."""
+    from kplan.planner.queue_plan import MOST_TIES
+
+    return planned.to_dict(
+        fail_on=fail_on,
+        command=command,
+        nodes_of=_told_placements(planned, output, formats),
+        most_ties=None if output.explain else MOST_TIES,
+        exit_zero=output.exit_zero,
+    )
+
+
+def _told_placements(
+    planned: QueuePlan, output: OutputFlags, formats: Sequence[str]
+) -> Mapping[int, Iterable[str] | Shown | None]:
+    """Choose the nodes to tell about for each placement: of all but those that tables tell about none."""
     from kplan.report.plan import told_attempts
 
     in_full = set(told_attempts([change.to_dict() for change in planned.changes]))
-    is_outlined = outline_formats.issuperset(formats)
-    others = shown_nodes(output, with_score_details=False)
+    is_outlined = _OUTLINE_FORMATS.issuperset(formats)
+    others = shown_nodes(output, with_score_details=False) if output.explain else ()
     return {
         index: shown_nodes(output) if index in in_full else others
         for index in range(len(planned.placements))

@@ -25,6 +25,9 @@ PLACED, MOVED, EVICTED, PENDING = "+", "~", "-", "!"
 
 KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
 
+MOST_TIES = 10
+"""Of equal best nodes so many are named: in a plan of thousands of pods all of them would be most of the document."""
+
 NodesOf = Mapping[int, Iterable[str] | Shown | None]
 """Index of a placement -> the nodes to tell about; see `placement_report`."""
 
@@ -156,6 +159,7 @@ class QueuePlan:
         fail_on: Sequence[str] | None = None,
         command: str = "plan",
         nodes_of: NodesOf | None = None,
+        most_ties: int | None = MOST_TIES,
         exit_zero: bool = False,
     ) -> dict[str, Any]:
         """Return the PlanReport document.
@@ -164,6 +168,7 @@ class QueuePlan:
         ----------
         fail_on : what makes the verdict a failure; None for the defaults of `command`
         nodes_of : as for `placement_report`; None tells about no single nodes
+        most_ties : name so many of the equal best nodes of a placement; None for all
         exit_zero : the verdict is told, and does not count
         """
         actions = Counter(change.action for change in self.changes)
@@ -183,7 +188,7 @@ class QueuePlan:
             "warnings": warnings_of(self.planner.warnings) + self._endings(),
             "queue": self.queue(),
             "changes": [change.to_dict() for change in self.changes],
-            "placements": placements_document(self.placements, told),
+            "placements": [_with_few_ties(each, most_ties) for each in placements_document(self.placements, told)],
             "utilisation": utilisation_dict(self.before, self.after),
             "largestFit": largest_fits_dict(self.before, self.after),
         }
@@ -211,3 +216,11 @@ class QueuePlan:
     def unschedulable(self) -> tuple[Placement, ...]:
         """Last decisions about pods that stay pending."""
         return tuple(each for each in self.final_placements if each.outcome is not Outcome.SCHEDULED)
+
+
+def _with_few_ties(placement: dict[str, Any], most: int | None) -> dict[str, Any]:
+    """Count the equal best nodes of a placement, and name the first of them only."""
+    ties = placement.get("ties")
+    if ties is None:
+        return placement
+    return {**placement, "ties": ties[:most], "tiesCount": len(ties)}

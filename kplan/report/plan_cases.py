@@ -40,7 +40,7 @@ def _case(document: Document, change: Document, because: Mapping[str, list[str]]
     rule = counted[0].split()[0] if counted else _RULES[change["action"]]
     origin = {} if placement is None else placement["pod"].get("from") or {}
     detail = message
-    if placement is not None and "rejectionSummary" in placement:
+    if change["action"] == "!" and placement is not None and "rejectionSummary" in placement:
         blocks = decision_blocks(placement, document["snapshot"]["nodes"], options)
         detail = "\n".join([message, *(plain(each).rstrip() for each in layout(blocks, _DETAIL_WIDTH))])
     return Case(change["pod"], state, rule, message, detail, origin.get("file", ""), origin.get("document"))
