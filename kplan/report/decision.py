@@ -206,13 +206,19 @@ def _rejected(placement: Placement, n_nodes: int, options: ReportOptions) -> Ite
         yield Heading((f"{number} of {count(n_nodes, 'node')} cannot take it",), 2)
     else:
         yield Heading(("What stands in the way",), 2)
-    for group in summary:
+    for group in sorted(summary, key=lambda group: _is_hopeless(placement, group)):
         by = group["plugin"] or _NO_PLUGIN
         yield line(f"{count(group['nodes'], 'node')}: {group['reason']} ", Span(f"({by})", "dim"))
         if not options.explain:
             yield from _closest(placement, group, options)
     if options.explain:
         yield from _node_by_node(placement, options)
+
+
+def _is_hopeless(placement: Placement, group: Mapping[str, Any]) -> bool:
+    """Tell whether nothing that happens on the closest node can help, so that other groups are told first."""
+    rejection = placement["rejections"].get(group["closest"][0]) if group["closest"] else None
+    return rejection is not None and rejection["code"] == "UnschedulableAndUnresolvable"
 
 
 def _closest(placement: Placement, group: Mapping[str, Any], options: ReportOptions) -> Iterator[Block]:

@@ -16,7 +16,7 @@ __all__ = ["detail_text", "failure_lines", "listing"]
 
 Detail = Mapping[str, Any]
 _MOST_NAMES = 3
-_UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable:NoSchedule"
+_OWN_NAME = re.compile(r"^(metadata\.name!?=\S+) \(is \S+\)$")
 
 
 def failure_lines(failure: Mapping[str, Any], reason: str | None = None) -> list[str]:
@@ -76,7 +76,8 @@ def _node_selector(detail: Detail) -> str:
 
 
 def _term(detail: Detail) -> str:
-    failed = " and ".join(detail["failed"])
+    # The node's name stands beside the sentence; without it, nodes with the same to say share a line.
+    failed = " and ".join(_OWN_NAME.sub(r"\1", text) for text in detail["failed"])
     return f"node affinity wants {failed}" if failed else f"node affinity term {detail['term']} does not match"
 
 

@@ -36,6 +36,6 @@ def why_no_eviction(preemption: Mapping[str, Any]) -> str:
     """Say why a pod evicts nobody, without a full stop."""
     message = str(preemption["message"])
     if preemption["eligible"] and (not message or _NO_CANDIDATE.fullmatch(message)):
-        return "no node has room for it even without its pods of lower priority"
+        return "evicting pods of lower priority makes room on no node"
     text = message.rpartition("preemption: ")[2].rstrip(".")
     return text if preemption["eligible"] else f"it may not evict any pod: {text}"

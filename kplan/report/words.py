@@ -26,6 +26,7 @@ _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _BYTES = re.compile(r"(-?[0-9]+)(|[KMGTPE]i)")
 _LEAST_BYTES = 1 << 20
 """Plain numbers below this are counts of other things as often as bytes."""
+_LEAST_RANGE = 3
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
@@ -73,13 +74,14 @@ def name_ranges(names: Sequence[str], most: int | None = 4) -> str:
     for name in names:
         found = _NUMBERED.fullmatch(name)
         numbered = (found[1], int(found[2])) if found and str(int(found[2])) == found[2] else None
-        follows = numbered is not None and previous is not None and numbered == (previous[0], previous[1] + 1)
-        if follows:
-            runs[-1] = [runs[-1][0], name]
+        if numbered is not None and previous is not None and numbered == (previous[0], previous[1] + 1):
+            runs[-1].append(name)
         else:
             runs.append([name])
         previous = numbered
-    texts = ["..".join(run) for run in runs]
+    texts: list[str] = []
+    for run in runs:
+        texts += [f"{run[0]}..{run[-1]}"] if len(run) >= _LEAST_RANGE else run
     if most is None or len(texts) <= most:
         return ", ".join(texts)
     return f"{', '.join(texts[:most])}, ..."

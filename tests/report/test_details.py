@@ -41,6 +41,10 @@ SENTENCES = {
         {"term": "a in (1),b", "failed": ["a in (1) (is 2)", "b (no such label)"]},
         "node affinity wants a in (1) (is 2) and b (no such label)",
     ),
+    "a node affinity term for another node": (
+        {"term": "metadata.name=a", "failed": ["metadata.name=a (is b)"]},
+        "node affinity wants metadata.name=a",
+    ),
     "a host port on any address": (
         {"hostIP": "0.0.0.0", "protocol": "TCP", "hostPort": 80, "pods": ["a/b"], "andMore": 2},
         "host port 80/TCP is taken by a/b and 2 more",

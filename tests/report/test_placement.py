@@ -72,7 +72,7 @@ def test_replicas_of_one_workload_are_told_together() -> None:
     text = render(document, "table", ReportOptions())
     assert "Deployment default/web: 5 replicas, 3 scheduled, 2 unschedulable" in text
     assert "  a                 3  web-0..web-2\n" in text
-    assert "  (nowhere)         2  web-3..web-4\n" in text
+    assert "  (nowhere)         2  web-3, web-4\n" in text
     assert text.count("kube-scheduler writes") == 1
     assert "default/web-3 (the first of 2 that end so): fits nowhere" in text
 
@@ -116,7 +116,7 @@ def test_preemption_is_one_line() -> None:
 @pytest.mark.parametrize(
     ("objects", "words"),
     [
-        ([node("a", cpu="1"), pod("p", cpu="2")], "no node has room for it even without its pods of lower priority."),
+        ([node("a", cpu="1"), pod("p", cpu="2")], "evicting pods of lower priority makes room on no node."),
         (
             [node("a", cpu="1"), pod("low", node="a"), pod("p", priority=9, preemptionPolicy="Never")],
             "it may not evict any pod: not eligible due to preemptionPolicy=Never.",

@@ -10,7 +10,7 @@ def test_counts() -> None:
 
 def test_runs_of_numbered_names_become_ranges() -> None:
     assert name_ranges(["web-0", "web-1", "web-2", "web-9", "db-0", "x"]) == "web-0..web-2, web-9, db-0, x"
-    assert name_ranges(["web-9", "web-10", "web-011"]) == "web-9..web-10, web-011"
+    assert name_ranges(["web-9", "web-10", "web-011"]) == "web-9, web-10, web-011"
     assert name_ranges(["a", "b", "c", "d", "e"]) == "a, b, c, d, ..."
     assert name_ranges(["a", "b", "c", "d", "e"], None) == "a, b, c, d, e"
 
