@@ -183,7 +183,7 @@ def _rows(names: list[str], nodes: Iterable[str] | None) -> list[int]:
     if nodes is None:
         return list(range(len(names)))
     wanted = set(nodes)
-    return [row for row, name in enumerate(names) if name in wanted]
+    return [row for row, name in enumerate(names) if name in wanted] if wanted else []
 
 
 def _shown_rows(
