@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kplan.config.model import Profile, SchedulerConfiguration
-from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.cluster import Cluster
 from kplan.engine.pod_info import PodInfo
 from kplan.framework.extenders import Extender
 from kplan.framework.interface import Handle, Plugin
@@ -75,14 +75,18 @@ class Session:
         if not self.pod_ids:
             self.pod_ids = {info.key: pod for pod, info in enumerate(self.cluster.pods.infos)}
 
-    def fork(self) -> Session:
+    def fork(self, listers: Listers | None = None) -> Session:
         """Return a session that starts from this one's pods and nominations and changes without this one noticing.
 
         Whatever plugins reserved is not carried over: fork before anything is placed.
+
+        Parameters
+        ----------
+        listers : other objects than this one's, around the same nodes and pods
         """
         return Session(
             self.cluster.copy(),
-            self.listers,
+            self.listers if listers is None else listers,
             self.config,
             self.make_plugins,
             self.options,
@@ -106,14 +110,16 @@ class Session:
         self.pod_ids[info.key] = pod
         return pod
 
-    def nominate_from_status(self) -> None:
-        """Take over the nominations that pending pods of the snapshot carry."""
-        for pod, info in enumerate(self.cluster.pods.infos):
-            name = info.pod.status.nominated_node_name
-            if name and self.cluster.node_of[pod] == NOWHERE and not info.pod.spec.node_name:
-                row = self.cluster.nodes.row_of.get(name)
-                if row is not None and self.framework_for(info) is not None:
-                    self.nominator.nominate(pod, row)
+    def nominate_from_status(self, pods: Iterable[int]) -> None:
+        """Take over the nominations that pending pods carry, as a scheduler does when pods enter its queue."""
+        for pod in pods:
+            info = self.cluster.pods.infos[pod]
+            row = self.cluster.nodes.row_of.get(info.pod.status.nominated_node_name or "")
+            if row is None or info.pod.spec.node_name or self.nominator.row_of(pod) is not None:
+                continue
+            framework = self.framework_for(info)
+            if framework is not None and pod not in self.refused and framework.run_pre_enqueue(info).is_success:
+                self.nominator.nominate(pod, row)
 
     def bind(self, pod: int, row: int) -> None:
         """Put a pod on a node; what was promised to it is used up."""

@@ -33,6 +33,7 @@ from kplan.planner.plan import Plan
 from kplan.planner.queue_plan import QueuePlan
 from kplan.planner.queue_run import DEFAULT_MAX_ROUNDS, QueueRun
 from kplan.planner.run import Replay, Run, run_in_order
+from kplan.planner.successors import claims_of_successors
 from kplan.planner.unmodelled import unmodelled
 from kplan.plugins.registry import make_plugins
 from kplan.preemption import DefaultPreemption, PreemptionResult, not_tried
@@ -95,7 +96,7 @@ class Planner:
         cluster = Cluster.build(nodes, infos)
         cluster.derive_pod_columns()
         session = Session(cluster, Listers(self.world), self.config, _make_plugins, self.options, self.extenders)
-        session.nominate_from_status()
+        session.nominate_from_status(range(len(infos)))
         return session
 
     @cached_property
@@ -173,13 +174,24 @@ class Planner:
         """
         ids = self.queue_ids(pods, with_pending=with_pending)
         runs: list[QueueRun] = []
+        listers = self._with_successors(ids) if recreate else self.session.listers
 
         def start() -> tuple[Session, Run]:
-            runs.append(QueueRun(self.session.fork(), ids, recreate=recreate, max_rounds=max_rounds))
-            return runs[-1].session, iter(runs[-1])
+            session = self.session.fork(listers)
+            session.nominate_from_status(ids)
+            runs.append(QueueRun(session, ids, recreate=recreate, max_rounds=max_rounds))
+            return session, iter(runs[-1])
 
         plan = self.collect(start, expected=len(ids))
         return QueuePlan(self, plan.placements, runs[0], self.session.cluster, plan.session.cluster)
+
+    def _with_successors(self, pods: Sequence[int]) -> Listers:
+        """Return listers that know the claims of pods that controllers make again when these pods preempt."""
+        infos = self.session.cluster.pods.infos
+        highest = max((infos[pod].priority for pod in pods), default=0)
+        victims = (info for info in infos if info.priority < highest)
+        claims = claims_of_successors(victims, self.world)
+        return Listers(with_objects(self.world, claims)) if claims else self.session.listers
 
     def capacity(
         self,

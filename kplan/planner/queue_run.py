@@ -10,11 +10,9 @@ from kplan.framework.cycle import CycleResult, Outcome, schedule_pod
 from kplan.framework.queue import QueuedPod, QueuePlace, SchedulingQueue, enqueue
 from kplan.framework.session import Session
 from kplan.planner.run import nominates, settle
-from kplan.planner.successors import is_recreated, successor
+from kplan.planner.successors import MAX_EVICTIONS, is_recreated, successor
 
 DEFAULT_MAX_ROUNDS = 10
-MAX_EVICTIONS = 3
-"""A pod whose replacements are evicted more often goes round in circles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +143,8 @@ class QueueRun:
         if generation > MAX_EVICTIONS:
             self.circling.append(first)
             return None
-        heir = self.session.add_pod(successor(info, generation, self._started_with))
+        world = self.session.listers.snapshot
+        heir = self.session.add_pod(successor(info, generation, self._started_with, world))
         self.origin[heir] = first
         self._active.add(heir)
         return heir

@@ -1,17 +1,28 @@
 """Pods that controllers make in place of those that are evicted.
 
-A replacement says what its predecessor said, as the controller's template does; it has a name and a time of its own.
+A replacement says what its predecessor said, as the controller's template does; it has a name, a time, and claims of its
+own where they are made for single pods.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Pod, PodStatus
+from kplan.api.kinds import type_of
 from kplan.api.meta import controller_of
 from kplan.engine.pod_info import PodInfo
+from kplan.snapshot.defaults import complete
+from kplan.snapshot.model import Snapshot
+from kplan.workloads.volumes import generated_claims
 
 _KEEPS_NAME = "StatefulSet"
+MAX_EVICTIONS = 3
+"""A pod whose replacements are evicted more often goes round in circles."""
+
 _NOT_RECREATED = "Node"
 """A static pod's owner: nobody but the kubelet makes it again, on the same node."""
 
@@ -22,15 +33,38 @@ def is_recreated(info: PodInfo) -> bool:
     return owner is not None and owner.kind != _NOT_RECREATED
 
 
-def successor(info: PodInfo, generation: int, created: str | None) -> PodInfo:
+def successor(info: PodInfo, generation: int, created: str | None, world: Snapshot) -> PodInfo:
     """Return the pod that the controller makes next.
 
     Parameters
     ----------
     generation : how often the pod has been made again, from 1; part of the name where the controller draws a new one
     created : its creation time
+    world : where the templates of its claims are
     """
-    pod = info.pod
+    return PodInfo(generated_claims(_next(info.pod, generation, created), world)[0])
+
+
+def claims_of_successors(infos: Iterable[PodInfo], world: Snapshot) -> list[msgspec.Struct]:
+    """Return the claims that would be made for all replacements that pods can have."""
+    found: list[msgspec.Struct] = []
+    for info in infos:
+        pod = info.pod
+        if not is_recreated(info) or not _has_generated_claims(pod):
+            continue
+        for generation in range(1, MAX_EVICTIONS + 1):
+            pod = _next(pod, generation, None)
+            found += (complete(claim, type_of(claim)) for claim in generated_claims(pod, world)[1])
+    return found
+
+
+def _has_generated_claims(pod: Pod) -> bool:
+    return any(volume.ephemeral is not None for volume in pod.spec.volumes) or any(
+        entry.resource_claim_template_name for entry in pod.spec.resource_claims
+    )
+
+
+def _next(pod: Pod, generation: int, created: str | None) -> Pod:
     owner = controller_of(pod.metadata)
     name = pod.metadata.name
     if owner is None or owner.kind != _KEEPS_NAME:
@@ -38,11 +72,12 @@ def successor(info: PodInfo, generation: int, created: str | None) -> PodInfo:
     metadata = replace(
         pod.metadata,
         name=name,
-        uid=f"{pod.metadata.uid}-again{generation}",
+        uid=f"{pod.metadata.uid.removesuffix(f'-again{generation - 1}')}-again{generation}",
         creation_timestamp=created,
         deletion_timestamp=None,
         deletion_grace_period_seconds=None,
     )
-    status = PodStatus(phase="Pending", resource_claim_statuses=pod.status.resource_claim_statuses)
-    fresh = Pod(metadata=metadata, spec=replace(pod.spec, node_name=""), status=status)
-    return PodInfo(fresh)
+    own = {entry.name for entry in pod.spec.resource_claims if entry.resource_claim_template_name}
+    shared = tuple(status for status in pod.status.resource_claim_statuses if status.name not in own)
+    status = PodStatus(phase="Pending", resource_claim_statuses=shared)
+    return Pod(metadata=metadata, spec=replace(pod.spec, node_name=""), status=status)

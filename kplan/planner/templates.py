@@ -99,7 +99,7 @@ def templates_of(
             pods, claims = _make_more(pod.pod, min(most, MAX_OWN_REPLICAS), world)
             objects += [complete(claim, type_of(claim)) for claim in claims]
             if most > MAX_OWN_REPLICAS:
-                message = f"each replica needs claims of its own, so no more than {MAX_OWN_REPLICAS} are looked at"
+                message = f"each replica has claims to itself, so no more than {MAX_OWN_REPLICAS} are looked at"
                 warnings.append(InputWarning("ReplicaBound", name, message))
         templates.append(Template(name, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1))
     return Asked(tuple(templates), tuple(objects), tuple(warnings))
@@ -114,10 +114,10 @@ def _most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) ->
 
 
 def _has_own_claims(pod: Pod, world: Snapshot) -> bool:
-    """Tell whether controllers make claims for each replica."""
+    """Tell whether each replica has claims made for it, or reserves one that it shares under its own name."""
     return (
         any(volume.ephemeral is not None for volume in pod.spec.volumes)
-        or any(entry.resource_claim_template_name for entry in pod.spec.resource_claims)
+        or bool(pod.spec.resource_claims)
         or _stateful_set(pod, world) is not None
     )
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kplan.engine.pod_info import PodInfo
 from kplan.framework import shape_cache
 from kplan.planner import planner as planner_module
+from kplan.planner.capacity import Template
+from kplan.planner.queue_plan import EVICTED, MOVED, PENDING, PLACED
 from tests.scenarios import key, pending, planner, replica, scenarios
 
 # Areas whose pods keep nothing but their room: what volumes and devices reserve does not stand in a snapshot yet.
@@ -52,6 +57,53 @@ def test_a_plan_equals_placing_one_by_one_on_snapshots_that_hold_the_earlier_dec
         assert alone.to_dict() == placement.to_dict()
         if alone.node is not None:
             objects = [bound(each, alone.node) if each is pod else each for each in objects]
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(area=st.sampled_from([*PLAIN, "mixed", "volumes", "config"]), data=st.data(), n=st.integers(1, 12))
+def test_as_many_replicas_fit_as_a_plan_of_them_places_on_the_same_nodes(
+    area: str, data: st.DataObject, n: int
+) -> None:
+    scenario = data.draw(st.sampled_from(scenarios(area)), label="scenario")
+    original = data.draw(st.sampled_from(pending(scenario)), label="pod")
+    replicas = [replica(original, number) for number in range(n)]
+    plan = planner(scenario, [*scenario["objects"], *replicas]).plan([key(each) for each in replicas])
+
+    asking = planner(scenario, [*scenario["objects"], *replicas])
+    template = Template("replicas", (PodInfo(asking.world.pod_by_key[key(replicas[0])]),))
+    found = asking.capacity([template], limit=n)
+
+    fitting = list(itertools.takewhile(lambda placement: placement.node is not None, plan.placements))
+    assert found.fit.total == len(fitting)
+    assert found.per_node() == {
+        node: {"replicas": count} for node, count in sorted(Counter(each.node for each in fitting).items())
+    }
+    if len(fitting) < n:
+        assert found.stop is not None
+        assert found.stop.message == plan.placements[len(fitting)].message
+        assert found.stop.rejection_summary == plan.placements[len(fitting)].rejection_summary
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(area=st.sampled_from(ALL), data=st.data())
+def test_a_queue_that_is_worked_off_stays_so(area: str, data: st.DataObject) -> None:
+    scenario, pods = drawn(area, data)
+    plan = planner(scenario, [*scenario["objects"], *pods]).plan_queue(max_rounds=3)
+
+    after = plan.after
+    placed = {change.pod: change.to_node for change in plan.changes if change.action in (PLACED, MOVED)}
+    assert all(after.nodes.row_of[node] >= 0 for node in placed.values() if node is not None)
+    assert (after.pod_count == [len(on) for on in after.pods_on]).all()
+    assert len({change.pod for change in plan.changes}) == len(plan.changes)
+    report = plan.to_dict()
+    counts = Counter(change.action for change in plan.changes)
+    assert [report["summary"][name] for name in ("placed", "moved", "evicted", "pending")] == [
+        counts[PLACED],
+        counts[MOVED],
+        counts[EVICTED],
+        counts[PENDING],
+    ]
+    assert planner(scenario, [*scenario["objects"], *pods]).plan_queue(max_rounds=3).changes == plan.changes
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

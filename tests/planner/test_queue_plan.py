@@ -178,3 +178,89 @@ def test_a_limit_of_rounds_is_told() -> None:
 
     assert plan.run.hit_limit
     assert [each["code"] for each in plan.to_dict()["warnings"]] == ["RoundLimit"]
+
+
+def test_a_replacement_gets_claims_of_its_own() -> None:
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    storage = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "disks.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    bound = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "web-scratch",
+            "namespace": "default",
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}],
+        },
+        "spec": {**claim, "volumeName": "disk"},
+        "status": {"phase": "Bound"},
+    }
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]
+    web = pod("web", "2", node_name="a", owner="ReplicaSet", volumes=volumes)
+
+    found = changes([node("a"), node("b", "2"), storage, bound, web, pod("big", "4", priority=10)])
+    assert found == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
+
+
+def test_a_replacement_gets_devices_of_its_own() -> None:
+    def device(name: str, node_name: str) -> Object:
+        return {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": name},
+            "spec": {
+                "driver": "gpu.example.com",
+                "nodeName": node_name,
+                "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "gpu"}],
+            },
+        }
+
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    devices = [
+        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "one", "namespace": "default"},
+            "spec": {"spec": {"devices": {"requests": [request]}}},
+        },
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {
+                "name": "web-gpu",
+                "namespace": "default",
+                "uid": "web-gpu",
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "web", "controller": True}
+                ],
+            },
+            "spec": {"devices": {"requests": [request]}},
+            "status": {
+                "allocation": {
+                    "devices": {
+                        "results": [{"request": "r", "driver": "gpu.example.com", "pool": "slice-a", "device": "gpu"}]
+                    }
+                },
+                "reservedFor": [{"resource": "pods", "name": "web", "uid": "web"}],
+            },
+        },
+        device("slice-a", "a"),
+        device("slice-b", "b"),
+    ]
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    web = pod("web", "2", node_name="a", owner="ReplicaSet", resourceClaims=claims)
+    web["status"]["resourceClaimStatuses"] = [{"name": "gpu", "resourceClaimName": "web-gpu"}]
+
+    found = changes([node("a"), node("b", "2"), *devices, web, pod("big", "4", priority=10)])
+    assert found == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
