@@ -1,4 +1,4 @@
-"""Array types, and Go's integer and rounding rules where numpy's differ."""
+"""Array types, and Go's rounding where numpy's differs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,6 @@ BitArray: TypeAlias = NDArray[Any]
 MAX_NODE_SCORE = 100
 
 
-def truncated_divide(dividend: Int64Array, divisor: Int64Array | int) -> Int64Array:
-    """Divide integers as Go does, toward zero; numpy's ``//`` rounds toward minus infinity.
-
-    Parameters
-    ----------
-    dividend, divisor : int64, broadcast against each other
-        No divisor may be 0.
-    """
-    quotient = np.abs(dividend) // np.abs(divisor)
-    return np.where((dividend < 0) != (np.asarray(divisor) < 0), -quotient, quotient)
-
-
 def round_half_away(values: FloatArray) -> Int64Array:
     """Round to the nearest integer, halves away from zero, as Go's ``math.Round``; ``np.rint`` takes halves to even."""
     whole = np.trunc(values)
@@ -41,7 +29,7 @@ def default_normalize_score(scores: Int64Array, *, reverse: bool) -> Int64Array:
 
     Notes
     -----
-    Scores that are all zero stay 0, or become 100 in reverse.
+    Scores that are all zero stay 0, or become 100 in reverse. No raw score is negative, so that ``//`` divides as Go.
     Upstream: plugins/helper/normalize_score.go DefaultNormalizeScore (v1.36).
     """
     top = int(scores.max(initial=0))

@@ -12,6 +12,7 @@ from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_info import HostPort, PodInfo
 from kplan.engine.pod_table import PodMatch, PodTable
+from kplan.engine.recent import Recent
 from kplan.engine.terms import TermIndex
 
 NOWHERE = -1
@@ -70,7 +71,7 @@ class Cluster:
         self.terms = TermIndex()
         self.log: list[Change] = []
         self._requested: dict[str, Int64Array] = {}
-        self._match_counts: dict[PodMatch, _Counts] = {}
+        self._match_counts: Recent[_Counts] = Recent(MAX_MATCH_COUNTS)
 
     @classmethod
     def build(cls, nodes: NodeTable, infos: Sequence[PodInfo]) -> Cluster:
@@ -164,18 +165,18 @@ class Cluster:
         Kept up to date change by change, or counted anew when much has changed. The array is the cluster's own: do
         not write to it, and copy what must last.
         """
-        counts = self._match_counts.get(match)
-        if counts is None or len(self.log) - counts.position > MAX_FOLLOWED:
-            meant = np.flatnonzero(self.pods.mask(match).column[: len(self.pods)])
-            rows = np.asarray(self.node_of, np.intp)[meant]
-            per_node = np.bincount(rows[rows != NOWHERE], minlength=len(self.nodes)).astype(np.int64)
-            if counts is None and len(self._match_counts) >= MAX_MATCH_COUNTS:
-                del self._match_counts[next(iter(self._match_counts))]
-            counts = self._match_counts[match] = _Counts(per_node, len(self.log))
-        if counts.position < len(self.log):
+        counts = self._match_counts.get(match, lambda: _Counts(self._count(match), len(self.log)))
+        if len(self.log) - counts.position > MAX_FOLLOWED:
+            counts.per_node = self._count(match)
+        elif counts.position < len(self.log):
             is_meant = self.pods.mask(match).column
             for change in self.log[counts.position :]:
                 if is_meant[change.pod]:
                     counts.per_node[change.row] += change.sign
-            counts.position = len(self.log)
+        counts.position = len(self.log)
         return counts.per_node
+
+    def _count(self, match: PodMatch) -> Int64Array:
+        meant = np.flatnonzero(self.pods.mask(match).column[: len(self.pods)])
+        rows = np.asarray(self.node_of, np.intp)[meant]
+        return np.bincount(rows[rows != NOWHERE], minlength=len(self.nodes)).astype(np.int64)

@@ -39,7 +39,7 @@ class DomainCounts:
 
     @property
     def counts(self) -> Int64Array:
-        """Pods in each domain as things stand, int64 of shape (n_slots,); not to be written to, and to be copied to last."""
+        """Pods in each domain as things stand, int64 of shape (n_slots,); not to be written to or kept."""
         log = self._cluster.log
         if self._position < len(log):
             if len(log) - self._position > MAX_FOLLOWED:

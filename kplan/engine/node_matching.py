@@ -50,10 +50,11 @@ def match_requirement(nodes: NodeTable, requirement: Requirement) -> BoolArray:
 
 def match_labels(nodes: NodeTable, selector: Selector) -> BoolArray:
     """Return which nodes' labels a selector takes, bool of shape (n_nodes,)."""
-    return nodes.derived(("labels", selector), lambda: _match_labels(nodes, selector))
+    return nodes.derived(("labels", selector), lambda: select_labels(nodes, selector))
 
 
-def _match_labels(nodes: NodeTable, selector: Selector) -> BoolArray:
+def select_labels(nodes: NodeTable, selector: Selector) -> BoolArray:
+    """Return the same as `match_labels` in a new array, which is not kept."""
     meant = np.full(len(nodes), not selector.is_nothing)
     for requirement in selector.requirements:
         meant &= match_requirement(nodes, requirement)

@@ -12,6 +12,7 @@ from kplan.api.core import Node
 from kplan.api.quantity import milli_value, value
 from kplan.api.tolerations import Taint
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
+from kplan.engine.recent import Recent
 from kplan.engine.resources import CPU, PODS, is_counted
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ class NodeTable:
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self._labels: dict[str, LabelColumn] = {}
         self._allocatable: dict[str, Int64Array] = {}
-        self._derived: dict[Hashable, Any] = {}
+        self._derived: Recent[Any] = Recent(MAX_DERIVED)
 
         taint_code: dict[tuple[Taint, ...], int] = {}
         self.taint_codes: CodeArray = np.fromiter(
@@ -112,14 +113,9 @@ class NodeTable:
         return column
 
     def derived(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what follows from the nodes alone, made when first asked for; the oldest are forgotten in time."""
-        known: T | None = self._derived.get(key)
-        if known is None:
-            known = make()
-            if len(self._derived) >= MAX_DERIVED:
-                del self._derived[next(iter(self._derived))]
-            self._derived[key] = known
-        return known
+        """Return what follows from the nodes alone, made when first asked for; what is not used is forgotten."""
+        found: T = self._derived.get(key, make)
+        return found
 
     @cached_property
     def resources(self) -> frozenset[str]:

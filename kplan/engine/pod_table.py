@@ -14,6 +14,7 @@ from kplan.api.time import to_micros
 from kplan.engine.affinity import NO_TERMS, PodAffinityTerms
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.pod_info import NO_START_TIME, PodInfo
+from kplan.engine.recent import Recent
 from kplan.engine.volumes import storage_kinds
 
 _FIRST_CAPACITY = 64
@@ -93,7 +94,7 @@ class PodTable:
         self._label_code_of: dict[frozenset[tuple[str, str]], int] = {}
         self._label_sets: list[Mapping[str, str]] = []
         self._selector_masks: dict[Selector, BoolArray] = {}
-        self._masks: dict[PodMatch, PodMask] = {}
+        self._masks: Recent[PodMask] = Recent(MAX_MASKS)
         self.term_sets: list[PodAffinityTerms] = [NO_TERMS]
         self._term_code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
         self._term_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
@@ -223,13 +224,8 @@ class PodTable:
         return code
 
     def mask(self, match: PodMatch) -> PodMask:
-        """Return which pods are meant as a column that is kept; the oldest are forgotten in time."""
-        mask = self._masks.get(match)
-        if mask is None:
-            if len(self._masks) >= MAX_MASKS:
-                del self._masks[next(iter(self._masks))]
-            mask = self._masks[match] = PodMask(self, match)
-        return mask
+        """Return which pods are meant as a column that is kept; what is not used is forgotten."""
+        return self._masks.get(match, lambda: PodMask(self, match))
 
     def in_namespaces(self, namespaces: Iterable[str]) -> BoolArray:
         """Return which pods are in one of the namespaces, bool of shape (n_pods,)."""

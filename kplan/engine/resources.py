@@ -67,11 +67,7 @@ def is_extended(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
     """Whether the scheduler counts a resource besides cpu, memory and ephemeral-storage."""
-    return (
-        is_extended(name)
-        or name.startswith((HUGEPAGES_PREFIX, ATTACHABLE_VOLUMES_PREFIX))
-        or NATIVE_MARK in name
-    )
+    return is_extended(name) or name.startswith((HUGEPAGES_PREFIX, ATTACHABLE_VOLUMES_PREFIX)) or NATIVE_MARK in name
 
 
 def is_counted(name: str) -> bool:

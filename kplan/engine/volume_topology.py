@@ -10,19 +10,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from kplan.api.affinity import TopologySelectorTerm, VolumeNodeAffinity
-from kplan.api.labels import Requirement, Selector
+from kplan.api.labels import Requirement
 from kplan.api.nodeselector import compile_node_selector
 from kplan.engine.arrays import BoolArray
-from kplan.engine.node_matching import match_requirement
+from kplan.engine.node_matching import match_requirement, select_labels
 from kplan.engine.node_table import NodeTable
-
-
-def select_labels(nodes: NodeTable, selector: Selector) -> BoolArray:
-    """Return which nodes' labels a selector takes, bool of shape (n_nodes,); a new array."""
-    taken = np.full(len(nodes), not selector.is_nothing, np.bool_)
-    for requirement in selector.requirements:
-        taken &= match_requirement(nodes, requirement)
-    return taken
 
 
 def reachable(nodes: NodeTable, affinity: VolumeNodeAffinity | None) -> BoolArray:

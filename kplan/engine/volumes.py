@@ -57,17 +57,6 @@ def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and ANNOTATION_BIND_COMPLETED in claim.metadata.annotations
 
 
-def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a volume is bound, or promised by its owner, to this claim."""
-    reference = volume.spec.claim_ref
-    return (
-        reference is not None
-        and reference.name == claim.metadata.name
-        and reference.namespace == claim.metadata.namespace
-        and reference.uid in {"", claim.metadata.uid}
-    )
-
-
 def storage_kinds(volume: Volume) -> tuple[str, ...]:
     """Return the storage sources that a volume of a pod has: one, or none where storage has no say."""
     return tuple(source for source in STORAGE_SOURCES if getattr(volume, source) is not None)

@@ -12,8 +12,9 @@ from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.quantity import value
 from kplan.api.storage import CSIStorageCapacity, StorageClass
 from kplan.engine.arrays import BoolArray, Int64Array
+from kplan.engine.node_matching import select_labels
 from kplan.engine.node_table import NodeTable
-from kplan.engine.volume_topology import allowed, select_labels
+from kplan.engine.volume_topology import allowed
 from kplan.engine.volumes import NO_PROVISIONER, STORAGE
 from kplan.framework.listers import Listers
 
