@@ -88,9 +88,8 @@ class NodeView:
         if self.delta is None:
             return NodeView(self.cluster, row)
         mine = np.flatnonzero(self.delta.positions == position)
-        return NodeView(
-            self.cluster, row, PodDelta(np.zeros(len(mine), np.intp), self.delta.pods[mine], self.delta.signs[mine])
-        )
+        own = PodDelta(np.zeros(len(mine), np.intp), self.delta.pods[mine], self.delta.signs[mine], self.delta.in_order)
+        return NodeView(self.cluster, row, own)
 
     def take(self, column: NDArray[S]) -> NDArray[S]:
         """Return a node column (first axis n_nodes) at the view's positions; not a copy when the view is all nodes."""
