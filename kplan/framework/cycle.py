@@ -15,10 +15,11 @@ from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error
+from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error, reserve_error
 from kplan.framework.extenders import ExtenderError
 from kplan.framework.interface import CycleState, PostFilterResult
-from kplan.framework.runtime import Framework, PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
+from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
+from kplan.framework.runtime import Framework
 from kplan.framework.sampling import num_feasible_nodes_to_find
 from kplan.framework.session import Session
 from kplan.framework.shape_cache import ShapeEntry
@@ -124,7 +125,7 @@ def _reserve(framework: Framework, cycle: CycleState, result: CycleResult, row: 
     if status.is_success:
         result.outcome, result.row = Outcome.SCHEDULED, row
     elif status.is_rejected:
-        result.message = f"0/1 nodes are available: {', '.join(sorted(f'1 {text}' for text in status.reasons))}."
+        result.message = reserve_error(status)
     else:
         result.outcome, result.message = Outcome.ERROR, status.message
 
@@ -135,44 +136,55 @@ def _find_nodes(
     n_nodes = len(session.cluster)
     if pre_filter.status is not None:
         return FilterOutcome(n_nodes, np.zeros(n_nodes, np.bool_), pre_filter_status=pre_filter.status)
-    nominated = _nominated_row(session, cycle)
+    nominated = session.nominator.row_of(cycle.pod_id)
+    rejected: dict[int, NodeStatus] = {}
     if nominated is not None:
         outcome = _try_nominated(session, framework, cycle, pre_filter, nominated)
-        if outcome is not None:
+        if outcome.feasible[nominated]:
             return outcome
+        rejected = {row: status for row, status in outcome.overrides.items() if row == nominated}
     outcome = _filter(session, framework, cycle, entry, pre_filter)
+    _stop_early(session, framework, outcome, rejected)
+    _keep_rejections(outcome, rejected)
     _raise_errors(outcome)
     _call_extender_filters(session, cycle, outcome)
     return outcome
 
 
-def _nominated_row(session: Session, cycle: CycleState) -> int | None:
-    name = cycle.pod.pod.status.nominated_node_name
-    row = session.nominator.row_of(cycle.pod_id)
-    return row if row is not None else session.cluster.nodes.row_of.get(name or "")
-
-
 def _try_nominated(
     session: Session, framework: Framework, cycle: CycleState, pre_filter: PreFilterOutcome, row: int
-) -> FilterOutcome | None:
-    """Look at the nominated node alone; None when it does not pass, and the search goes on as if nothing was asked."""
-    n_nodes = len(session.cluster)
+) -> FilterOutcome:
+    """Look at the nominated node alone, whether or not PreFilter named it.
+
+    When it does not pass, `overrides` say why, unless something failed, which ends nothing here.
+    """
     rows = np.asarray([row], np.intp)
+    feasible = np.zeros(len(session.cluster), np.bool_)
+    outcome = FilterOutcome(len(session.cluster), feasible, rows=rows, not_evaluated=np.ones_like(feasible))
     delta = framework.nominated_changes(cycle, rows)
-    first = framework.statuses(cycle, rows, pre_filter.skipped, delta)[0] if delta is not None else None
-    if first is not None or framework.statuses(cycle, rows, pre_filter.skipped)[0] is not None:
-        return None
-    feasible = np.zeros(n_nodes, np.bool_)
+    status = framework.statuses(cycle, rows, pre_filter.skipped, delta)[0] if delta is not None else None
+    status = status or framework.statuses(cycle, rows, pre_filter.skipped)[0]
+    if status is not None:
+        if status.code is not Code.ERROR:
+            outcome.overrides[row] = status
+        return outcome
     feasible[row] = True
-    outcome = FilterOutcome(n_nodes, feasible, rows=rows)
     try:
         _call_extender_filters(session, cycle, outcome)
     except PluginError:
-        return None
-    if not feasible[row]:
-        return None
-    outcome.not_evaluated = ~feasible
+        feasible[row] = False
+    outcome.not_evaluated = ~outcome.feasible
     return outcome
+
+
+def _keep_rejections(outcome: FilterOutcome, rejected: Mapping[int, NodeStatus]) -> None:
+    """Take over what the nominated node was rejected for, where the search did not come to it."""
+    for row, status in rejected.items():
+        unseen = outcome.not_evaluated is not None and bool(outcome.not_evaluated[row])
+        if unseen or outcome.position(row) is None:
+            outcome.overrides[row] = status
+        if unseen and outcome.not_evaluated is not None:
+            outcome.not_evaluated[row] = False
 
 
 def _filter(
@@ -193,7 +205,6 @@ def _filter(
         outcome.overrides.update(rejections)
         outcome.feasible = outcome.feasible.copy()
         outcome.feasible[list(rejections)] = False
-    _stop_early(session, framework, outcome)
     return outcome
 
 
@@ -217,10 +228,13 @@ def _filter_named(
     )
 
 
-def _stop_early(session: Session, framework: Framework, outcome: FilterOutcome) -> None:
+def _stop_early(
+    session: Session, framework: Framework, outcome: FilterOutcome, rejected: Mapping[int, NodeStatus]
+) -> None:
     """Leave out the nodes that kube-scheduler would not look at, when asked to follow it there.
 
-    Without scores one feasible node is enough, and the search ends there in any case.
+    Without scores one feasible node is enough, and the search ends there in any case. The next search starts beyond as
+    many nodes as are feasible or have a status; that of the nominated node counts although the search did not give it.
     """
     needs_one = not framework.score_plugins and not any(each.filters or each.prioritizes for each in session.extenders)
     if not session.options.sample and not needs_one:
@@ -235,8 +249,8 @@ def _stop_early(session: Session, framework: Framework, outcome: FilterOutcome) 
         percentage = session.config.percentage_of_nodes_to_score or 0
     limit = 1 if needs_one else num_feasible_nodes_to_find(percentage, len(order))
     seen = session.sampling.look(order, outcome.feasible, limit)
-    n_processed = int(np.count_nonzero(seen)) + (outcome.n_nodes - len(order))
-    session.sampling.advance(n_processed if outcome.absent is None else int(np.count_nonzero(seen)), outcome.n_nodes)
+    n_more = sum(bool(not seen[row] or outcome.feasible[row]) for row in rejected)
+    session.sampling.advance(int(np.count_nonzero(seen)) + n_more, outcome.n_nodes)
     if outcome.absent is not None:
         seen[np.setdiff1d(np.arange(outcome.n_nodes), order)] = True
     outcome.feasible = outcome.feasible & seen

@@ -16,13 +16,6 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.framework.interface import Status, StatusCode
 
-_CODE_OF_STATUS = {
-    StatusCode.UNSCHEDULABLE: Code.UNSCHEDULABLE,
-    StatusCode.PENDING: Code.UNSCHEDULABLE,
-    StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE: Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-    StatusCode.ERROR: Code.ERROR,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
@@ -47,8 +40,9 @@ class NodeStatus:
 
 
 def node_status(status: Status) -> NodeStatus:
-    """Turn a status for the whole pod into that of one node."""
-    code = _CODE_OF_STATUS[status.code]
+    """Turn the rejection of a pod into that of one node."""
+    helps = status.code is StatusCode.UNSCHEDULABLE
+    code = Code.UNSCHEDULABLE if helps else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     return NodeStatus(code, status.plugin, tuple(Reason(text, code) for text in status.reasons))
 
 
@@ -73,8 +67,8 @@ class FilterOutcome:
     rows : node rows that were filtered; None for all
     verdicts : (plugin, Verdicts over `rows`) in the order of the filters, without nominated pods
     feasible : bool array of shape (n_nodes,)
-    overrides : node row -> status that counts instead of what `verdicts` say (nominated pods, extenders)
-    absent : status of nodes that PreFilter left out
+    overrides : node row -> status that counts instead of what `verdicts` say (nominations, extenders)
+    absent : status of nodes that nobody gave one of their own; None when PreFilter left none out
     filter_rows : runs the filters on nodes that PreFilter left out, for explanations
     not_evaluated : bool array of shape (n_nodes,) or None; nodes that the scheduler did not look at
     """
@@ -103,12 +97,29 @@ class FilterOutcome:
         """Return where a node stands in `verdicts`, None when it was not filtered."""
         return row if self.rows is None else self._position_of.get(row)
 
+    def are_filtered(self, rows: RowArray) -> bool:
+        """Whether all of some nodes were filtered."""
+        return self.rows is None or bool(np.isin(rows, self.rows).all())
+
     def positions(self, rows: RowArray) -> RowArray:
         """Return where nodes that were filtered stand in `verdicts`."""
         return rows if self.rows is None else np.searchsorted(self.rows, rows)
 
+    def absent_rows(self) -> RowArray:
+        """Return the nodes that are not feasible and have no status of their own, ascending.
+
+        PreFilter left them out, or an extender dropped them without a word.
+        """
+        is_absent = ~self.feasible
+        if self.not_evaluated is not None:
+            is_absent &= ~self.not_evaluated
+        rejected = np.flatnonzero(self.first >= 0)
+        is_absent[rejected if self.rows is None else self.rows[rejected]] = False
+        is_absent[list(self.overrides)] = False
+        return np.flatnonzero(is_absent)
+
     def status(self, row: int) -> NodeStatus | None:
-        """Return why a node is rejected; None when it is feasible or was not looked at."""
+        """Return why a node is rejected; None when it is feasible, was not looked at, or nobody says why."""
         if self.feasible[row] or (self.not_evaluated is not None and self.not_evaluated[row]):
             return None
         if self.pre_filter_status is not None:
@@ -150,14 +161,14 @@ class FilterOutcome:
             status = node_status(self.pre_filter_status)
             return np.arange(self.n_nodes) if status.code == code else np.zeros(0, np.intp)
         codes = np.zeros(self.n_nodes, np.int8)
-        if self.rows is not None and self.absent is not None:
-            codes[:] = self.absent.code
         filtered = np.zeros(self.n_nodes if self.rows is None else len(self.rows), np.int8)
         for index, (_, verdict) in enumerate(self.verdicts):
             mine = self.first == index
             if mine.any():
                 filtered[mine] = verdict.codes()[mine]
         codes[slice(None) if self.rows is None else self.rows] = filtered
+        if self.absent is not None:
+            codes[self.absent_rows()] = self.absent.code
         for row, override in self.overrides.items():
             codes[row] = override.code
         codes[self.feasible] = 0
@@ -173,7 +184,7 @@ class FilterOutcome:
         counts = self._filter_counts()
         for override in self.overrides.values():
             counts.update((override.plugin, text) for text in override.texts)
-        n_absent = 0 if self.rows is None else self.n_nodes - len(self.rows)
+        n_absent = 0 if self.absent is None else len(self.absent_rows())
         if n_absent and self.absent is not None:
             counts.update({(self.absent.plugin, text): n_absent for text in self.absent.texts})
         return counts
@@ -196,11 +207,6 @@ class FilterOutcome:
                     counts[name, reason.text] += n
         return counts
 
-    @property
-    def unschedulable_plugins(self) -> frozenset[str]:
-        """Plugins that rejected at least one node, or the pod in PreFilter."""
-        return frozenset(plugin for plugin, _ in self.reason_counts() if plugin)
-
 
 def histogram(counts: Iterable[tuple[str, int]]) -> str:
     """Join reasons as kube-scheduler does: ``"2 this, 5 that"``, the pieces sorted as strings."""
@@ -212,16 +218,23 @@ def histogram(counts: Iterable[tuple[str, int]]) -> str:
 
 def fit_error(outcome: FilterOutcome, post_filter_message: str = "") -> str:
     """Write the message of a pod that fits nowhere, byte for byte as kube-scheduler's FitError."""
-    message = f"0/{outcome.n_nodes} nodes are available:"
-    if outcome.pre_filter_status is not None and outcome.pre_filter_status.message:
-        message += f" {outcome.pre_filter_status.message}."
+    if outcome.pre_filter_status is not None:
+        reasons = outcome.pre_filter_status.message
     else:
         reasons = histogram((text, n) for (_, text), n in outcome.reason_counts().items())
-        if reasons:
-            message += f" {reasons}."
-    if post_filter_message:
-        message += f" {post_filter_message}"
-    return message
+    return _unavailable(outcome.n_nodes, reasons, post_filter_message)
+
+
+def reserve_error(status: Status) -> str:
+    """Write the message of a pod that Reserve or Permit turns down on its node, the only one that upstream counts."""
+    return _unavailable(1, histogram((text, 1) for text in status.reasons))
+
+
+def _unavailable(n_nodes: int, reasons: str, ending: str = "") -> str:
+    message = f"0/{n_nodes} nodes are available:"
+    if reasons:
+        message += f" {reasons}."
+    return f"{message} {ending}" if ending else message
 
 
 def no_nodes_left(named: set[str]) -> Status:

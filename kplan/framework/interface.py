@@ -40,10 +40,11 @@ from kplan.engine.view import NodeView
 if TYPE_CHECKING:
     from random import Random
 
+    from kplan.framework.diagnosis import FilterOutcome
     from kplan.framework.extenders import Extender
     from kplan.framework.listers import Listers
     from kplan.framework.nominator import Nominator
-    from kplan.framework.runtime import FilterOutcome, Framework
+    from kplan.framework.runtime import Framework
 
 T = TypeVar("T")
 
@@ -66,9 +67,6 @@ class StatusCode(enum.IntEnum):
     ERROR = 1
     UNSCHEDULABLE = 2
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    WAIT = 4
-    SKIP = 5
-    PENDING = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +90,7 @@ class Status:
     @property
     def is_rejected(self) -> bool:
         """Whether the pod was turned down, as opposed to an error."""
-        return self.code in (
-            StatusCode.UNSCHEDULABLE,
-            StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE,
-            StatusCode.PENDING,
-        )
+        return self.code in (StatusCode.UNSCHEDULABLE, StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     @staticmethod
     def error(text: str) -> Status:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.framework.interface import Status
 
-__all__ = ["PluginError", "PreFilterOutcome", "ScoreOutcome", "ScorePart"]
-
 
 class PluginError(Exception):
     """A plugin could not tell; ends the cycle with the text that kube-scheduler would report."""

@@ -38,9 +38,7 @@ from kplan.framework.interface import (
     StatusCode,
 )
 from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
-from kplan.framework.shape_cache import KeptScores, KeptVerdicts, ShapeCache, ShapeEntry, uniform_value
-
-__all__ = ["FilterOutcome", "Framework", "PluginError", "PreFilterOutcome", "ScoreOutcome", "ScorePart"]
+from kplan.framework.shape_cache import KeptScores, KeptVerdicts, ShapeEntry, is_uniform, shape_cache
 
 
 class Framework:
@@ -50,7 +48,7 @@ class Framework:
         self.profile = profile
         self.handle = handle
         self.cluster = handle.cluster
-        self._shapes = ShapeCache()
+        self._shapes = shape_cache()
 
         def at(point: str) -> list[Plugin]:
             return [plugins[ref.name] for ref in profile.plugins.get(point, ()) if ref.name in plugins]
@@ -91,7 +89,7 @@ class Framework:
 
     def shape(self, pod: PodInfo) -> ShapeEntry:
         """Return what is kept for pods like this one."""
-        return self._shapes.entry(pod.shape)
+        return self._shapes.get(pod.shape, ShapeEntry)
 
     def run_pre_filter(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome:
         """Run all PreFilter plugins.
@@ -345,7 +343,7 @@ class Framework:
 
     def _uniform(self, cycle: CycleState, name: str, raw: Int64Array) -> Int64Array | None:
         """Return normalized scores where all nodes have the same raw score, whichever of them are feasible."""
-        if uniform_value(raw) is None:
+        if not is_uniform(raw):
             return None
         (value,) = self._normalizers[name].normalize_score(cycle, raw[:1].copy())
         return np.full(len(raw), value, np.int64)
@@ -389,8 +387,10 @@ class Framework:
         """Ask for the last word before binding."""
         for plugin in self.permit_plugins:
             status = plugin.permit(cycle, row)
-            if not status.is_success:
+            if status.is_rejected:
                 return Status(status.code, status.reasons, plugin.name)
+            if not status.is_success:
+                return Status.error(f'running Permit plugin "{plugin.name}": {status.message}')
         return SUCCESS
 
 

@@ -6,7 +6,6 @@ once for all nodes, and afterwards only for the nodes whose pods changed.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
+from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import (
@@ -186,22 +186,9 @@ class ShapeEntry:
     scores: KeptScores | None = None
 
 
-class ShapeCache:
-    """The most recently used shapes."""
-
-    def __init__(self) -> None:
-        self._entries: OrderedDict[bytes, ShapeEntry] = OrderedDict()
-
-    def entry(self, shape: bytes) -> ShapeEntry:
-        """Return a shape's entry, made when it is new."""
-        entry = self._entries.get(shape)
-        if entry is None:
-            entry = self._entries[shape] = ShapeEntry()
-            if len(self._entries) > MAX_SHAPES:
-                self._entries.popitem(last=False)
-        else:
-            self._entries.move_to_end(shape)
-        return entry
+def shape_cache() -> Recent[ShapeEntry]:
+    """Return a cache of the shapes that were used last."""
+    return Recent(MAX_SHAPES)
 
 
 def changed_rows(cluster: Cluster, position: int) -> RowArray | None:
@@ -210,6 +197,6 @@ def changed_rows(cluster: Cluster, position: int) -> RowArray | None:
     return None if len(changed) * _REFRESH_SHARE > max(len(cluster), _REFRESH_SHARE) else changed
 
 
-def uniform_value(scores: Int64Array) -> int | None:
-    """Return the score that all nodes have, or None when they differ."""
-    return int(scores[0]) if len(scores) and bool(np.all(scores == scores[0])) else None
+def is_uniform(scores: Int64Array) -> bool:
+    """Whether all of one or more nodes have the same score."""
+    return len(scores) > 0 and bool(np.all(scores == scores[0]))

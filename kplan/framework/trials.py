@@ -43,11 +43,11 @@ class Trials:
         positions: RowArray,
         pods: RowArray,
     ) -> None:
-        self._framework = framework
         self._cycle = cycle
         self._outcome = outcome
         asked = [each for each in framework.filter_plugins if each.name not in cycle.skipped_filters]
-        known = {name for name, _ in outcome.verdicts}
+        # A node that PreFilter left out can have a status all the same, but then no filter has answered for it.
+        known = {name for name, _ in outcome.verdicts} if outcome.are_filtered(rows) else set()
         self._plugins = [each for each in asked if not (framework.ignores_pods(each.name) and each.name in known)]
         self._order = [each.name for each in asked]
         view = ChangingView(framework.cluster, rows, positions, pods)
@@ -129,6 +129,8 @@ class Trials:
     def _all_verdicts(self, view: ChangingView) -> NamedVerdicts:
         kept = dict(self._outcome.verdicts)
         fresh = {plugin.name: plugin.filter(self._cycle, view) for plugin in self._plugins}
+        if len(fresh) == len(self._order):
+            return list(fresh.items())
         where = self._outcome.positions(view.rows)
         return [(name, fresh[name] if name in fresh else kept[name].at(where)) for name in self._order]
 

@@ -77,10 +77,8 @@ def _add_unmeasured(outcome: FilterOutcome, found: dict[Group, list[int]], limit
         status = outcome.overrides[row]
         for text in status.texts:
             others.setdefault((status.plugin, text), []).append(row)
-    if outcome.rows is not None and outcome.absent is not None:
-        is_absent = np.ones(outcome.n_nodes, np.bool_)
-        is_absent[outcome.rows] = False
-        absent = np.flatnonzero(is_absent)[:limit].tolist()
+    if outcome.absent is not None:
+        absent = outcome.absent_rows()[:limit].tolist()
         for text in outcome.absent.texts if absent else ():
             others.setdefault((outcome.absent.plugin, text), []).extend(absent)
     for group, rows in others.items():

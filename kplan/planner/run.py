@@ -21,6 +21,7 @@ def run_in_order(session: Session, pods: Sequence[int], *, settle_preemption: bo
     A placed pod takes its room before the next is looked at. One that fits nowhere leaves no trace, unless preemption
     is settled: then its victims leave at once, it is nominated to their node, and tried again right after.
     """
+    session.nominate_from_status(pods)
     for pod in pods:
         result = schedule_pod(session, pod)
         yield result

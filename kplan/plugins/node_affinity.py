@@ -41,7 +41,7 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
-from kplan.framework.runtime import PluginError
+from kplan.framework.outcomes import PluginError
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

@@ -14,7 +14,7 @@ from kplan.engine.node_matching import count_untolerated_soft_taints, is_hard, u
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
-from kplan.framework.runtime import PluginError
+from kplan.framework.outcomes import PluginError
 
 REASON_UNTOLERATED = "node(s) had untolerated taint(s)"
 

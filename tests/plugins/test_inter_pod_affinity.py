@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kplan.config.args import InterPodAffinityArgs
 from kplan.framework.interface import SKIP, PreScoreResult, StatusCode
-from kplan.framework.runtime import PluginError
+from kplan.framework.outcomes import PluginError
 from kplan.plugins.inter_pod_affinity import (
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,

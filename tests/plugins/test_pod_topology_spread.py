@@ -8,7 +8,7 @@ from kplan.api.affinity import TopologySpreadConstraint
 from kplan.api.decode import convert
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.framework.interface import SKIP_SHAPE, PreScoreResult, StatusCode
-from kplan.framework.runtime import PluginError
+from kplan.framework.outcomes import PluginError
 from kplan.plugins.pod_topology_spread import REASON_LABEL_MISSING, REASON_SKEW, PodTopologySpread
 from tests.oracle import pod_topology_spread as oracle
 

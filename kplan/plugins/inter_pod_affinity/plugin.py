@@ -26,7 +26,7 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
-from kplan.framework.runtime import PluginError
+from kplan.framework.outcomes import PluginError
 from kplan.plugins.inter_pod_affinity.filtering import (
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,

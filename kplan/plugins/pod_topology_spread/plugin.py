@@ -26,7 +26,7 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
-from kplan.framework.runtime import PluginError
+from kplan.framework.outcomes import PluginError
 from kplan.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
