@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from kplan.engine.resources import quantity_text, resource_order
 from kplan.errors import NotFoundError
-from kplan.framework.cycle import Outcome, schedule_pod
+from kplan.framework.cycle import Outcome
 from kplan.framework.session import Session
+from kplan.planner.additions import Addition, additions
 from kplan.planner.capacity import Fit, Template, fill
 from kplan.planner.document import header, warnings_of
 from kplan.planner.explanation import Shown
-from kplan.planner.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.planner.placement import Placement
 from kplan.planner.utilisation import ZONE
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, PREEMPTION, UNSCHEDULABLE, WARNING, Verdict
@@ -24,36 +24,7 @@ from kplan.snapshot.model import Snapshot
 if TYPE_CHECKING:
     from kplan.planner.planner import Planner
 
-MAX_ADDED_NODES = 4096
-"""More nodes of a shape than this are not tried."""
-
-MAX_SHAPES = 6
-"""Of the shapes that may help, so many are tried, the most common first."""
-
-_OWN_AFFAIRS = frozenset({"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodeResourcesFit"})
-"""Plugins whose rejection of an empty node stands, whatever else there is in the cluster."""
-
-_FEW_NODES = 4
-"""When one more node does not help, so many are tried before a shape is given up: some rules need several."""
-
 Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True)
-class Addition:
-    """Nodes that would make the wanted replicas fit.
-
-    Attributes
-    ----------
-    nodes : how many of the shape; None when no number of them helps
-    """
-
-    shape: NodeShape
-    nodes: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"nodes": self.nodes, "shape": self.shape.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -184,79 +155,13 @@ def measure(
     answer = Capacity(planner, tuple(templates), fit, wanted, limit, stop, session)
     if answer.is_enough or wanted is None or stop is None or stop.outcome is not Outcome.UNSCHEDULABLE:
         return answer
-    stopped = templates[fit.stopped_template or 0]
-    shapes = [shape for shape in node_shapes(planner.world) if _can_help(planner, stopped, shape)]
-    tried = tuple(_additions(planner, templates, shapes[:MAX_SHAPES], fit.total, wanted, preempt=preempt))
-    return dataclasses.replace(answer, additions=tried, shapes_not_tried=max(len(shapes) - MAX_SHAPES, 0))
+    tried, not_tried = additions(planner, templates, fit, wanted, preempt=preempt)
+    return dataclasses.replace(answer, additions=tried, shapes_not_tried=not_tried)
 
 
 def _requests(template: Template) -> dict[str, str]:
     requests = template.replicas[0].resources.requests
     return {name: quantity_text(name, requests[name]) for name in resource_order(requests) if requests[name]}
-
-
-def _can_help(planner: Planner, template: Template, shape: NodeShape) -> bool:
-    """Tell whether a node of the shape may take a replica: one that turns it down even when empty never does."""
-    nodes, pods = added_nodes(shape, 1, planner.world)
-    alone = dataclasses.replace(planner.world, nodes=tuple(nodes), pods=tuple(pods))
-    session = planner.with_world(alone).session
-    result = schedule_pod(session, session.cluster.add_pod(template.replicas[0]))
-    status = None if result.filter is None or result.filter.feasible[0] else result.filter.status(0)
-    return status is None or status.plugin not in _OWN_AFFAIRS
-
-
-def _additions(
-    planner: Planner,
-    templates: Sequence[Template],
-    shapes: Iterable[NodeShape],
-    fit_now: int,
-    wanted: int,
-    *,
-    preempt: bool,
-) -> Iterable[Addition]:
-    """Try each shape of node: the least number of them with which all replicas fit."""
-    for shape in shapes:
-
-        def fits(n: int, shape: NodeShape = shape) -> int:
-            session = planner.with_world(_grown(planner.world, shape, n)).session
-            return fill(session, templates, limit=wanted, preempt=preempt).total
-
-        yield Addition(shape, _least(fits, fit_now, wanted))
-
-
-def _least(fits: Callable[[int], int], fit_now: int, wanted: int) -> int | None:
-    """Search for the least number of nodes that is enough, assuming that more nodes never fit fewer replicas.
-
-    Most nodes of a shape take as many replicas as the first, which gives a good guess; it is corrected by halving what
-    is left between too few and enough.
-    """
-    low, fit_low = 0, fit_now
-    enough: int | None = None
-    guess = 1
-    while enough is None:
-        now = fits(guess)
-        if now >= wanted:
-            enough = guess
-        elif now <= fit_low:
-            if low or guess >= _FEW_NODES:
-                return None
-            guess = _FEW_NODES
-        elif guess >= MAX_ADDED_NODES:
-            return None
-        else:
-            per_node = max((now - fit_now) // guess, 1)
-            low, fit_low = guess, now
-            guess = min(guess + -(-(wanted - now) // per_node), MAX_ADDED_NODES)
-    middle = enough - 1
-    while enough - low > 1:
-        low, enough = (low, middle) if fits(middle) >= wanted else (middle, enough)
-        middle = (low + enough) // 2
-    return enough
-
-
-def _grown(world: Snapshot, shape: NodeShape, n: int) -> Snapshot:
-    nodes, pods = added_nodes(shape, n, world)
-    return dataclasses.replace(world, nodes=(*world.nodes, *nodes), pods=(*world.pods, *pods))
 
 
 def without_nodes(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:

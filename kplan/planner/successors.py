@@ -1,7 +1,7 @@
 """Pods that controllers make in place of those that are evicted.
 
-A replacement says what its predecessor said, as the controller's template does; it has a name, a time, and claims of its
-own where they are made for single pods.
+A replacement says what its predecessor said, as the template of its controller does; it has a name and a time of its
+own, and claims of its own where they are made for single pods.
 """
 
 from __future__ import annotations

@@ -122,18 +122,28 @@ def _to_add(document: Document) -> Iterator[Block]:
     else:
         rows: list[tuple[Cell, ...]] = [
             (
-                Span(str(each["nodes"]), "strong"),
-                each["shape"]["like"],
-                ", ".join(f"{amount} {name}" for name, amount in each["shape"]["allocatable"].items()),
+                Span(_number(each), "strong"),
+                listing(_models(each)),
+                ", ".join(f"{amount} {name}" for name, amount in each["shapes"][0]["allocatable"].items()),
             )
             for each in helpful
         ]
         yield Table(("NODES", "LIKE", "EACH WITH"), tuple(rows), "><<")
-        useless = [each["shape"]["like"] for each in tried if each["nodes"] is None]
+        useless = [" with ".join(_models(each)) for each in tried if each["nodes"] is None]
         if useless:
-            yield line(f"Nodes like {listing(useless)} would not help, however many.")
+            alone = " alone" if any(len(each["shapes"]) > 1 for each in helpful) else ""
+            yield line(f"Nodes like {listing(useless)}{alone} would not help, however many.")
     if document["shapesNotTried"]:
         yield line(f"{count(document['shapesNotTried'], 'rarer shape')} of nodes not tried.")
+
+
+def _models(addition: Document) -> list[str]:
+    return [shape["like"] for shape in addition["shapes"]]
+
+
+def _number(addition: Document) -> str:
+    each = " of each" if len(addition["shapes"]) > 1 else ""
+    return f"{addition['nodes']}{each}"
 
 
 # --- for programs -----------------------------------------------------------------------------------------------------

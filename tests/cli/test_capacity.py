@@ -55,7 +55,7 @@ def test_says_which_nodes_to_add(web: Path) -> None:
 
     assert "default/web: 8 of 30 replicas fit" in found.stdout
     assert "What to add to fit all 30" in found.stdout
-    by_hand = [each for each in report(web, "--replicas", "30")["toAdd"] if each["shape"]["like"] == "general-a-1"]
+    by_hand = [each for each in report(web, "--replicas", "30")["toAdd"] if each["shapes"][0]["like"] == "general-a-1"]
     # 22 are missing, and one cpu of 7900m goes to a daemon and to what does not divide: 7 a node.
     assert [each["nodes"] for each in by_hand] == [4]
 

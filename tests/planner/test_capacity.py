@@ -6,6 +6,7 @@ from typing import Any
 
 import kplan
 from kplan.engine.pod_info import PodInfo
+from kplan.planner.additions import _least
 from kplan.planner.capacity import Template
 from kplan.planner.capacity_plan import without_nodes
 from kplan.snapshot.objects import decode_pod
@@ -62,7 +63,7 @@ def test_says_how_many_nodes_of_which_shape_to_add() -> None:
     found = planner(node("large-1", "8"), node("small-1"), node("small-2")).capacity([template("2")], wanted=17)
 
     assert not found.is_enough
-    assert [(each.shape.like.metadata.name, each.shape.count, each.nodes) for each in found.additions] == [
+    assert [(each.shapes[0].like.metadata.name, each.shapes[0].count, each.nodes) for each in found.additions] == [
         ("small-1", 2, 5),
         ("large-1", 1, 3),
     ]
@@ -105,3 +106,44 @@ def test_fails_when_fewer_fit_than_wanted_or_somebody_has_to_go() -> None:
     evicting = planner(*objects).capacity([template("1", priority=5)], wanted=4, preempt=True)
     assert evicting.verdict().because == ("1 pods would be evicted",)
     assert evicting.verdict(("unschedulable",)).because == ()
+
+
+def test_the_least_number_of_nodes_is_found_whatever_the_guess() -> None:
+    for wanted in range(11, 40):
+        for guess in (1, 2, 7, 50):
+            assert _least(lambda n: 10 + 3 * n, 10, wanted, guess) == -(-(wanted - 10) // 3)
+
+
+def test_rules_that_need_several_nodes_are_given_a_chance() -> None:
+    assert _least(lambda n: 10 + 4 * (n // 4), 10, 12, 1) == 4
+    assert _least(lambda n: 10, 10, 12, 1) is None
+    assert _least(lambda n: 10, 10, 12, 9) is None
+
+
+def test_a_shape_whose_daemons_leave_no_room_is_not_tried() -> None:
+    daemon = pod("agent", "4", node_name="a", owner="DaemonSet")
+    found = planner(node("a"), daemon).capacity([template("1")], wanted=1)
+
+    assert found.additions == ()
+
+
+def test_spreading_over_zones_needs_nodes_in_each() -> None:
+    def zoned(name: str, zone: str) -> dict[str, Any]:
+        made = node(name)
+        made["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
+        return made
+
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    made = pod("web", "2", topologySpreadConstraints=[constraint])
+    made["metadata"]["labels"] = {"app": "web"}
+    spreading = Template("web", (PodInfo(decode_pod(made)),))
+    found = planner(zoned("a", "one"), zoned("b", "two")).capacity([spreading], wanted=6)
+
+    assert found.fit.total == 4
+    told = {tuple(shape.like.metadata.name for shape in each.shapes): each.nodes for each in found.additions}
+    assert told == {("a",): None, ("b",): None, ("a", "b"): 1}

@@ -1,0 +1,149 @@
+"""What to add so that all wanted replicas fit: nodes of the shapes that a cluster has already, found by trying."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kplan.planner.capacity import Fit, Template, fill
+from kplan.planner.node_shapes import NodeShape, added_nodes, node_shapes
+from kplan.snapshot.model import Snapshot
+
+if TYPE_CHECKING:
+    from kplan.planner.planner import Planner
+
+__all__ = ["Addition", "additions"]
+
+MAX_ADDED_NODES = 4096
+"""More nodes of a shape than this are not tried."""
+
+MAX_SHAPES = 6
+"""Of the shapes that may help, so many are tried, the most common first."""
+
+MAX_GROUPS = 2
+"""Of groups of shapes that are tried together, so many."""
+
+_FEW_NODES = 4
+"""When fewer nodes do not help, so many are tried before a shape is given up: some rules need several."""
+
+_OWN_AFFAIRS = frozenset({"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodeResourcesFit"})
+"""Plugins whose rejection of an empty node stands, whatever else there is in the cluster."""
+
+
+@dataclass(frozen=True)
+class Addition:
+    """Nodes that would make the wanted replicas fit.
+
+    Attributes
+    ----------
+    shapes : one, or several that help only together, such as one a zone
+    nodes : how many of each shape; None when no number of them helps
+    """
+
+    shapes: tuple[NodeShape, ...]
+    nodes: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {"nodes": self.nodes, "shapes": [shape.to_dict() for shape in self.shapes]}
+
+
+def additions(
+    planner: Planner, templates: Sequence[Template], found: Fit, wanted: int, *, preempt: bool
+) -> tuple[tuple[Addition, ...], int]:
+    """Try each shape of node that may help; where none does, those that differ in labels alone together.
+
+    Parameters
+    ----------
+    found : what fits as things are, which is less than `wanted`
+
+    Returns
+    -------
+    additions : for each shape that was tried the least number of nodes with which all replicas fit
+    not_tried : how many shapes might help too
+    """
+    missing = wanted - found.total
+    rooms = [
+        (shape, room)
+        for shape in node_shapes(planner.world)
+        if (room := _fit_alone(planner, templates, found, shape, missing)) is not None
+    ]
+
+    def search(shapes: tuple[NodeShape, ...], room: int) -> Addition:
+        fits = _filling(planner, templates, shapes, wanted, preempt=preempt)
+        return Addition(shapes, _least(fits, found.total, wanted, -(-missing // max(room, 1))))
+
+    tried = [search((shape,), room) for shape, room in rooms[:MAX_SHAPES]]
+    if all(addition.nodes is None for addition in tried):
+        tried += [search(shapes, room) for shapes, room in _alike(rooms)]
+    return tuple(tried), max(len(rooms) - MAX_SHAPES, 0)
+
+
+def _alike(rooms: Sequence[tuple[NodeShape, int]]) -> list[tuple[tuple[NodeShape, ...], int]]:
+    """Group shapes that differ in labels alone, mostly one pool over several zones, with their room together."""
+    groups: dict[bytes, list[tuple[NodeShape, int]]] = {}
+    for shape, room in rooms:
+        said = msgspec.json.encode((shape.like.status.allocatable, shape.like.spec.taints), order="deterministic")
+        groups.setdefault(said, []).append((shape, room))
+    several = [group for group in groups.values() if len(group) > 1]
+    return [(tuple(shape for shape, _ in group), sum(room for _, room in group)) for group in several[:MAX_GROUPS]]
+
+
+def _fit_alone(
+    planner: Planner, templates: Sequence[Template], found: Fit, shape: NodeShape, limit: int
+) -> int | None:
+    """Count what fits on one such node with nothing around it; None when such a node never takes what did not fit."""
+    nodes, pods = added_nodes(shape, 1, planner.world)
+    alone = dataclasses.replace(planner.world, nodes=tuple(nodes), pods=tuple(pods))
+    session = planner.with_world(alone).session
+    first = fill(session.fork(), [templates[found.stopped_template or 0]], limit=1)
+    if first.stop is not None and first.stop.filter is not None:
+        status = first.stop.filter.status(0)
+        if status is not None and status.plugin in _OWN_AFFAIRS:
+            return None
+    return fill(session, templates, limit=limit).total
+
+
+def _filling(
+    planner: Planner, templates: Sequence[Template], shapes: Sequence[NodeShape], wanted: int, *, preempt: bool
+) -> Callable[[int], int]:
+    def fits(n: int) -> int:
+        session = planner.with_world(_grown(planner.world, shapes, n)).session
+        return fill(session, templates, limit=wanted, preempt=preempt).total
+
+    return fits
+
+
+def _grown(world: Snapshot, shapes: Sequence[NodeShape], n: int) -> Snapshot:
+    for shape in shapes:
+        nodes, pods = added_nodes(shape, n, world)
+        world = dataclasses.replace(world, nodes=(*world.nodes, *nodes), pods=(*world.pods, *pods))
+    return world
+
+
+def _least(fits: Callable[[int], int], fit_now: int, wanted: int, guess: int) -> int | None:
+    """Search for the least number of nodes that is enough, assuming that more nodes never fit fewer replicas.
+
+    Most nodes of a shape take as many replicas as one alone, so the guess is often right; else it is corrected by what
+    the nodes took, and then by halving what is left between too few and enough.
+    """
+    low, fit_low = 0, fit_now
+    guess = min(guess, MAX_ADDED_NODES)
+    while (now := fits(guess)) < wanted:
+        if guess >= MAX_ADDED_NODES or (now <= fit_low and guess >= _FEW_NODES):
+            return None
+        if now <= fit_low:
+            guess = _FEW_NODES
+            continue
+        per_node = max((now - fit_now) // guess, 1)
+        low, fit_low = guess, now
+        guess = min(guess + -(-(wanted - now) // per_node), MAX_ADDED_NODES)
+    enough, middle = guess, guess - 1
+    while enough - low > 1:
+        low, enough = (low, middle) if fits(middle) >= wanted else (middle, enough)
+        middle = (low + enough) // 2
+    return enough
