@@ -252,8 +252,11 @@ def pod_resources(pod: Pod) -> PodResources:
         for name, amount in ((CPU, DEFAULT_CPU_REQUEST_NANO), (MEMORY, DEFAULT_MEMORY_REQUEST_NANO))
         if not (pod_level and name in exact)
     }
-    complete = not pod.spec.init_containers and all(
-        missing.keys() <= container.resources.requests.keys() for container in pod.spec.containers
+    # An infeasible resize leaves out what the spec asks for, so only the sum itself tells what is missing then.
+    complete = (
+        not pod.spec.init_containers
+        and not _is_resize_infeasible(pod)
+        and all(missing.keys() <= container.resources.requests.keys() for container in pod.spec.containers)
     )
     nonzero = exact if complete else pod_requests(pod, use_status=True, missing_container_requests=missing)
     return PodResources(
