@@ -238,6 +238,9 @@ def _stop_early(
     """
     needs_one = not framework.score_plugins and not any(each.filters or each.prioritizes for each in session.extenders)
     if not session.options.sample and not needs_one:
+        if outcome.rows is not None:
+            n_more = sum(outcome.position(row) is None for row in rejected)
+            session.sampling.advance(len(outcome.rows) + n_more, outcome.n_nodes)
         return
     order = session.cluster.nodes.zone_order
     if outcome.rows is not None:
