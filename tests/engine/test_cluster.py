@@ -1,0 +1,150 @@
+"""What a cluster adds up equals counting again, whatever came and went."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kplan.api.core import Pod
+from kplan.api.decode import convert
+from kplan.engine import cluster as cluster_module
+from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.pod_info import PodInfo
+from tests.engine.crowds import MATCHES, PODS, STEPS, built, change, is_meant, node_table, read, recounted
+
+
+def counted(cluster, match):
+    infos = cluster.pods.infos
+    return [sum(is_meant(match, infos[pod]) for pod in here) for here in cluster.pods_on]
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(1, 4), STEPS)
+def test_sums_equal_recounting(n_nodes, steps):
+    cluster = built(n_nodes, steps)
+
+    assert read(cluster) == recounted(cluster)
+
+
+@settings(deadline=None, max_examples=80)
+@given(STEPS, PODS, st.integers(0, 2))
+def test_to_bind_and_to_unbind_is_to_do_nothing(steps, info, row):
+    cluster = built(3, steps)
+    pod = cluster.add_pod(info)
+    before, ports = read(cluster), {at: set(taken) for at, taken in cluster.used_ports.items() if at != row}
+
+    cluster.bind(pod, row)
+    assert cluster.node_of[pod] == row
+    assert cluster.pods_on[row][-1] == pod
+    cluster.unbind(pod)
+
+    assert read(cluster) == before
+    assert {at: taken for at, taken in cluster.used_ports.items() if at != row} == ports
+
+
+@settings(deadline=None, max_examples=60)
+@given(STEPS, STEPS, MATCHES)
+def test_a_copy_and_its_original_do_not_notice_each_other(steps, more, match):
+    cluster = built(3, steps)
+    cluster.match_counts(match)
+    before, counts = read(cluster), cluster.match_counts(match).tolist()
+    n_pods, log = len(cluster.pods), list(cluster.log)
+
+    twin = cluster.copy()
+    assert read(twin) == before
+    assert (twin.pods_on, twin.used_ports, twin.log) == (cluster.pods_on, cluster.used_ports, [])
+    for step in more:
+        change(twin, step)
+
+    assert read(cluster) == before
+    assert (len(cluster.pods), cluster.log, cluster.match_counts(match).tolist()) == (n_pods, log, counts)
+    assert read(twin) == recounted(twin)
+    again = cluster.copy()
+    for step in more:
+        change(cluster, step)
+    assert read(again) == before
+    assert read(cluster) == read(twin)
+
+
+@settings(deadline=None, max_examples=80)
+@given(STEPS, STEPS, MATCHES, st.sampled_from([0, 2, 1000]))
+def test_match_counts_equal_counting_whether_followed_or_counted_anew(steps, more, match, most_followed):
+    cluster = built(3, steps)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster_module, "MAX_FOLLOWED", most_followed)
+        assert cluster.match_counts(match).tolist() == counted(cluster, match)
+        for number, step in enumerate(more):
+            change(cluster, step)
+            if number % 3 == 0:
+                assert cluster.match_counts(match).tolist() == counted(cluster, match)
+        assert cluster.match_counts(match).tolist() == counted(cluster, match)
+
+
+@settings(deadline=None, max_examples=60)
+@given(STEPS, STEPS)
+def test_changed_rows_are_those_of_the_log_since_then(steps, more):
+    cluster = built(4, steps)
+    position = len(cluster.log)
+    touched = set()
+    for step in more:
+        before = list(cluster.node_of)
+        change(cluster, step)
+        now = cluster.node_of
+        touched |= {at for pod, at in enumerate(now) if at != NOWHERE and [at] != before[pod : pod + 1]}
+        touched |= {at for pod, at in enumerate(before) if at not in {NOWHERE, now[pod]}}
+
+    assert cluster.changed_rows(position).tolist() == sorted(touched)
+    assert cluster.changed_rows(len(cluster.log)).tolist() == []
+
+
+def test_the_log_tells_who_came_and_who_left():
+    cluster = Cluster(node_table(2))
+    one, other = (cluster.add_pod(PodInfo(convert({"metadata": {"name": name}}, Pod))) for name in ("a", "b"))
+    cluster.bind(one, 1)
+    cluster.bind(other, 0)
+    cluster.unbind(one)
+
+    assert cluster.log == [(one, 1, 1), (other, 0, 1), (one, 1, -1)]
+
+
+def test_when_a_pod_leaves_the_last_one_takes_its_place():
+    cluster = Cluster(node_table(1))
+    rows = [cluster.add_pod(PodInfo(convert({"metadata": {"name": name}}, Pod))) for name in "abcd"]
+    for pod in rows:
+        cluster.bind(pod, 0)
+
+    cluster.unbind(rows[1])
+    assert cluster.pods_on[0] == [0, 3, 2]
+    cluster.unbind(rows[2])
+    assert cluster.pods_on[0] == [0, 3]
+
+
+def test_a_port_of_two_pods_is_free_when_either_leaves():
+    ports = [{"containerPort": 1, "hostPort": 80}]
+    spec = {"containers": [{"name": "main", "ports": ports}]}
+    cluster = Cluster(node_table(2))
+    one, other = (
+        cluster.add_pod(PodInfo(convert({"metadata": {"name": name}, "spec": spec}, Pod))) for name in ("a", "b")
+    )
+    cluster.bind(one, 1)
+    cluster.bind(other, 1)
+    assert cluster.used_ports == {1: {("0.0.0.0", "TCP", 80)}}
+
+    cluster.unbind(one)
+    assert cluster.used_ports == {1: set()}
+
+
+def test_a_cluster_is_built_with_its_pods_on_their_nodes_and_an_empty_log():
+    made = [
+        PodInfo(convert({"metadata": {"name": name}, "spec": {"nodeName": node}}, Pod))
+        for name, node in (("a", "n1"), ("b", "gone"), ("c", ""), ("d", "n1"))
+    ]
+
+    cluster = Cluster.build(node_table(2), made)
+
+    assert cluster.node_of == [1, NOWHERE, NOWHERE, 1]
+    assert cluster.pods_on == [[], [0, 3]]
+    assert cluster.log == []
+    assert cluster.pod_count.dtype == np.int64

@@ -1,0 +1,122 @@
+"""What is derived from a pod, and when two pods say the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from kplan.api.core import Pod
+from kplan.api.decode import convert
+from kplan.engine.pod_info import PodInfo
+
+
+def shape(*volumes, name="pod"):
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    return PodInfo(
+        convert({"metadata": meta, "spec": {"containers": [{"name": "c"}], "volumes": list(volumes)}}, Pod)
+    ).shape
+
+
+def claim(name):
+    return {"name": "data", "persistentVolumeClaim": {"claimName": name}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param([claim("data-0")], [claim("data-1")], id="replicas with a claim each"),
+        pytest.param([{"name": "kube-api-access-x", "projected": {}}], [], id="what the API server adds to every pod"),
+        pytest.param(
+            [{"name": "a", "emptyDir": {}}], [{"name": "b", "configMap": {"name": "c"}}], id="private volumes"
+        ),
+        pytest.param(
+            [{"name": "a", "ephemeral": {}}],
+            [{"name": "b", "ephemeral": {}}, {"name": "c", "ephemeral": {}}],
+            id="numbers",
+        ),
+    ],
+)
+def test_pods_of_one_shape(one, other):
+    assert shape(*one, name="a") == shape(*other, name="b")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param([claim("a")], [], id="a claim or none"),
+        pytest.param([claim("a")], [{"name": "a", "ephemeral": {}}], id="a claim or a generated one"),
+        pytest.param([{"name": "a", "rbd": {}}], [{"name": "a", "iscsi": {}}], id="types of disks"),
+        pytest.param(
+            [{"name": "a", "image": {"reference": "x:1"}}], [{"name": "a", "image": {"reference": "x:2"}}], id="images"
+        ),
+    ],
+)
+def test_pods_of_two_shapes(one, other):
+    assert shape(*one) != shape(*other)
+
+
+def info(metadata=None, spec=None, status=None):
+    meta = {"name": "pod", "namespace": "default", **(metadata or {})}
+    return PodInfo(convert({"metadata": meta, "spec": spec or {}, "status": status or {}}, Pod))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        pytest.param({"uid": "a"}, {"uid": "b"}, True, id="who it is"),
+        pytest.param({"creationTimestamp": "2026-03-01T10:00:00Z"}, {}, True, id="when it was made"),
+        pytest.param({"labels": {"a": "b"}}, {}, False, id="labels"),
+        pytest.param({"namespace": "blue"}, {}, False, id="namespace"),
+        pytest.param(
+            {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "controller": True}]},
+            {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "y", "controller": True}]},
+            False,
+            id="controller",
+        ),
+        pytest.param(
+            {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x"}]},
+            {},
+            True,
+            id="an owner that does not control it",
+        ),
+    ],
+)
+def test_what_of_the_metadata_makes_a_shape(one, other, is_same):
+    assert (info(one).shape == info(other).shape) is is_same
+
+
+def test_pods_with_resource_claims_are_of_a_shape_of_their_own():
+    spec = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}
+
+    assert info({"uid": "a"}, spec).shape != info({"uid": "b"}, spec).shape
+    assert info({"name": "a"}, spec).shape != info({"name": "b"}, spec).shape
+    assert info({"uid": "a"}, spec).shape == info({"uid": "a"}, spec).shape
+
+
+def test_host_ports_are_those_of_containers_and_sidecars():
+    def container(*ports, **more):
+        return {"name": "c", "ports": [{"containerPort": 1, **port} for port in ports], **more}
+
+    spec = {
+        "initContainers": [container({"hostPort": 1}), container({"hostPort": 2}, restartPolicy="Always")],
+        "containers": [
+            container({"hostPort": 3, "protocol": "UDP", "hostIP": "127.0.0.1"}, {}),
+            container({"hostPort": 3}, {"hostPort": 0}),
+        ],
+    }
+
+    assert info(spec=spec).host_ports == (
+        ("0.0.0.0", "TCP", 2),
+        ("127.0.0.1", "UDP", 3),
+        ("0.0.0.0", "TCP", 3),
+    )
+
+
+def test_a_pod_without_a_priority_has_priority_zero():
+    assert (info().priority, info(spec={"priority": -5}).priority) == (0, -5)
+
+
+def test_a_pod_that_is_being_deleted_is_terminating():
+    assert info({"deletionTimestamp": "2026-03-01T10:00:00Z"}).is_terminating
+    assert not info().is_terminating
+    assert info().key == "default/pod"
+    assert repr(info()) == "PodInfo(default/pod)"

@@ -1,0 +1,163 @@
+"""Pods as columns say what the pods say."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kplan.api.labels import selector_from_map
+from kplan.api.time import to_micros
+from kplan.engine import pod_table
+from kplan.engine.affinity import NO_TERMS
+from kplan.engine.pod_info import NO_START_TIME
+from kplan.engine.pod_table import PodMatch, PodTable
+from tests.engine.crowds import LABELS, MATCHES, NAMESPACES, PODS, RESOURCES, is_meant
+
+CROWD = st.lists(PODS, max_size=12)
+
+
+def table_of(infos):
+    table = PodTable()
+    for info in infos:
+        table.add(info)
+    return table
+
+
+def columns(table):
+    """Read every column."""
+    return {
+        "priority": table.priorities.tolist(),
+        "terminating": table.terminating.tolist(),
+        "start": table.start_micros.tolist(),
+        "requests": {name: table.requests(name).tolist() for name in RESOURCES},
+        "nonzero": [table.nonzero_cpu.tolist(), table.nonzero_memory.tolist()],
+        "ports": table.n_host_ports.tolist(),
+        "terms": [table.term_sets[code] for code in table.term_codes.tolist()],
+    }
+
+
+def plainly(infos):
+    """Read the same pod by pod."""
+    starts = [info.pod.status.start_time for info in infos]
+    return {
+        "priority": [info.pod.spec.priority for info in infos],
+        "terminating": [info.pod.metadata.deletion_timestamp is not None for info in infos],
+        "start": [NO_START_TIME if text is None else to_micros(text) for text in starts],
+        "requests": {name: [info.resources.requests.get(name, 0) for info in infos] for name in RESOURCES},
+        "nonzero": [
+            [info.resources.nonzero_cpu for info in infos],
+            [info.resources.nonzero_memory for info in infos],
+        ],
+        "ports": [len(info.host_ports) for info in infos],
+        "terms": [info.affinity for info in infos],
+    }
+
+
+@settings(deadline=None, max_examples=80)
+@given(CROWD, CROWD, st.booleans())
+def test_columns_say_what_the_pods_say_however_they_grow(infos, more, is_read_between):
+    table = table_of(infos)
+    if is_read_between:
+        assert columns(table) == plainly(infos)
+    for info in more:
+        table.add(info)
+
+    assert columns(table) == plainly([*infos, *more])
+    assert table.term_sets[0] is NO_TERMS
+
+
+@settings(deadline=None, max_examples=120)
+@given(CROWD, CROWD, MATCHES)
+def test_matching_equals_asking_pod_by_pod(infos, more, match):
+    table = table_of(infos)
+    mask = table.mask(match)
+    assert table.matching(match).tolist() == [is_meant(match, info) for info in infos]
+    for info in more:
+        table.add(info)
+    everybody = [*infos, *more]
+    wanted = [is_meant(match, info) for info in everybody]
+
+    assert table.matching(match).tolist() == wanted
+    assert [table.matches(match, row) for row in range(len(table))] == wanted
+    assert mask.column[: len(table)].tolist() == wanted
+    backwards = np.arange(len(table))[::-1]
+    assert table.matching_rows(match, backwards).tolist() == wanted[::-1]
+
+
+@settings(deadline=None, max_examples=60)
+@given(CROWD, st.frozensets(st.sampled_from([*NAMESPACES, "nobody"])))
+def test_in_namespaces_equals_asking_pod_by_pod(infos, namespaces):
+    found = table_of(infos).in_namespaces(namespaces)
+
+    assert found.tolist() == [info.namespace in namespaces for info in infos]
+
+
+@settings(deadline=None, max_examples=40)
+@given(CROWD, CROWD, MATCHES)
+def test_a_copy_and_its_original_do_not_notice_each_other(infos, more, match):
+    table = table_of(infos)
+    columns(table)
+    table.matching(match)
+    twin = table.copy()
+    for info in more:
+        twin.add(info)
+    columns(twin)
+
+    assert columns(table) == plainly(infos)
+    assert table.matching(match).tolist() == [is_meant(match, info) for info in infos]
+    for info in reversed(more):
+        table.add(info)
+    assert columns(table) == plainly([*infos, *reversed(more)])
+    assert columns(twin) == plainly([*infos, *more])
+    assert twin.matching(match).tolist() == [is_meant(match, info) for info in [*infos, *more]]
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(PODS, min_size=1, max_size=4), st.integers(60, 300))
+def test_a_table_grows_beyond_its_first_capacity(few, n_pods):
+    infos = [few[number % len(few)] for number in range(n_pods)]
+
+    assert columns(table_of(infos)) == plainly(infos)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(LABELS, max_size=8))
+def test_each_distinct_label_set_is_matched_once(label_sets):
+    asked = []
+
+    class Selector:
+        def matches(self, labels):
+            asked.append(dict(labels))
+            return "app" in labels
+
+    table = PodTable()
+    distinct = []
+    for labels in label_sets:
+        info = type("Info", (), {})()
+        info.labels, info.namespace, info.priority, info.is_terminating = labels, "default", 0, False
+        info.pod = type("Pod", (), {"spec": type("Spec", (), {"affinity": None})})
+        table.add(info)
+        if labels not in distinct:
+            distinct.append(labels)
+    match = PodMatch(((None, Selector()),))
+    for _ in range(2):
+        assert table.matching(match).tolist() == ["app" in labels for labels in label_sets]
+
+    assert asked == distinct
+
+
+def test_a_mask_is_kept_until_too_many_others_were_asked_for(monkeypatch):
+    monkeypatch.setattr(pod_table, "MAX_MASKS", 2)
+    table = PodTable()
+    one, two, three = (PodMatch(((None, selector_from_map({"app": app})),)) for app in ("a", "b", "c"))
+    kept = table.mask(one)
+
+    assert table.mask(one) is kept
+    table.mask(two)
+    assert table.mask(one) is kept
+    table.mask(three)
+    assert table.mask(one) is kept
+    table.mask(two)
+    table.mask(three)
+    assert table.mask(one) is not kept

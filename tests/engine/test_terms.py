@@ -1,0 +1,65 @@
+"""Terms of running pods, grouped by what they say."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kplan.api.labels import selector_from, selector_from_map
+from kplan.engine.affinity import AffinityTerm, PodAffinityTerms, WeightedAffinityTerm
+from kplan.engine.terms import TermIndex, TermKind, pod_terms
+from tests.engine.crowds import PODS
+
+ARRIVALS = st.lists(st.tuples(PODS, st.integers(0, 2)), max_size=6)
+WEB = AffinityTerm(selector_from_map({"app": "web"}), frozenset({"default"}), selector_from(None), "zone")
+
+
+def test_all_terms_of_a_pod_are_listed_repeated_ones_too():
+    weighted = WeightedAffinityTerm(WEB, 7)
+
+    assert pod_terms(PodAffinityTerms((WEB, WEB), (WEB,), (weighted,), (weighted,))) == [
+        (TermKind.REQUIRED_AFFINITY, WEB, 0),
+        (TermKind.REQUIRED_AFFINITY, WEB, 0),
+        (TermKind.REQUIRED_ANTI_AFFINITY, WEB, 0),
+        (TermKind.PREFERRED_AFFINITY, WEB, 7),
+        (TermKind.PREFERRED_ANTI_AFFINITY, WEB, 7),
+    ]
+
+
+def test_a_group_whose_last_holder_left_keeps_its_place():
+    index = TermIndex()
+    terms = PodAffinityTerms(required_anti_affinity=(WEB, WEB))
+    index.change(terms, 3, 1)
+    index.change(terms, 1, 1)
+    (group,) = index.groups
+    assert [column.tolist() for column in group.arrays()] == [[3, 1], [2, 2]]
+
+    index.change(terms, 3, -1)
+    assert [column.tolist() for column in group.arrays()] == [[1], [2]]
+    index.change(terms, 1, -1)
+    assert [column.tolist() for column in group.arrays()] == [[], []]
+    assert index.group_id(TermKind.REQUIRED_ANTI_AFFINITY, WEB, 0) == 0
+    assert index.group_id(TermKind.REQUIRED_AFFINITY, WEB, 0) == 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(PODS, st.integers(0, 2)), max_size=8), st.lists(st.tuples(PODS, st.integers(0, 2)), max_size=4)
+)
+def test_a_copy_and_its_original_do_not_notice_each_other(pods, more):
+    def read(index):
+        return [(group.kind, group.term, group.weight, dict(group.holders)) for group in index.groups]
+
+    index = TermIndex()
+    for info, row in pods:
+        index.change(info.affinity, row, 1)
+    before = read(index)
+    twin = index.copy()
+    assert read(twin) == before
+    for info, row in more:
+        twin.change(info.affinity, row, 1)
+    assert read(index) == before
+    for info, row in reversed(more):
+        twin.change(info.affinity, row, -1)
+
+    assert [each for each in read(twin) if each[3]] == [each for each in before if each[3]]

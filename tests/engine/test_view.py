@@ -1,0 +1,158 @@
+"""A view shows each node as it would be if its own pods were others, and all other nodes as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kplan.engine.changing_view import ChangingView
+from kplan.engine.cluster import NOWHERE
+from kplan.engine.view import NodeView, PodDelta
+from tests.engine.crowds import MATCHES, POD_POOL, PODS, RESOURCES, STEPS, built, is_meant
+
+
+def changed_worlds(draw):
+    """Draw a cluster, rows of a view, and for each of its positions the pods that leave and come."""
+    cluster = built(draw(st.integers(1, 4)), draw(STEPS))
+    rows = draw(st.permutations(range(len(cluster))))[: draw(st.integers(1, len(cluster)))]
+    changes = []
+    for row in rows:
+        there = cluster.pods_on[row]
+        leaving = draw(st.lists(st.sampled_from(there), unique=True)) if there else []
+        coming = [cluster.add_pod(info) for info in draw(st.lists(PODS, max_size=2))]
+        changes.append((leaving, coming))
+    return cluster, rows, changes
+
+
+def answers(view, matches):
+    """Read every sum, position by position."""
+    per_resource = [view.requested(name).tolist() for name in RESOURCES]
+    counts = [view.delta_matches(match).tolist() for match in matches]
+    sums = [view.pod_count.tolist(), view.nonzero_cpu.tolist(), view.nonzero_memory.tolist()]
+    return [list(position) for position in zip(*per_resource, *sums, *counts, strict=True)]
+
+
+def really(cluster, rows, changes, matches):
+    """Read the same from clusters that were really changed, one for each position."""
+    found = []
+    for row, (leaving, coming) in zip(rows, changes, strict=True):
+        twin = cluster.copy()
+        for pod in leaving:
+            twin.unbind(pod)
+        for pod in coming:
+            twin.bind(pod, row)
+        infos = twin.pods.infos
+
+        def number(match, pods, infos=infos):
+            return sum(is_meant(match, infos[pod]) for pod in pods)
+
+        found.append(
+            [
+                *(int(twin.requested(name)[row]) for name in RESOURCES),
+                int(twin.pod_count[row]),
+                int(twin.nonzero_cpu[row]),
+                int(twin.nonzero_memory[row]),
+                *(number(match, twin.pods_on[row]) - number(match, cluster.pods_on[row]) for match in matches),
+            ]
+        )
+    return found
+
+
+def triples(changes):
+    leaving = [(i, pod, -1) for i, (pods, _) in enumerate(changes) for pod in pods]
+    coming = [(i, pod, 1) for i, (_, pods) in enumerate(changes) for pod in pods]
+    return leaving, coming
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.data(), st.lists(MATCHES, min_size=1, max_size=2))
+def test_sums_of_a_view_equal_those_of_really_changed_clusters(data, matches):
+    cluster, rows, changes = changed_worlds(data.draw)
+    leaving, coming = triples(changes)
+    view = NodeView(cluster, np.asarray(rows, np.intp), PodDelta.of(data.draw(st.permutations(leaving + coming))))
+
+    assert answers(view, matches) == really(cluster, rows, changes, matches)
+    assert view.is_changed == bool(leaving or coming)
+    for position, (row, (gone, come)) in enumerate(zip(rows, changes, strict=True)):
+        assert sorted(view.pods_at(position)) == sorted({*cluster.pods_on[row]} - {*gone} | {*come})
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.data(), st.lists(MATCHES, min_size=1, max_size=2))
+def test_sums_of_a_changing_view_equal_those_of_really_changed_clusters(data, matches):
+    cluster, rows, changes = changed_worlds(data.draw)
+    leaving, coming = triples(changes)
+    view = ChangingView(
+        cluster,
+        np.asarray(rows, np.intp),
+        np.asarray([position for position, _, _ in leaving], np.intp),
+        np.asarray([pod for _, pod, _ in leaving], np.intp),
+        PodDelta.of(coming),
+    )
+    away = [(set(gone), come) for gone, come in changes]
+    if data.draw(st.booleans()):
+        answers(view, matches)
+    for index in data.draw(st.lists(st.sampled_from(range(len(leaving))), max_size=6)) if leaving else []:
+        position, pod, _ = leaving[index]
+        if view.is_away[index]:
+            view.bring_back(np.asarray([index]))
+            away[position][0].discard(pod)
+        else:
+            view.take_away(np.asarray([index]))
+            away[position][0].add(pod)
+
+    assert answers(view, matches) == really(cluster, rows, away, matches)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data(), MATCHES)
+def test_one_position_alone_looks_as_it_does_in_the_whole_view(data, match):
+    cluster, rows, changes = changed_worlds(data.draw)
+    leaving, coming = triples(changes)
+    view = NodeView(cluster, np.asarray(rows, np.intp), PodDelta.of(leaving + coming))
+    position = data.draw(st.integers(0, len(rows) - 1))
+
+    assert answers(view.at(position), [match]) == [answers(view, [match])[position]]
+    assert view.at(position).pods_at(0) == view.pods_at(position)
+
+
+def test_one_position_alone_keeps_the_order_of_its_changes():
+    cluster = built(2, [])
+    delta = PodDelta(np.asarray([1, 0, 1]), np.asarray([5, 6, 7]), np.asarray([-1, 1, 1]), in_order=True)
+
+    alone = NodeView(cluster, None, delta).at(1)
+
+    assert (alone.delta.pods.tolist(), alone.delta.signs.tolist()) == ([5, 7], [-1, 1])
+    assert alone.delta.positions.tolist() == [0, 0]
+    assert alone.delta.in_order
+    assert not NodeView(cluster, None, PodDelta.of([(1, 5, -1)])).at(1).delta.in_order
+
+
+def test_a_view_of_all_nodes_without_changes_shows_the_columns_themselves():
+    cluster = built(3, [])
+    view = NodeView(cluster)
+
+    assert (len(view), view.row(2), view.delta, view.is_changed) == (3, 2, None, False)
+    assert view.pod_count is cluster.pod_count
+    assert view.requested("cpu") is cluster.requested("cpu")
+    assert view.take(np.asarray([7, 8, 9])).tolist() == [7, 8, 9]
+    assert NodeView(cluster, np.asarray([2, 0])).take(np.asarray([7, 8, 9])).tolist() == [9, 7]
+
+
+def test_joining_deltas_lists_the_changes_of_both():
+    joined = PodDelta.of([(0, 4, -1)]).joined(PodDelta.of([(1, 5, 1), (0, 6, 1)]))
+
+    assert joined.positions.tolist() == [0, 1, 0]
+    assert joined.pods.tolist() == [4, 5, 6]
+    assert joined.signs.tolist() == [-1, 1, 1]
+
+
+def test_sums_of_the_changes_follow_their_signs():
+    cluster = built(2, [])
+    for _ in range(3):
+        cluster.add_pod(POD_POOL[0])
+    view = NodeView(cluster, None, PodDelta.of([(1, 0, 1), (1, 1, -1), (0, 2, 1)]))
+
+    assert view.sum_delta(np.asarray([10, 3, 4])).tolist() == [4, 7]
+    assert cluster.node_of == [NOWHERE] * 3
