@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,9 +39,10 @@ Detail = Mapping[str, Any]
 """Numbers and names behind a reason on one node, JSON-ready; quantities as strings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True):
     """One reason that a plugin can give.
+
+    A struct, since every filter makes some for every pod.
 
     Attributes
     ----------
@@ -59,8 +60,7 @@ class Reason:
     shortfall: Callable[[RowArray], Int64Array] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicts:
+class Verdicts(msgspec.Struct, frozen=True):
     """A Filter's answer for all positions of a view.
 
     Attributes

@@ -305,6 +305,17 @@ class ScorePlugin(Protocol):
 
 
 @runtime_checkable
+class ConstantScorePlugin(Protocol):
+    """Knows of some pods that all nodes get the same raw score, whatever else happens in the cluster (optional)."""
+
+    name: ClassVar[str]
+
+    def constant_score(self, cycle: CycleState) -> int | None:
+        """Return the raw score that every node gets, for all pods of this shape; None where it may differ."""
+        ...
+
+
+@runtime_checkable
 class NormalizeScorePlugin(Protocol):
     """Brings raw scores of the feasible nodes into 0 to 100."""
 

@@ -17,6 +17,7 @@ from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors, no_nodes_left
 from kplan.framework.interface import (
     SUCCESS,
+    ConstantScorePlugin,
     CycleState,
     FilterPlugin,
     Handle,
@@ -71,6 +72,7 @@ class Framework:
         self._is_kept = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
         # Asked once: telling a protocol by looking at the methods of a plugin takes longer than many a score.
         self._normalizers = {name: each for name, each in plugins.items() if isinstance(each, NormalizeScorePlugin)}
+        self._constants = {name: each for name, each in plugins.items() if isinstance(each, ConstantScorePlugin)}
         self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
 
     def ignores_pods(self, name: str) -> bool:
@@ -323,13 +325,19 @@ class Framework:
         kept = KeptScores(self.weights, np.zeros(n_nodes, np.int64), len(self.cluster.log))
         for rank, plugin in enumerate(self.score_plugins):
             name = plugin.name
+            constant = self._constants[name].constant_score(cycle) if name in self._constants else None
+            if constant is not None:
+                final = self._uniform(cycle, name, np.full(n_nodes, constant, np.int64))
+                assert final is not None  # noqa: S101 - all are the same
+                kept.add(ScorePart(rank, name, self.weights[name], final, is_full=True), None)
+                continue
             if not self._is_kept[name] or (name in self._normalizers and self._follows_pods[name]):
                 kept.open.append((rank, plugin))
                 continue
             if name in skipped:
                 continue
             raw = plugin.score(cycle, everywhere)
-            final: Int64Array | None = raw
+            final = raw
             if name in self._normalizers:
                 final = self._uniform(cycle, name, raw)
             if final is None:
@@ -345,6 +353,8 @@ class Framework:
         """Return normalized scores where all nodes have the same raw score, whichever of them are feasible."""
         if not is_uniform(raw):
             return None
+        if name not in self._normalizers:
+            return raw
         (value,) = self._normalizers[name].normalize_score(cycle, raw[:1].copy())
         return np.full(len(raw), value, np.int64)
 

@@ -60,11 +60,14 @@ class NodeResourcesBalancedAllocation:
         if state is None:
             return np.zeros(len(nodes), np.int64)
         capacities, used = state.request.on(nodes, self._handle.device_totals)
-        without_pod = evenness(used, capacities)
+        shares: FloatArray = np.empty((len(used), 2, len(nodes)))
+        np.divide(used, capacities.divisor, out=shares[:, 0])
         used += state.request.asked
-        score = evenness(used, capacities)
+        np.divide(used, capacities.divisor, out=shares[:, 1])
+        both = evenness(shares, capacities)
+        score: Int64Array = both[1]
         # In place: fresh arrays of this size cost more than the arithmetic.
-        score -= without_pod
+        score -= both[0]
         score += _HALF
         score //= 2
         score += _HALF
@@ -87,12 +90,16 @@ class NodeResourcesBalancedAllocation:
         ]
 
 
-def evenness(used: Int64Array, capacities: Capacities) -> Int64Array:
+def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
     """Score nodes by how like the used shares of their resources are, 50 to 100; 100 for fewer than two resources.
 
     Parameters
     ----------
-    used : int64 array of shape (n_resources, n_view)
+    shares : float64 array of shape (n_resources, n_cases, n_view), used part of each resource; it is used up
+
+    Returns
+    -------
+    scores : int64 array of shape (n_cases, n_view)
 
     Notes
     -----
@@ -100,7 +107,6 @@ def evenness(used: Int64Array, capacities: Capacities) -> Int64Array:
     not count. Float64 in upstream's order of operations, with its shorter form for exactly two shares, then cut off.
     Upstream: balancedResourceScore.
     """
-    shares: FloatArray = used / capacities.divisor
     np.minimum(shares, 1.0, out=shares)
     if capacities.is_complete and len(shares) == 2:
         deviation = shares[0]
@@ -116,21 +122,22 @@ def evenness(used: Int64Array, capacities: Capacities) -> Int64Array:
 
 
 def _deviation(shares: FloatArray, capacities: Capacities) -> FloatArray:
+    """Return the standard deviation of the shares of each case and node; shapes as for `evenness`."""
     present = capacities.allocatable != 0
     n_present = present.sum(axis=0)
-    n_view = shares.shape[1]
     # Resource by resource, as upstream adds them up: numpy's own sums may take another order. Adding 0 changes nothing.
-    total = np.zeros(n_view)
+    total = np.zeros(shares.shape[1:])
     for share, counts in zip(shares, present, strict=True):
         total += np.where(counts, share, 0.0)
     divisor = np.maximum(n_present, 1)
     mean = total / divisor
-    squares = np.zeros(n_view)
+    squares = np.zeros_like(total)
     for share, counts in zip(shares, present, strict=True):
         squares += np.where(counts, (share - mean) * (share - mean), 0.0)
     of_many = np.sqrt(squares / divisor)
-    largest = np.where(present, shares, -np.inf).max(axis=0, initial=-np.inf)
-    smallest = np.where(present, shares, np.inf).min(axis=0, initial=np.inf)
+    in_each_case = present[:, None]
+    largest = np.where(in_each_case, shares, -np.inf).max(axis=0, initial=-np.inf)
+    smallest = np.where(in_each_case, shares, np.inf).min(axis=0, initial=np.inf)
     of_two = np.where(n_present == 2, np.abs((largest - smallest) / 2), 0.0)
     deviation: FloatArray = np.where(n_present > 2, of_many, of_two)
     return deviation

@@ -31,7 +31,6 @@ from kplan.framework.interface import (
     Handle,
     PostFilterResult,
     PreFilterResult,
-    PreScoreResult,
     Scope,
     Status,
 )
@@ -280,12 +279,10 @@ class DynamicResources:
 
     # --- scores -----------------------------------------------------------------------------------------------------
 
-    def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | None:
-        """Leave out pods without alternatives, for which every node scores 0."""
-        state = cycle.read(ClaimState)
-        if state.is_empty:
-            return PreScoreResult.SKIP if cycle.pod.pod.spec.resource_claims else PreScoreResult.SKIP_SHAPE
-        return None if state.has_alternatives else PreScoreResult.SKIP
+    def constant_score(self, cycle: CycleState) -> int | None:
+        """Score 0 everywhere for pods that ask for no devices."""
+        state = cycle.find(ClaimState)
+        return 0 if state is not None and state.is_empty and not cycle.pod.pod.spec.resource_claims else None
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Score nodes by how early in its list the alternative stands that each request got there."""

@@ -63,11 +63,6 @@ class ClaimState:
         return self.leftover is not None and bool(self.leftover.spec.devices.requests)
 
     @property
-    def has_alternatives(self) -> bool:
-        """Whether some request has alternatives, which is what scores are about."""
-        return any(request.first_available for claim in self.claims for request in claim.spec.devices.requests)
-
-    @property
     def names(self) -> list[str]:
         """Names of the claims to allocate, the one for extended resources last."""
         return [*("/".join(key_of(claim)) for claim in self.to_allocate), UNNAMED_CLAIM]

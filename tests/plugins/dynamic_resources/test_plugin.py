@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kplan.config.args import DynamicResourcesArgs, Nanoseconds
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome
-from kplan.framework.interface import SKIP, SKIP_SHAPE, PreScoreResult, StatusCode
+from kplan.framework.interface import SKIP, SKIP_SHAPE, StatusCode
 from kplan.plugins.dynamic_resources import cluster_devices
 from kplan.plugins.dynamic_resources.plugin import REASON_NOT_ALLOCATED, REASON_NOT_AVAILABLE
 
@@ -227,7 +227,7 @@ def score(world, incoming):
     cycle = world.cycle(incoming)
     world.statuses(cycle)
     view = NodeView(world.cluster)
-    if world.plugin.pre_score(cycle, view) is not None:
+    if world.plugin.constant_score(cycle) is not None:
         return None
     raw = world.plugin.score(cycle, view)
     return raw.tolist(), world.plugin.normalize_score(cycle, raw).tolist()
@@ -244,8 +244,9 @@ def test_nodes_with_earlier_alternatives_score_higher():
     )
 
     assert score(world, pod("p", "d")) == ([6, 8, 7], [75, 100, 87])
-    assert score(world, pod("p", "plain")) is None
-    assert world.plugin.pre_score(_pre_filtered(world, pod()), NodeView(world.cluster)) is PreScoreResult.SKIP_SHAPE
+    assert score(world, pod("p", "plain")) == ([0, 0, 0], [0, 0, 0])
+    assert world.plugin.constant_score(_pre_filtered(world, pod("p", "plain"))) is None
+    assert world.plugin.constant_score(_pre_filtered(world, pod())) == 0
 
 
 def _pre_filtered(world, incoming):
