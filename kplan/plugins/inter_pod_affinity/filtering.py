@@ -33,10 +33,8 @@ class FilterState:
 
 def affinity_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
     """Reject positions by the first rule that fails: affinity, anti-affinity, anti-affinity of running pods."""
-    bits = np.zeros(len(nodes), np.uint32)
     rejected = existing_anti_affinity_fails(state.running, nodes)
-    if rejected is not None:
-        bits[rejected] = _EXISTING_ANTI_AFFINITY
+    bits = np.zeros(len(nodes), np.uint32) if rejected is None else rejected * np.uint32(_EXISTING_ANTI_AFFINITY)
     required = state.required
     if required is not None and required.anti_affinity:
         bits[anti_affinity_fails(required, nodes)] = _ANTI_AFFINITY
@@ -100,17 +98,12 @@ def _has_pods(term: TermCounts, nodes: NodeView) -> BoolArray:
 
 def existing_anti_affinity_fails(running: RunningTerms, nodes: NodeView) -> BoolArray | None:
     """Return where running pods do not want the pod near, bool of shape (n_view,); None for nowhere."""
-    if nodes.is_changed:
-        running.look_at_all_pods()
-    elif not running.n_rejecting:
-        return None
+    if not nodes.is_changed:
+        return nodes.take(running.rejected()) if running.n_rejecting else None
+    running.look_at_all_pods()
     rejected: BoolArray | None = None
     for topology_key, terms in running.rejecting.items():
-        slots = nodes.take(terms.column.slots)
-        if nodes.is_changed:
-            seen = terms.counts[slots] + nodes.delta_count(running.held[topology_key])
-            here: BoolArray = (seen > 0) & nodes.take(terms.column.present)
-        else:
-            here = (terms.counts > 0)[slots]
+        seen = terms.counts[nodes.take(terms.column.slots)] + nodes.delta_count(running.held[topology_key])
+        here: BoolArray = (seen > 0) & nodes.take(terms.column.present)
         rejected = here if rejected is None else rejected | here
     return rejected

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplan.engine.affinity import AffinityTerm, PodAffinityTerms
-from kplan.engine.arrays import Int64Array
+from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import MAX_FOLLOWED, Cluster
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_info import PodInfo
@@ -102,6 +102,7 @@ class RunningTerms:
         self._scoring: dict[str, KeyCounts] = {}
         self._effects: dict[int, tuple[_Effect, ...]] = {0: ()}
         self.n_rejecting = self.n_scoring = 0
+        self._rejected: BoolArray | None = None
         self._position = len(self._cluster.log)
         for group in self._cluster.terms.groups:
             effect = self._effect(group.kind, group.term, group.weight)
@@ -116,6 +117,7 @@ class RunningTerms:
     def _note(self, effect: _Effect, n_terms: int) -> None:
         if effect.is_rejecting:
             self.n_rejecting += n_terms
+            self._rejected = None
         else:
             self.n_scoring += n_terms
 
@@ -180,6 +182,18 @@ class RunningTerms:
                     effect.where.counts[slot] += change.sign * effect.amount
                     self._note(effect, change.sign)
         self._position = len(log)
+
+    def rejected(self) -> BoolArray:
+        """Return the nodes in whose domains some running pod does not want the pod, bool of shape (n_nodes,).
+
+        Kept as long as no pod with such terms comes or leaves; not to be written to.
+        """
+        if self._rejected is None:
+            rejected = np.zeros(len(self._cluster), np.bool_)
+            for terms in self.rejecting.values():
+                rejected |= (terms.counts > 0)[terms.column.slots]
+            self._rejected = rejected
+        return self._rejected
 
     def look_at_all_pods(self) -> None:
         """Learn the topology keys that pods bring along which have not run yet (nominated ones)."""
