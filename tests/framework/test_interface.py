@@ -1,0 +1,55 @@
+"""Statuses, and the profile's plugins held against the extension points."""
+
+from __future__ import annotations
+
+import pytest
+
+from kplan.config.defaults import default_configuration
+from kplan.framework.interface import SUCCESS, CycleState, Plugin, Scope, Status
+from kplan.framework.listers import Listers
+from kplan.planner.planner import _make_plugins
+from kplan.snapshot.model import Snapshot
+from tests.framework.fakes import METHODS, session
+
+
+@pytest.mark.parametrize(
+    ("status", "is_success", "is_rejected"),
+    [
+        (SUCCESS, True, False),
+        (Status.error("x"), False, False),
+        (Status.unschedulable("x"), False, True),
+        (Status.unresolvable("x"), False, True),
+    ],
+)
+def test_a_status_is_a_success_a_rejection_or_an_error(status, is_success, is_rejected):
+    assert (status.is_success, status.is_rejected) == (is_success, is_rejected)
+
+
+def test_what_is_kept_in_a_cycle_is_found_under_its_class():
+    cycle = CycleState(None, 0, None)
+    cycle.write("text")
+
+    assert (cycle.read(str), cycle.find(str), cycle.find(int)) == ("text", "text", None)
+    with pytest.raises(KeyError):
+        cycle.read(int)
+
+
+def test_every_in_tree_plugin_has_its_name_a_scope_and_a_method_for_each_point_where_it_stands():
+    (profile,) = default_configuration().profiles
+    handle = session([]).frameworks["default-scheduler"].handle
+    handle.listers = Listers(Snapshot())
+    plugins = _make_plugins(profile, handle)
+
+    binding = {"pre_bind", "bind", "post_bind"}
+    missing = {
+        (point, ref.name)
+        for point, refs in profile.plugins.items()
+        if point not in binding
+        for ref in refs
+        if not hasattr(plugins.get(ref.name), METHODS.get(point, point))
+    }
+    # It keeps pods out of the queue while their victims leave; here victims leave at once.
+    assert missing == {("pre_enqueue", "DefaultPreemption")}
+    for name, plugin in plugins.items():
+        assert isinstance(plugin, Plugin)
+        assert (plugin.name, type(plugin).__name__, type(plugin.scope)) == (name, name, Scope)
