@@ -52,6 +52,8 @@ class Fit:
     counts : replicas of each template
     evicted : pods that had to go, where that is allowed
     stop : the decision about the first replica that did not fit; live, see `kplan.planner.run`; None when all did
+    stopped_template : whose replica that was
+    exhausted_template : whose replicas were all placed before the count was over; None for none
     """
 
     placed: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -59,6 +61,7 @@ class Fit:
     evicted: list[int] = field(default_factory=list)
     stop: CycleResult | None = None
     stopped_template: int | None = None
+    exhausted_template: int | None = None
 
     @property
     def total(self) -> int:
@@ -89,6 +92,7 @@ def fill(
             break
         info = templates[index].replica(found.counts[index])
         if info is None:
+            found.exhausted_template = index
             break
         pod = session.cluster.add_pod(info)
         refused = templates[index].refused or ("" if quotas is None else _charge(quotas, info))

@@ -20,6 +20,7 @@ from kplan.planner.placement import Placement
 from kplan.planner.utilisation import ZONE
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, PREEMPTION, UNSCHEDULABLE, WARNING, Verdict
 from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Warning as InputWarning
 
 if TYPE_CHECKING:
     from kplan.planner.planner import Planner
@@ -75,6 +76,15 @@ class Capacity:
             rows.setdefault(zone, set()).add(row)
         return {zone: {"replicas": replicas[zone], "nodes": len(rows[zone])} for zone in sorted(replicas)}
 
+    @property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """What was odd about the question, and where the count ended for want of replicas."""
+        if self.fit.exhausted_template is None:
+            return self.planner.warnings
+        template = self.templates[self.fit.exhausted_template]
+        message = f"each replica has claims to itself, so no more than {len(template.replicas)} were looked at"
+        return (*self.planner.warnings, InputWarning("ReplicaBound", template.name, message))
+
     def verdict(self, fail_on: Sequence[str] | None = None) -> Verdict:
         """Hold the count against what was wanted."""
         wanted = tuple(DEFAULT_FAIL_ON["capacity"] if fail_on is None else fail_on)
@@ -86,7 +96,7 @@ class Capacity:
         if self.stop is not None and self.stop.outcome is Outcome.GATED and GATED in wanted:
             because.append(f"{self.stop.pod.key}: Gated")
         if WARNING in wanted:
-            because += [f"{warning.object}: {warning.code}" for warning in self.planner.warnings]
+            because += [f"{warning.object}: {warning.code}" for warning in self.warnings]
         return Verdict(wanted, tuple(because))
 
     def to_dict(
@@ -116,7 +126,7 @@ class Capacity:
                 "nodes": len({row for _, row in self.fit.placed}),
                 "victims": len(self.fit.evicted),
             },
-            "warnings": warnings_of(self.planner.warnings),
+            "warnings": warnings_of(self.warnings),
             "templates": [
                 {
                     "name": template.name,

@@ -89,7 +89,6 @@ def templates_of(
     world = with_objects(snapshot, incoming.objects)
     most = _most_replicas(snapshot, wanted, limit)
     objects = list(incoming.objects)
-    warnings = list(incoming.warnings)
     templates = []
     for index, pod in enumerate(incoming.pods):
         name = f"{pod.pod.metadata.namespace}/{pod.origin.name}"
@@ -98,11 +97,8 @@ def templates_of(
         if _has_own_claims(pod.pod, world) and not pod.refused:
             pods, claims = _make_more(pod.pod, min(most, MAX_OWN_REPLICAS), world)
             objects += [complete(claim, type_of(claim)) for claim in claims]
-            if most > MAX_OWN_REPLICAS:
-                message = f"each replica has claims to itself, so no more than {MAX_OWN_REPLICAS} are looked at"
-                warnings.append(InputWarning("ReplicaBound", name, message))
         templates.append(Template(name, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1))
-    return Asked(tuple(templates), tuple(objects), tuple(warnings))
+    return Asked(tuple(templates), tuple(objects), incoming.warnings)
 
 
 def _most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) -> int:

@@ -21,6 +21,9 @@ __all__ = ["VIEW", "plan_blocks", "told_attempts"]
 
 Document = Mapping[str, Any]
 _STYLES: Mapping[str, Style] = {"+": "good", "~": "warn", "-": "bad", "!": "bad"}
+_MOST_TOLD = 5
+"""Of pods that stay pending for different reasons, so many are told about in full."""
+
 _PENDING_WORDS: Mapping[str, str] = {
     "Unschedulable": "fits nowhere",
     "Gated": "waits for its scheduling gates",
@@ -39,7 +42,7 @@ def plan_blocks(document: Document, options: ReportOptions) -> Iterator[Block]:
     yield from _pending(document, options)
     yield from utilisation_blocks(document["utilisation"], options)
     yield from largest_fit_blocks(document["largestFit"], options)
-    yield from closing_blocks(document, plan_sentence(document))
+    yield from closing_blocks(document, plan_sentence(document) if document["verdict"]["failed"] else "")
 
 
 def plan_sentence(document: Document) -> str:
@@ -47,7 +50,8 @@ def plan_sentence(document: Document) -> str:
     summary = document["summary"]
     if not document["changes"]:
         return "Nothing to do: no pod is pending"
-    words = (("placed", "placed"), ("moved", "moved"), ("evicted", "evicted for good"), ("pending", "stay pending"))
+    stay = "stays pending" if summary["pending"] == 1 else "stay pending"
+    words = (("placed", "placed"), ("moved", "moved"), ("evicted", "evicted for good"), ("pending", stay))
     parts = [f"{summary[key]} {word}" for key, word in words if summary[key] or key == "placed"]
     if summary["pdbViolations"]:
         parts.append(count(summary["pdbViolations"], "disruption budget violation"))
@@ -115,16 +119,17 @@ def _note(group: Sequence[Document], *, is_wide: bool) -> str:
 
 
 def told_attempts(changes: Sequence[Document]) -> list[int]:
-    """List the placements that tables tell about in full: of pods that stay pending, the first of each message."""
+    """List the placements that tables tell about in full: of pods that stay pending, the first of some messages."""
     first: dict[tuple[str, str], int] = {}
     for change in changes:
         if change["action"] == "!" and change["attempt"] is not None:
             first.setdefault((change["outcome"], change["reason"]), change["attempt"])
-    return sorted(first.values())
+    return sorted([*first.values()][:_MOST_TOLD])
 
 
 def _pending(document: Document, options: ReportOptions) -> Iterator[Block]:
     n_nodes = document["snapshot"]["nodes"]
+    in_full = set(told_attempts(document["changes"]))
     groups: dict[tuple[str, str], list[Document]] = {}
     for change in document["changes"]:
         if change["action"] == "!":
@@ -135,7 +140,7 @@ def _pending(document: Document, options: ReportOptions) -> Iterator[Block]:
         yield Heading((f"{names}: ", Span(words, "bad")))
         attempt = members[0]["attempt"]
         placement = None if attempt is None else document["placements"][attempt]
-        if placement is not None and "rejectionSummary" in placement:
+        if placement is not None and attempt in in_full and "rejectionSummary" in placement:
             yield from decision_blocks(placement, n_nodes, options)
         elif placement is not None:
             yield Preformatted("kube-scheduler writes", placement["message"])

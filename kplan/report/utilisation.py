@@ -33,7 +33,8 @@ def utilisation_blocks(utilisation: Document, options: ReportOptions) -> Iterato
         rows += [_row(name, {"nodes": 1, "resources": each}, resources, options) for name, each in nodes]
     yield Heading(("How full the nodes are, before -> after",))
     label = utilisation["poolLabel"]
-    note = f"pools by {label}" if label and utilisation["pools"] and len(rows) > 1 else ""
+    has_pools = len(utilisation["pools"]) > 1 or (options.is_wide and utilisation["pools"])
+    note = f"pools by {label}" if has_pools else ""
     yield Table(("WHERE", "NODES", *resources), tuple(rows), "<>" + ">" * len(resources), note=note)
 
 

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from typing import Any
+
+import kplan
+from kplan.planner.explanation import Shown
+from kplan.report.options import ReportOptions
+from kplan.report.plan import VIEW, told_attempts
+from kplan.report.text import render_plain
+from tests.report.documents import node, pod
+
+
+def document(*objects: dict[str, Any], in_full: bool = True) -> dict[str, Any]:
+    planned = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
+    told = told_attempts([change.to_dict() for change in planned.changes])
+    return planned.to_dict(nodes_of=dict.fromkeys(told, Shown()) if in_full else {})
+
+
+def text(report: dict[str, Any], **options: Any) -> str:
+    return render_plain(VIEW.blocks(report, ReportOptions(**options)), 160)
+
+
+def owned(name: str, **more: Any) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}
+    return pod(name, metadata={"ownerReferences": [owner]}, **more)
+
+
+def test_an_idle_queue_is_said_in_one_sentence() -> None:
+    assert text(document(node("n"), pod("p", node="n"))).startswith("Nothing to do: no pod is pending\n")
+
+
+def test_pods_of_one_workload_with_one_fate_share_a_line() -> None:
+    told = text(document(node("n"), *(owned(f"web-{i}") for i in range(3)), pod("alone")))
+
+    assert "  +  default/web-0..web-2 (3 pods of ReplicaSet/web)  -     n (3)" in told
+    assert "  +  default/alone " in told
+
+
+def test_those_of_different_fate_do_not() -> None:
+    told = text(document(node("n", cpu="2"), *(owned(f"web-{i}") for i in range(3))))
+
+    assert "  +  default/web-0, web-1 (2 pods of ReplicaSet/web)" in told
+    assert "  !  default/web-2 " in told
+
+
+def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> None:
+    selectors = [{"nodeSelector": {"disk": f"kind-{i}"}, "cpu": f"{i + 5}"} for i in range(7)]
+    report = document(node("n"), *(pod(f"p{i}", **each) for i, each in enumerate(selectors)))
+
+    assert len(told_attempts(report["changes"])) == 1
+    assert text(report).count("What stands in the way") == 1
+
+    reasons = [f"extra.example.com/kind-{i}" for i in range(7)]
+    asks = [[{"name": "c", "image": "i", "resources": {"requests": {name: "1"}}}] for name in reasons]
+    report = document(node("n"), *(pod(f"p{i}", containers=each) for i, each in enumerate(asks)))
+    assert len(told_attempts(report["changes"])) == 5
+    assert text(report).count("What stands in the way") == 5
+    assert text(report).count("kube-scheduler writes") == 7
+
+
+def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() -> None:
+    zones = [node(f"n{i}", labels={"topology.kubernetes.io/zone": f"z{i % 2}", "pool": "a"}) for i in range(4)]
+    report = document(*zones, pod("p", cpu="3"))
+
+    told, wide = text(report), text(report, is_wide=True)
+    assert "  cluster      4  0% -> 19%      0%    0%\n" in told
+    assert "  zone z0      2  0% -> 38%      0%    0%\n" in told
+    assert "pool" not in told
+    assert "  n0           1   0% -> 75% (3 of 4)" in wide
+    assert "  pool a       4" in wide
+    assert "pools by pool" in wide
+
+
+def test_cases_carry_what_counts() -> None:
+    report = document(node("n"), pod("huge", cpu="9"), pod("fits"))
+    cases = {case.name: case for case in VIEW.cases(report, ReportOptions())}
+
+    assert (cases["default/fits"].state, cases["default/fits"].message) == ("passed", "placed on n")
+    assert (cases["default/huge"].state, cases["default/huge"].rule) == ("failed", "Unschedulable")
+    assert "asks for 9 cpu, 3 of 4 free: 6 short" in cases["default/huge"].detail
