@@ -176,7 +176,7 @@ def _json_documents(data: bytes, path: str, problems: list[Problem]) -> Iterator
         except (msgspec.DecodeError, RecursionError) as error:
             end = _end_of_document(str(error))
             if end is None:
-                problems.append(_json_problem(error, bytes(rest), path, number))
+                problems.append(_json_problem(error, data, len(data) - len(rest), path, number))
                 return
         else:
             yield Document(path, number, raw)
@@ -190,13 +190,15 @@ def _json_documents(data: bytes, path: str, problems: list[Problem]) -> Iterator
 def _end_of_document(message: str) -> int | None:
     """Return where a document ends that is followed by something else; msgspec counts the character that follows."""
     offset = _BYTE_OFFSET.search(message)
-    return int(offset[1]) - 1 if offset and "trailing" in message else None
+    return int(offset[1]) - 1 if offset and "trailing characters" in message else None
 
 
-def _json_problem(error: Exception, data: bytes, path: str, number: int) -> Problem:
+def _json_problem(error: Exception, data: bytes, start: int, path: str, number: int) -> Problem:
+    """Say what is wrong with the document that starts at byte `start`, with line and column of the whole file."""
     text = str(error)
     if isinstance(error, RecursionError):
-        return Problem("nested too deeply to be Kubernetes objects", path=path, document=number)
+        hint = "objects are nested some ten levels deep; look for brackets that are never closed"
+        return Problem("nested too deeply to be Kubernetes objects", path=path, document=number, hint=hint)
     if "truncated" in text:
         return Problem(
             "the JSON ends before it is complete",
@@ -206,10 +208,16 @@ def _json_problem(error: Exception, data: bytes, path: str, number: int) -> Prob
         )
     message = text.removeprefix("JSON is malformed: ")
     if offset := _BYTE_OFFSET.search(message):
-        before = data[: int(offset[1])]
+        before = data[: start + int(offset[1])]
         line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
         message = f"{message[: offset.start()].rstrip()} at line {line}, column {column}"
-    return Problem(f"not valid JSON: {message}", path=path, document=number)
+    return Problem(f"not valid JSON: {message}", path=path, document=number, hint=_json_hint(message))
+
+
+def _json_hint(message: str) -> str:
+    if "trailing comma" in message:
+        return "leave the comma out that has nothing behind it"
+    return "look at this place and what stands right before it; kubectl get -o json writes valid JSON"
 
 
 def items_of(document: Document, problems: list[Problem]) -> Iterator[Item]:
@@ -250,7 +258,7 @@ def _raw_list(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Ite
         elements = _RAW_LIST.decode(content)
     except msgspec.ValidationError:
         value = msgspec.json.decode(content)
-        problems.append(place.locate(Problem(f"expected a list, got {decode.describe(value)}")))
+        problems.append(place.locate(_no_list(value)))
         return
     for index, element in enumerate(elements):
         where = place._replace(json_path=f"{place.json_path}[{index}]", content=element)
@@ -258,7 +266,7 @@ def _raw_list(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Ite
             meta = _type_meta(element)
         except msgspec.ValidationError:
             value = msgspec.json.decode(element)
-            problems.append(where.locate(Problem(f"expected an object, got {decode.describe(value)}")))
+            problems.append(where.locate(_no_object(value)))
             continue
         if meta.kind and _is_list(str(meta.api_version), str(meta.kind)):
             yield from _raw_items(element, where, problems)
@@ -279,8 +287,7 @@ def _builtin_items(content: Any, place: Item, problems: list[Problem]) -> Iterat
             yield from _builtin_items(element, place._replace(json_path=f"{place.json_path}[{index}]"), problems)
         return
     if not isinstance(content, dict):
-        problem = Problem(f"expected an object, got {decode.describe(content)}", hint=_WHAT_AN_OBJECT_IS)
-        problems.append(place.locate(problem))
+        problems.append(place.locate(_no_object(content)))
         return
     api_version, kind = content.get("apiVersion") or place.api_version, content.get("kind") or place.kind
     if not _has_kind(api_version, kind, place, problems):
@@ -293,7 +300,15 @@ def _builtin_items(content: Any, place: Item, problems: list[Problem]) -> Iterat
     if isinstance(items, list):
         yield from _builtin_items(items, place, problems)
     elif items is not None:
-        problems.append(place.locate(Problem(f"expected a list, got {decode.describe(items)}")))
+        problems.append(place.locate(_no_list(items)))
+
+
+def _no_object(value: Any) -> Problem:
+    return Problem(f"expected an object, got {decode.describe(value)}", hint=_WHAT_AN_OBJECT_IS)
+
+
+def _no_list(value: Any) -> Problem:
+    return Problem(f"expected a list, got {decode.describe(value)}", hint="a list holds its objects under items: [ ]")
 
 
 _WHAT_AN_OBJECT_IS = "a Kubernetes object has apiVersion, kind and metadata"

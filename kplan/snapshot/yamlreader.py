@@ -117,7 +117,10 @@ class _Builder:
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             self._written += 1
             if len(self._stack) >= _MAX_DEPTH:
-                raise _Refused(f"nested deeper than {_MAX_DEPTH} levels at line {_line(event)}")
+                raise _Refused(
+                    f"nested deeper than {_MAX_DEPTH} levels at line {_line(event)}",
+                    hint="objects are nested some ten levels deep; look for brackets that are never closed",
+                )
             _check_tag(event)
             self._stack.append(_Node({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor))
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
@@ -132,7 +135,10 @@ class _Builder:
 
     def _take_alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:
-            raise _Refused(f"alias *{event.anchor} at line {_line(event)} refers to nothing before it")
+            raise _Refused(
+                f"alias *{event.anchor} at line {_line(event)} refers to nothing before it",
+                hint=f"define &{event.anchor} before it, or put quotes around a text that starts with *",
+            )
         value, size = self._anchors[event.anchor]
         self._unfolded += size
         if self._unfolded > 10 * self._written + _ALIAS_ALLOWANCE:
@@ -222,4 +228,4 @@ def _hint(data: bytes | str, mark: yaml.Mark | None) -> str:
         return "YAML is indented with spaces, not tabs"
     if "{{" in line:
         return "this is a template; render it first, for example with helm template"
-    return ""
+    return "look at this line and the one before it: indentation, a missing colon, an open quotation mark"
