@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kplan.api.base import ResourceList
+from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.core import PodSpec, ResourceRequirements
 from kplan.api.names import label_key_problems
-from kplan.api.quantity import InvalidQuantity, Quantity, parse
+from kplan.api.quantity import MAX_INT64, InvalidQuantity, Quantity, parse
 from kplan.errors import Problem
 from kplan.snapshot.podresources import HUGE_PAGES, container_totals, is_pod_level_resource
 
@@ -15,6 +15,9 @@ __all__ = ["resource_problems"]
 
 _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
 _NANOS = 10**9
+_MOST_NANOS = MAX_INT64 * _NANOS
+#: The scheduler counts cpu in thousandths.
+_MOST_CPU_NANOS = MAX_INT64 // 1000 * _NANOS
 
 
 def resource_problems(spec: PodSpec, path: str) -> Iterator[Problem]:
@@ -59,7 +62,8 @@ def _requirement_problems(resources: ResourceRequirements, path: str) -> Iterato
             if isinstance(amount, Problem):
                 yield amount
             else:
-                yield from _amount_problems(name, amount, f"{path}.{kind}")
+                written = getattr(resources, kind)[name]
+                yield from _amount_problems(name, written, amount, f"{path}.{kind}")
     for name, request in requests.items():
         limit = limits.get(name)
         if isinstance(request, Problem) or isinstance(limit, Problem):
@@ -79,7 +83,7 @@ def _amounts(resources: ResourceList, path: str) -> Iterator[tuple[str, Quantity
             yield name, Problem(f"{amount!r} is not a quantity", json_path=_at(path, name), hint=hint)
 
 
-def _amount_problems(name: str, amount: Quantity, path: str) -> Iterator[Problem]:
+def _amount_problems(name: str, written: QuantityLike, amount: Quantity, path: str) -> Iterator[Problem]:
     place = _at(path, name)
     for text in label_key_problems(name):
         yield Problem(f'"{name}": {text}', json_path=path)
@@ -87,7 +91,10 @@ def _amount_problems(name: str, amount: Quantity, path: str) -> Iterator[Problem
         hint = "resources of a device plugin have a domain, such as nvidia.com/gpu"
         yield Problem(f'"{name}" is not a resource that containers can ask for', json_path=path, hint=hint)
     if amount.nanos < 0:
-        yield Problem(f"{amount} is negative", json_path=place)
+        yield Problem(f"{amount} is negative", json_path=place, hint="amounts start at 0")
+    if amount.nanos > (_MOST_CPU_NANOS if name == "cpu" else _MOST_NANOS):
+        hint = "check the suffix: m is a thousandth, M is a million, E is 10^18"
+        yield Problem(f"{str(written)[:60]!r} is more than Kubernetes can count", json_path=place, hint=hint)
     if _is_countable(name) and amount.nanos % _NANOS:
         yield Problem(f"{amount} is not a whole number, as {name} needs", json_path=place)
 
@@ -97,7 +104,8 @@ def _pair_problems(name: str, request: Quantity, limit: Quantity | None, path: s
     is_exact = _is_countable(name) or name.startswith(HUGE_PAGES)
     if limit is None:
         if is_exact:
-            yield Problem(f"a limit must be set, too, since {name} cannot be overcommitted", json_path=place)
+            message = f"a limit must be set, too, since {name} cannot be overcommitted"
+            yield Problem(message, json_path=place, hint="set the limit alone: the request then equals it")
     elif is_exact and request.nanos != limit.nanos:
         yield Problem(
             f"{request} must equal the limit of {limit}, since {name} cannot be overcommitted", json_path=place
