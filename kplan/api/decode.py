@@ -178,6 +178,15 @@ def describe(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+_HOW_TO_WRITE: tuple[tuple[type[inspect.Type], str], ...] = (
+    (inspect.VarTupleType, "write a list: a dash before each item in YAML, [ ] around them in JSON"),
+    (inspect.StructType, "write its fields below it, indented, in YAML, or { } around them in JSON"),
+    (inspect.DictType, "write its entries below it, indented, in YAML, or { } around them in JSON"),
+    (inspect.IntType, "write a whole number, without quotes"),
+    (inspect.BoolType, "write true or false, without quotes"),
+)
+
+
 def _hint(value: Any, kinds: _Kinds) -> str:
     wants_text = any(isinstance(kind, inspect.StrType) for kind in kinds.others)
     if wants_text and isinstance(value, bool | int | float):
@@ -185,4 +194,4 @@ def _hint(value: Any, kinds: _Kinds) -> str:
     wants_list = any(isinstance(kind, inspect.VarTupleType) for kind in kinds.others)
     if wants_list and isinstance(value, dict):
         return "start the item with a dash in YAML, or put [ ] around it in JSON"
-    return ""
+    return next((hint for kind, hint in _HOW_TO_WRITE if any(isinstance(each, kind) for each in kinds.others)), "")

@@ -238,18 +238,29 @@ def emit(document: Mapping[str, Any], output: OutputFlags, verbosity: VerbosityF
 
 
 def write_out(text: str) -> None:
-    """Write the result to standard output; a reader that has seen enough may go."""
+    """Write the result to standard output; a reader that has seen enough may go.
+
+    Raises
+    ------
+    KplanError
+        When it cannot be written, for want of room, say.
+    """
+    if sys.stdout is None:
+        raise KplanError("standard output is closed")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         silence_output()
+    except OSError as error:
+        silence_output()
+        raise KplanError(f"cannot write to standard output: {error.strerror}") from error
 
 
 def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_file: bool) -> ReportOptions:
     from kplan.report.options import DEFAULT_WIDTH, ReportOptions
 
-    is_terminal = not is_file and sys.stdout.isatty()
+    is_terminal = not is_file and sys.stdout is not None and sys.stdout.isatty()
     width = DEFAULT_WIDTH
     if not is_file and (is_terminal or os.environ.get("COLUMNS", "").isdigit()):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns

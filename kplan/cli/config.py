@@ -109,4 +109,6 @@ def _dump(document: dict[str, object], output: OutputFormat) -> str:
 
 
 def _print(text: str) -> None:
-    typer.echo(text)
+    from kplan.cli.answer import write_out
+
+    write_out(f"{text}\n")

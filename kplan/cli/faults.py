@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from kplan import __version__
-from kplan.errors import InputError, KplanError
+from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError
 
 __all__ = ["FAILED", "KplanGroup", "silence_output"]
 
@@ -19,7 +19,15 @@ _INTERRUPTED = 130
 _DEBUG_OPTION = "--debug"
 _MOST_PROBLEMS = 50
 _USAGE = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
+_PYDANTICS_PREFIX = "Value error, "
 _TYPERS_OWN = (typer.Exit, typer.Abort, _USAGE)
+
+#: The next step where a problem says all there is to say.
+_USUAL_HINTS = {
+    ManifestError: "an API server would refuse this; correct the manifest and ask again",
+    SnapshotError: "correct the object, or take the snapshot anew with kplan snapshot save",
+    ConfigError: "kplan config show prints a configuration as kube-scheduler reads it",
+}
 
 
 class KplanGroup(TyperGroup):
@@ -42,6 +50,8 @@ class KplanGroup(TyperGroup):
             silence_output()
             raise typer.Exit(0) from None
         except Exception as error:
+            if isinstance(error, typer.BadParameter):
+                error.message = error.message.removeprefix(_PYDANTICS_PREFIX)
             if isinstance(error, _TYPERS_OWN) or ctx.params.get("debug"):
                 raise
             _print_error(error)
@@ -67,7 +77,8 @@ def _print_error(error: Exception) -> None:
         _say(f"error: and {len(problems) - _MOST_PROBLEMS} more problems")
     if not problems:
         _say(f"error: {error.message}")
-    _hint(error.hint, told)
+    usual = next((hint for kind, hint in _USUAL_HINTS.items() if isinstance(error, kind)), "")
+    _hint(error.hint or ("" if told else usual), told)
 
 
 def _hint(text: str, told: set[str]) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kplan.errors import UsageError
+
 if TYPE_CHECKING:
     from kplan.live import LiveOptions
     from kplan.live.collect import Progress
@@ -131,12 +133,15 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
 
     Raises
     ------
+    UsageError
+        A flag says how to reach a live cluster, and a file is given.
     SnapshotError
         The file cannot be used.
     LiveClusterError
         The API server cannot be asked.
     """
     if snapshot:
+        _check_no_live_flags(live)
         from kplan.snapshot.load import load_snapshot
 
         return load_snapshot(snapshot)
@@ -144,6 +149,25 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
 
     with _progress_bar(shown=not quiet and sys.stderr.isatty()) as progress:
         return collect_snapshot(live, progress)
+
+
+def _check_no_live_flags(live: LiveOptions) -> None:
+    """Refuse flags that would have no effect; a kubeconfig is known in most shells, and means nothing by itself."""
+    given = {
+        "--context": live.context,
+        "--cluster": live.cluster,
+        "--user": live.user,
+        "--as": live.impersonate_user,
+        "--as-group": live.impersonate_groups,
+        "--insecure-skip-tls-verify": live.insecure_skip_tls_verify,
+        "--namespaces": live.namespaces,
+    }
+    flags = [name for name, value in given.items() if value]
+    if flags:
+        raise UsageError(
+            f"for a live cluster only: {', '.join(flags)}; the snapshot is a file",
+            hint="leave the flag out, or the snapshot, which KPLAN_SNAPSHOT may name, too",
+        )
 
 
 def print_warnings(snapshot: Snapshot, *, quiet: bool = False) -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kplan.engine.resources import quantity_text, resource_order
-from kplan.errors import NotFoundError
 from kplan.framework.cycle import Outcome
 from kplan.framework.session import Session
 from kplan.planner.additions import Addition, additions
 from kplan.planner.capacity import Fit, Template, fill
 from kplan.planner.document import header, warnings_of
 from kplan.planner.explanation import Shown
+from kplan.planner.not_found import no_node
 from kplan.planner.placement import Placement
 from kplan.planner.utilisation import ZONE
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, PREEMPTION, UNSCHEDULABLE, WARNING, Verdict
@@ -184,7 +184,7 @@ def without_nodes(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
     """
     unknown = sorted(set(names) - set(snapshot.node_by_name))
     if unknown:
-        raise NotFoundError(f"the snapshot has no node {', '.join(unknown)}", hint="kplan snapshot show lists nodes")
+        raise no_node(unknown, snapshot.node_by_name)
     gone = set(names)
     return dataclasses.replace(
         snapshot,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,10 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.engine.pod_info import PodInfo
-from kplan.errors import NotFoundError, UsageError
+from kplan.errors import UsageError
 from kplan.planner.document import header, placements_document, summary, warnings_of
 from kplan.planner.explanation import Shown
+from kplan.planner.not_found import no_pod
 from kplan.planner.placement import Placement
 from kplan.planner.run import run_in_order
 from kplan.planner.verdict import DEFAULT_FAIL_ON, judge
@@ -78,9 +78,7 @@ def explain_pod(planner: Planner, key: str) -> Whereabouts:
     """
     pod = planner.world.pod_by_key.get(key)
     if pod is None:
-        near = difflib.get_close_matches(key, list(planner.world.pod_by_key), n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else "name it as NAMESPACE/NAME"
-        raise NotFoundError(f"the snapshot has no pod {key}", hint=hint)
+        raise no_pod(key, planner.world.pod_by_key)
     if pod.status.phase in _TERMINATED:
         raise UsageError(
             f"pod {key} {_TERMINATED[pod.status.phase]}; it takes no room any more, and nothing is decided about it",

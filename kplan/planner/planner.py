@@ -5,7 +5,6 @@ It joins framework and plugins, and nothing else does.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -18,7 +17,7 @@ from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_info import PodInfo
-from kplan.errors import NotFoundError, UsageError
+from kplan.errors import UsageError
 from kplan.framework.cycle import CycleResult
 from kplan.framework.extenders import Extender
 from kplan.framework.interface import Handle, Plugin, PostFilterResult
@@ -28,6 +27,7 @@ from kplan.planner.capacity import Template
 from kplan.planner.capacity_plan import Capacity, measure
 from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
+from kplan.planner.not_found import no_pod
 from kplan.planner.placement import Explain, Origin, Placement, PodRef
 from kplan.planner.plan import Plan
 from kplan.planner.queue_plan import QueuePlan
@@ -292,9 +292,7 @@ class Planner:
         row = self.session.find(key)
         infos = self.session.cluster.pods.infos
         if row is None:
-            near = difflib.get_close_matches(key, [info.key for info in infos], n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else "name it as NAMESPACE/NAME"
-            raise NotFoundError(f"the snapshot has no pod {key}", hint=hint)
+            raise no_pod(key, [info.key for info in infos])
         if self.session.cluster.node_of[row] != NOWHERE or infos[row].pod.spec.node_name:
             raise UsageError(
                 f"pod {key} already runs on node {infos[row].pod.spec.node_name}",

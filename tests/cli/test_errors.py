@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -42,6 +43,14 @@ FILES = {
         "a pod needs at least one container",
     ),
     "two pods of one name": (f"{POD}---\n{POD}", "a second pod default/p; the first is in"),
+    "a quantity beyond counting": (
+        POD.replace("name: c", 'name: c, resources: {requests: {cpu: "1e400"}}'),
+        "requests.cpu: '1e400' is more than Kubernetes can count",
+    ),
+    "a comma too many in JSON": (
+        '{"kind": "List", "apiVersion": "v1", "items": [{"kind": "Pod"},\n]}',
+        "not valid JSON: trailing comma in array at line 2, column 1",
+    ),
     "nothing to place": ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "no pod and no workload"),
 }
 
@@ -55,10 +64,12 @@ def test_manifests_that_cannot_be_used(tmp_path: Path, content: str, words: str)
     assert found.stderr.startswith("error: ")
     assert words in found.stderr
     assert str(path) in found.stderr
+    assert "\nhint: " in found.stderr
     assert "Traceback" not in found.stderr
 
 
 SNAPSHOTS = {name: FILES[name] for name in list(FILES)[:6]} | {
+    "a comma too many in JSON": FILES["a comma too many in JSON"],
     "no nodes": (POD, "no nodes in the snapshot"),
     "two nodes of one name": (f"{NODE}---\n{NODE.replace('cpu: 1', 'cpu: 2')}", "Node"),
 }
@@ -73,6 +84,7 @@ def test_snapshots_that_cannot_be_used(tmp_path: Path, content: str, words: str)
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr.startswith("error: ")
     assert words in found.stderr
+    assert "\nhint: " in found.stderr
 
 
 def test_a_directory_without_objects(tmp_path: Path) -> None:
@@ -96,8 +108,9 @@ USAGE = {
     "a missing file": (("missing.yaml",), "missing.yaml: no such file or directory"),
     "a pod without its namespace": (("web-0",), "name a pod of the snapshot as NAMESPACE/NAME"),
     "a pod that is not there": (("shop/flashsale",), "hint: did you mean shop/flash-sale?"),
+    "a pod unlike any": (("a/b",), "hint: name it as NAMESPACE/NAME, as kubectl get pods -A lists them"),
     "a pod that runs": (("batch/report-daily-knqdn",), "hint: kplan explain batch/report-daily-knqdn tells why"),
-    "an unknown format": (("shop/flash-sale", "-o", "xml"), "'xml' is not one of 'table'"),
+    "an unknown format": (("shop/flash-sale", "-o", "xml"), "'-o': 'xml' is not one of 'table'"),
     "an unknown option": (("shop/flash-sale", "--bogus"), "No such option: --bogus"),
     "an unknown condition": (("shop/flash-sale", "--fail-on", "sadness"), "unknown condition in --fail-on: 'sadness'"),
     "an unknown report": (("shop/flash-sale", "--report", "jsn=x"), "hint: did you mean json?"),
@@ -107,6 +120,7 @@ USAGE = {
     "replicas of no manifest": (("shop/flash-sale", "--replicas", "3"), "--replicas is for manifests"),
     "a negative number": (("shop/flash-sale", "--top", "-1"), "--top"),
     "standard input twice": (("-", "-s", "-"), "standard input can be read once only"),
+    "a context and a file": (("shop/flash-sale", "--context", "prod"), "for a live cluster only: --context;"),
     "no configuration": (("shop/flash-sale", "--scheduler-config", "no.yaml"), "no.yaml"),
     "no duration": (("shop/flash-sale", "--request-timeout", "soon"), "not a duration: 'soon'"),
 }
@@ -163,6 +177,25 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     )
     os.close(writing)
     assert (found.returncode, found.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("args", [("place", "shop/flash-sale"), ("config", "show"), ("schema",), ("snapshot", "rbac")])
+def test_a_full_disk_is_told(args: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        found = subprocess.run(
+            [*PROGRAM, *args],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            env={**os.environ, "KPLAN_SNAPSHOT": "demo"},
+        )
+    assert (found.returncode, found.stderr) == (2, b"error: cannot write to standard output: No space left on device\n")
+
+
+def test_a_closed_standard_output_is_told() -> None:
+    command = shlex.join([*PROGRAM, "place", "shop/flash-sale", "-s", "demo"])
+    found = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, check=False)
+    assert (found.returncode, found.stderr) == (2, b"error: standard output is closed\n")
 
 
 def test_an_interrupt_ends_quietly() -> None:
