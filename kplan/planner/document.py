@@ -53,18 +53,22 @@ def warnings_of(warnings: Iterable[InputWarning]) -> list[dict[str, Any]]:
 
 
 def summary(placements: Sequence[Placement]) -> dict[str, int]:
-    """Count outcomes; of a pod that was tried twice the last counts, and its victims once."""
+    """Count outcomes; of a pod that was tried twice the last counts. Victims count once, whoever would evict them."""
     last = {placement.pod.key: placement for placement in placements}
     outcomes = [placement.outcome for placement in last.values()]
-    victims = [victim for placement in placements for victim in placement.victims]
+    victims = {
+        (victim["namespace"], victim["name"], bool(victim["pdbViolation"]))
+        for placement in placements
+        for victim in placement.victims
+    }
     return {
         "pods": len(last),
         "scheduled": outcomes.count(Outcome.SCHEDULED),
         "unschedulable": outcomes.count(Outcome.UNSCHEDULABLE),
         "gated": outcomes.count(Outcome.GATED),
         "errors": outcomes.count(Outcome.ERROR),
-        "victims": len(victims),
-        "pdbViolations": sum(bool(victim["pdbViolation"]) for victim in victims),
+        "victims": len({(namespace, name) for namespace, name, _ in victims}),
+        "pdbViolations": sum(violates for _, _, violates in victims),
     }
 
 

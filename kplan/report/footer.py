@@ -71,5 +71,15 @@ def summary_text(document: Document) -> str:
 
 
 def warning_texts(document: Document) -> list[str]:
-    """List everything that may make the answer differ from the cluster's, a sentence each."""
-    return [f"{each['object']}: {each['message']} [{each['code']}]" for each in document["warnings"]]
+    """List everything that may make the answer differ from the cluster's, a sentence each.
+
+    What is said of several objects in the same words comes once, under the first of them.
+    """
+    objects: dict[tuple[str, str], list[str]] = {}
+    for each in document["warnings"]:
+        objects.setdefault((each["message"], each["code"]), []).append(each["object"])
+    return [f"{_first_of(names)}: {message} [{code}]" for (message, code), names in objects.items()]
+
+
+def _first_of(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

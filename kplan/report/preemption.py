@@ -47,7 +47,7 @@ def preemption_blocks(document: Document, options: ReportOptions) -> Iterator[Bl
         yield line("No pod needs to evict another: every pending pod that is looked at fits somewhere.", indent=0)
     for placement in document["placements"]:
         yield from _one(document, placement, options)
-    if document["aftermath"] is not None:
+    if document["aftermath"]:
         yield from _aftermath(document["aftermath"])
     yield from footer_blocks(document, options)
 
@@ -230,9 +230,6 @@ def _not_helpful(found: Document) -> Iterator[Block]:
 
 def _aftermath(aftermath: Sequence[Document]) -> Iterator[Block]:
     yield Heading(("Where the victims go, if all of these take place in queue order",))
-    if not aftermath:
-        yield line("Nobody is evicted.")
-        return
     for each in aftermath:
         yield line(
             Span(each["victim"], "strong"), f" (from {each['from']}, for {each['by']}) ", *_fate(each), is_item=True

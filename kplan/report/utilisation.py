@@ -7,6 +7,7 @@ from typing import Any
 
 from kplan.report.blocks import Block, Cell, Heading, Span, Table
 from kplan.report.options import ReportOptions
+from kplan.report.words import readable
 
 __all__ = ["largest_fit_blocks", "utilisation_blocks"]
 
@@ -50,7 +51,7 @@ def _share(usage: Document | None, options: ReportOptions) -> Cell:
     then, now = f"{usage['percentBefore']:.0f}%", f"{after:.0f}%"
     text = now if then == now else f"{then} -> {now}"
     if options.is_wide:
-        text += f" ({usage['after']} of {usage['allocatable']})"
+        text += f" ({readable(usage['after'])} of {readable(usage['allocatable'])})"
     return Span(text, "warn") if after >= _NEARLY_FULL and then != now else text
 
 
@@ -62,12 +63,13 @@ def largest_fit_blocks(fits: Sequence[Document], options: ReportOptions) -> Iter
     rows: list[tuple[Cell, ...]] = [
         (
             fit["resource"],
-            fit["before"]["free"],
-            fit["after"]["free"],
-            fit["after"]["node"] or "-",
-            fit["after"]["totalFree"],
+            readable(fit["before"]["free"]),
+            readable(fit["after"]["free"]),
+            "-" if fit["after"]["free"] == "0" else fit["after"]["node"] or "-",
+            readable(fit["after"]["totalFree"]),
         )
         for fit in (told if options.is_wide else told[:_MOST_RESOURCES])
     ]
     yield Heading(("The largest pod that still fits",))
-    yield Table(("RESOURCE", "BEFORE", "AFTER", "ON NODE", "FREE IN ALL"), tuple(rows), "<>><>")
+    note = "on nodes that take any pod: not cordoned, no taint that repels, not full of pods"
+    yield Table(("RESOURCE", "BEFORE", "AFTER", "ON NODE", "FREE IN ALL"), tuple(rows), "<>><>", note=note)

@@ -126,3 +126,20 @@ def test_preemption_is_one_line() -> None:
 def test_preemption_that_does_not_help(objects: list[dict[str, Any]], words: str) -> None:
     text = " ".join(_table(objects, ["default/p"]).split())
     assert f"Preemption does not help: {words}" in text
+
+
+def test_what_is_odd_about_many_objects_in_the_same_way_is_told_once() -> None:
+    document = placed([node("a")], [pod("p")])
+    document["warnings"] = [{"code": "Odd", "object": f"Pod/{n}", "message": "is odd"} for n in range(3)]
+    document["warnings"].insert(1, {"code": "Odd", "object": "Pod/x", "message": "is odder"})
+    text = render(document, "table", ReportOptions())
+    assert text.count("is odd ") == 1
+    assert "  - Pod/0 and 2 more: is odd [Odd]\n  - Pod/x: is odder [Odd]\n" in text
+
+
+def test_a_victim_of_several_pods_counts_once() -> None:
+    low = pod("low", cpu="3", node="a", priority=0)
+    high = [pod(f"high-{n}", cpu="2", priority=10) for n in range(2)]
+    document = placed([node("a"), low, *high], ["default/high-0", "default/high-1"])
+    assert [len(each["preemption"]["victims"]) for each in document["placements"]] == [1, 1]
+    assert document["summary"]["victims"] == 1
