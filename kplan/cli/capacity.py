@@ -66,9 +66,12 @@ def capacity(
         raise UsageError(f"{names[0]} is no manifest" if names else "nothing to count", hint=hint)
     if files.count(_STANDARD_INPUT) + (cluster.snapshot == _STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
+    if most is not None and manifests.replicas is not None and most < manifests.replicas:
+        hint = f"leave out --max: --replicas {manifests.replicas} stops the count by itself"
+        raise UsageError(f"--max {most} is below --replicas {manifests.replicas}", hint=hint)
     shares = _shares(mix)
     output = saving(output, save)
-    fail_on = fail_on_of(output, "capacity")
+    fail_on = fail_on_of(output, "capacity") if output.fail_on else None
     formats_of(output)
     asked_for = ask(None, cluster, scheduler, verbosity).planner
     from kplan.planner.capacity_plan import without_nodes

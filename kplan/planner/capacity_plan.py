@@ -18,7 +18,7 @@ from kplan.planner.explanation import Shown
 from kplan.planner.not_found import no_node
 from kplan.planner.placement import Placement
 from kplan.planner.utilisation import ZONE
-from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, PREEMPTION, UNSCHEDULABLE, WARNING, Verdict
+from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, WARNING, Verdict
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 
@@ -86,13 +86,15 @@ class Capacity:
         return (*self.planner.warnings, InputWarning("ReplicaBound", template.name, message))
 
     def verdict(self, fail_on: Sequence[str] | None = None) -> Verdict:
-        """Hold the count against what was wanted."""
-        wanted = tuple(DEFAULT_FAIL_ON["capacity"] if fail_on is None else fail_on)
+        """Hold the count against what was wanted; unless told otherwise nothing fails when no number was."""
+        default = (NONE,) if self.wanted is None else DEFAULT_FAIL_ON["capacity"]
+        wanted = tuple(default if fail_on is None else fail_on)
         because: list[str] = []
         if not self.is_enough and UNSCHEDULABLE in wanted:
             because.append(f"{self.fit.total} of {self.wanted} replicas fit")
         if self.fit.evicted and PREEMPTION in wanted:
-            because.append(f"{len(self.fit.evicted)} pods would be evicted")
+            n_evicted = len(self.fit.evicted)
+            because.append(f"{n_evicted} pod{'' if n_evicted == 1 else 's'} would be evicted")
         if self.stop is not None and self.stop.outcome is Outcome.GATED and GATED in wanted:
             because.append(f"{self.stop.pod.key}: Gated")
         if WARNING in wanted:
@@ -110,7 +112,7 @@ class Capacity:
 
         Parameters
         ----------
-        fail_on : what makes the verdict a failure; None for the defaults of `capacity`
+        fail_on : what makes the verdict a failure; None for the defaults of `verdict`
         nodes : the nodes to tell about where the next replica does not fit; None for all
         exit_zero : the verdict is told, and does not count
         """

@@ -105,6 +105,7 @@ def test_several_workloads_take_turns(web: Path, tmp_path: Path) -> None:
         (("--mix", "1:2"), "is for 2 templates"),
         (("--mix", "1:x"), "expected numbers"),
         (("--mix", "0"), "expected numbers"),
+        (("--max", "2", "--replicas", "3"), "--max 2 is below --replicas 3"),
         (("shop/voucher-api",), "shop/voucher-api is no manifest"),
     ],
 )

@@ -104,8 +104,10 @@ def test_fails_when_fewer_fit_than_wanted_or_somebody_has_to_go() -> None:
 
     assert planner(*objects).capacity([template("1")], wanted=9).verdict().because == ("1 of 9 replicas fit",)
     evicting = planner(*objects).capacity([template("1", priority=5)], wanted=4, preempt=True)
-    assert evicting.verdict().because == ("1 pods would be evicted",)
+    assert evicting.verdict().because == ("1 pod would be evicted",)
     assert evicting.verdict(("unschedulable",)).because == ()
+    counting = planner(*objects).capacity([template("1", priority=5)], preempt=True)
+    assert (len(counting.fit.evicted), counting.verdict().fail_on, counting.verdict().because) == (1, ("none",), ())
 
 
 def test_the_least_number_of_nodes_is_found_whatever_the_guess() -> None:

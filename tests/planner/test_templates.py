@@ -217,7 +217,7 @@ def test_no_nodes_are_proposed_against_a_quota(tmp_path: Path) -> None:
 
 def test_gated_replicas_do_not_count_and_fail_the_verdict(tmp_path: Path) -> None:
     asked = workload("Deployment", pod={"schedulingGates": [{"name": "later"}]})
-    found = measured(tmp_path, [node("a")], asked)
+    found = measured(tmp_path, [node("a")], asked, wanted=1)
 
     assert found.fit.total == 0
-    assert found.verdict().because == ("default/web-0: Gated",)
+    assert found.verdict().because == ("0 of 1 replicas fit", "default/web-0: Gated")
