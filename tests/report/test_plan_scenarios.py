@@ -1,0 +1,52 @@
+"""Whole queues and capacities of the conformance scenarios, told in every format."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from kplan.engine.pod_info import PodInfo
+from kplan.planner.capacity import Template
+from kplan.planner.explanation import Shown
+from kplan.report.options import ReportOptions
+from kplan.report.plan import told_attempts
+from kplan.report.registry import FORMATS, render
+from kplan.report.schemas import load_schema
+from tests.scenarios import key, pending, planner, scenarios
+
+AREAS = ("mixed", "volumes", "dra", "preemption", "nominated", "settle", "gates", "spread", "podaffinity", "config")
+OPTIONS = (ReportOptions(), ReportOptions(None, explain=True, is_wide=True), ReportOptions(has_colour=True))
+
+
+def told(document: dict[str, Any]) -> None:
+    """Hold a document against its schema, and write it in all formats."""
+    written = json.loads(json.dumps(document))
+    jsonschema.Draft202012Validator(load_schema(document["kind"])).validate(written)
+    for output in FORMATS:
+        for options in OPTIONS:
+            assert render(written, output, options).endswith("\n")
+
+
+@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("number", range(2))
+def test_queues(area: str, number: int) -> None:
+    scenario = scenarios(area)[number]
+    planned = planner(scenario).plan_queue()
+    in_full = told_attempts([change.to_dict() for change in planned.changes])
+    shown = {index: Shown() if index in in_full else () for index in range(len(planned.placements))}
+
+    told(planned.to_dict(nodes_of=shown))
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_capacities(area: str) -> None:
+    scenario = scenarios(area)[1]
+    for preempt in (False, True):
+        asking = planner(scenario)
+        pod = asking.world.pod_by_key[key(pending(scenario)[0])]
+        found = asking.capacity([Template("replicas", (PodInfo(pod),))], wanted=40, limit=60, preempt=preempt)
+
+        told(found.to_dict(nodes=Shown()))
