@@ -10,11 +10,11 @@ import json
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.meta import controller_of
 from kplan.api.volumes import Volume
+from kplan.snapshot.storage_classes import ANNOTATION_CLASS
 
 ClaimKey = tuple[str, str]
 """(namespace, name) of a claim."""
 
-ANNOTATION_CLASS = "volume.beta.kubernetes.io/storage-class"
 ANNOTATION_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 ANNOTATION_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 ANNOTATION_MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from kplan.admission.admit import Admitter
 from kplan.admission.unknown_fields import unknown_fields
 from kplan.admission.validation import validate_pod
-from kplan.api.core import Pod
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.kinds import type_of
 from kplan.errors import ManifestError, Problem
 from kplan.planner.placement import Origin
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.snapshot.storage_classes import with_default_class
 from kplan.workloads.manifests import ManifestPod, Manifests
 from kplan.workloads.volumes import generated_claims
 
@@ -66,7 +67,7 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
         With everything that an API server would not accept as an object, each with file, document and JSON path.
     """
     _validate(manifests.pods)
-    objects = [complete(obj, type_of(obj)) for obj in manifests.objects]
+    objects = _applied([complete(obj, type_of(obj)) for obj in manifests.objects], snapshot)
     world = with_objects(snapshot, objects)
     admitter = Admitter(world)
     warnings = [*manifests.warnings, *_misspelt(manifests)]
@@ -80,6 +81,33 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
         origin = Origin(each.file, each.document, each.kind, each.name)
         pods.append(IncomingPod(pod, origin, admitted.rejected or ""))
     return Incoming(tuple(pods), tuple(objects), tuple(warnings))
+
+
+def _applied(objects: Sequence[msgspec.Struct], snapshot: Snapshot) -> list[msgspec.Struct]:
+    """Return objects as the API server would then hold them.
+
+    What exists keeps its status, and claims and volumes keep what they are bound to. Claims that are new get the
+    default storage class if they name none.
+    """
+    classes = with_objects(snapshot, objects).storage_classes
+    known: dict[str, dict[tuple[str, str], Any]] = {}
+    applied: list[msgspec.Struct] = []
+    for obj in objects:
+        attribute = type_of(obj).attribute
+        if attribute not in known:
+            held = getattr(snapshot, attribute)
+            known[attribute] = {(each.metadata.namespace, each.metadata.name): each for each in held}
+        metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+        older = known[attribute].get((metadata.namespace, metadata.name))
+        if older is not None and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
+            applied.append(older)
+        elif older is not None and "status" in obj.__struct_fields__:
+            applied.append(replace(obj, status=older.status))
+        elif isinstance(obj, PersistentVolumeClaim):
+            applied.append(with_default_class(obj, classes))
+        else:
+            applied.append(obj)
+    return applied
 
 
 def _misspelt(manifests: Manifests) -> Iterator[InputWarning]:

@@ -15,6 +15,7 @@ from kplan.api.meta import ObjectMeta, OwnerReference
 from kplan.api.resource import ResourceClaim
 from kplan.api.volumes import PersistentVolumeClaimVolumeSource, Volume
 from kplan.snapshot.model import Snapshot
+from kplan.snapshot.storage_classes import with_default_class
 
 
 def stateful_claims(obj: StatefulSet, pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[PersistentVolumeClaim]]:
@@ -29,7 +30,8 @@ def stateful_claims(obj: StatefulSet, pod: Pod, snapshot: Snapshot) -> tuple[Pod
         volumes.append(Volume(name=template.metadata.name, persistent_volume_claim=source))
         if (namespace, name) not in known:
             metadata = replace(template.metadata, name=name, namespace=namespace)
-            claims.append(PersistentVolumeClaim(metadata=metadata, spec=template.spec))
+            claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
+            claims.append(with_default_class(claim, snapshot.storage_classes))
     if not volumes:
         return pod, []
     replaced = {volume.name for volume in volumes}
@@ -54,7 +56,8 @@ def generated_claims(pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[msgspec.St
                 annotations=template.metadata.annotations,
                 owner_references=(owner,),
             )
-            made.append(PersistentVolumeClaim(metadata=metadata, spec=template.spec))
+            claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
+            made.append(with_default_class(claim, snapshot.storage_classes))
     pod, claims = _device_claims(pod, owner, snapshot)
     return pod, [*made, *claims]
 

@@ -128,3 +128,82 @@ def test_newer_objects_take_the_place_of_older_ones() -> None:
 
     assert [each.status.allocatable["cpu"] for each in merged.nodes] == ["9"]
     assert [each.status.allocatable["cpu"] for each in snapshot.nodes] == ["1"]
+
+
+def _claim(name: str = "data", **more: Any) -> Object:
+    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, **more.pop("metadata", {})},
+        "spec": {**asked, **more},
+    }
+
+
+def _class(name: str, created: str, **annotations: str) -> Object:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, "creationTimestamp": created, "annotations": annotations},
+        "provisioner": "disks.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+MARK = {"storageclass.kubernetes.io/is-default-class": "true"}
+CLASSES = [
+    _class("newest", "2026-01-03T00:00:00Z"),
+    _class("b", "2026-01-02T00:00:00Z", **MARK),
+    _class("a", "2026-01-02T00:00:00Z", **MARK),
+    _class("older", "2026-01-01T00:00:00Z", **MARK),
+]
+
+
+def _claims(cluster: list[Object], *manifests: Object) -> dict[str, str | None]:
+    _, planner = plan(cluster, *manifests)
+    return {each.metadata.name: each.spec.storage_class_name for each in planner.world.persistent_volume_claims}
+
+
+def test_claims_without_a_class_get_the_default_one() -> None:
+    beta = {"annotations": {"volume.beta.kubernetes.io/storage-class": "old"}}
+    claims = [_claim(), _claim("none", storageClassName=""), _claim("beta", metadata=beta)]
+    cluster = [node("a"), *CLASSES]
+
+    assert _claims(cluster, pod("p", "1"), *claims) == {"data": "a", "none": "", "beta": None}
+    assert _claims([node("a")], pod("p", "1"), *claims, *CLASSES[:2])["data"] == "b"
+    assert _claims([node("a"), CLASSES[0]], pod("p", "1"), _claim()) == {"data": None}
+
+
+def test_claims_that_controllers_make_get_the_default_class_too() -> None:
+    template = {"metadata": {"name": "data"}, "spec": _claim()["spec"]}
+    volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": _claim()["spec"]}}}]
+    stateful = workload("StatefulSet", replicas=2, volumeClaimTemplates=[template])
+    cluster = [node("a"), *CLASSES]
+
+    assert _claims(cluster, stateful, pod("p", "1", volumes=volumes)) == {
+        "data-web-0": "a",
+        "data-web-1": "a",
+        "p-scratch": "a",
+    }
+    found, _ = plan(cluster, stateful)
+    assert [each.node for each in found.placements] == ["a", "a"]
+
+
+def test_what_exists_keeps_its_status_and_what_it_is_bound_to() -> None:
+    bound = _claim(volumeName="disk", metadata={"annotations": {"pv.kubernetes.io/bind-completed": "yes"}})
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    cluster = [node("a"), bound, {**budget, "status": {"disruptionsAllowed": 1}}]
+
+    _, planner = plan(cluster, pod("p", "1"), _claim(), {**budget, "spec": {"selector": {"matchLabels": {"app": "x"}}}})
+
+    (claim,) = planner.world.persistent_volume_claims
+    (held,) = planner.world.pod_disruption_budgets
+    assert claim.spec.volume_name == "disk"
+    assert held.status.disruptions_allowed == 1
+    assert held.spec.selector is not None
+    assert held.spec.selector.match_labels == {"app": "x"}
