@@ -182,8 +182,9 @@ class FilterOutcome:
             status = self.pre_filter_status
             return Counter({(status.plugin, text): self.n_nodes for text in status.reasons})
         counts = self._filter_counts()
-        for override in self.overrides.values():
-            counts.update((override.plugin, text) for text in override.texts)
+        for row, override in self.overrides.items():
+            if self.status(row) is override:
+                counts.update((override.plugin, text) for text in override.texts)
         n_absent = 0 if self.absent is None else len(self.absent_rows())
         if n_absent and self.absent is not None:
             counts.update({(self.absent.plugin, text): n_absent for text in self.absent.texts})

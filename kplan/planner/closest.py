@@ -74,8 +74,8 @@ def _by_closeness(positions: RowArray, n_reasons: Int64Array, reason: Reason) ->
 def _add_unmeasured(outcome: FilterOutcome, found: dict[Group, list[int]], limit: int | None) -> None:
     others: dict[Group, list[int]] = {}
     for row in sorted(outcome.overrides):
-        status = outcome.overrides[row]
-        for text in status.texts:
+        status = outcome.status(row)
+        for text in () if status is None else status.texts:
             others.setdefault((status.plugin, text), []).append(row)
     if outcome.absent is not None:
         absent = outcome.absent_rows()[:limit].tolist()

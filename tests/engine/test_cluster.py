@@ -51,6 +51,7 @@ def test_a_copy_and_its_original_do_not_notice_each_other(steps, more, match):
     cluster.match_counts(match)
     before, counts = read(cluster), cluster.match_counts(match).tolist()
     n_pods, log = len(cluster.pods), list(cluster.log)
+    ports = {row: set(taken) for row, taken in cluster.used_ports.items()}
 
     twin = cluster.copy()
     assert read(twin) == before
@@ -60,6 +61,7 @@ def test_a_copy_and_its_original_do_not_notice_each_other(steps, more, match):
 
     assert read(cluster) == before
     assert (len(cluster.pods), cluster.log, cluster.match_counts(match).tolist()) == (n_pods, log, counts)
+    assert cluster.used_ports == ports
     assert read(twin) == recounted(twin)
     again = cluster.copy()
     for step in more:

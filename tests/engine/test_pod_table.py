@@ -94,11 +94,12 @@ def test_in_namespaces_equals_asking_pod_by_pod(infos, namespaces):
 
 
 @settings(deadline=None, max_examples=40)
-@given(CROWD, CROWD, MATCHES)
-def test_a_copy_and_its_original_do_not_notice_each_other(infos, more, match):
+@given(CROWD, CROWD, MATCHES, st.booleans())
+def test_a_copy_and_its_original_do_not_notice_each_other(infos, more, match, is_read_before):
     table = table_of(infos)
-    columns(table)
-    table.matching(match)
+    if is_read_before:
+        columns(table)
+        table.matching(match)
     twin = table.copy()
     for info in more:
         twin.add(info)
@@ -109,6 +110,7 @@ def test_a_copy_and_its_original_do_not_notice_each_other(infos, more, match):
     for info in reversed(more):
         table.add(info)
     assert columns(table) == plainly([*infos, *reversed(more)])
+    assert table.matching(match).tolist() == [is_meant(match, info) for info in [*infos, *reversed(more)]]
     assert columns(twin) == plainly([*infos, *more])
     assert twin.matching(match).tolist() == [is_meant(match, info) for info in [*infos, *more]]
 

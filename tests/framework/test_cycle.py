@@ -358,6 +358,12 @@ def test_extenders_filter_one_after_another_what_the_filters_left():
     ]
 
 
+def test_when_no_node_is_left_no_further_extender_is_asked():
+    one, other = FakeExtender(drops="abc"), FakeExtender("other")
+    assert decide([SCORE], extenders=(one, other)).message == "0/3 nodes are available:"
+    assert (one.asked, other.asked) == ([["a", "b", "c"]], [])
+
+
 def test_what_extenders_say_is_told_in_the_message_and_a_silent_drop_is_not():
     extenders = (FakeExtender(rejects={"b": "busy"}, drops=("c",)),)
     plugins = [plugin("A", filter=rejecting("a")), SCORE]
@@ -480,6 +486,14 @@ def test_nodes_that_the_search_does_not_come_to_are_neither_feasible_nor_rejecte
     assert result.filter.status(0).texts == ("no",)
     assert result.filter.status(249) is None
     assert result.filter.reason_counts() == {("A", "no"): 1}
+
+
+def test_what_nominated_pods_rejected_beyond_the_end_of_the_search_is_not_told():
+    pods = [pod(), pod("r", on="n249"), pod("n", nominated="n249")]
+    result = decide([FULL, SCORE], HUNDREDS, pods, sample=True, percentage=50)
+
+    assert result.filter.not_evaluated[249]
+    assert result.filter.reason_counts() == {}
 
 
 def test_only_nodes_that_pre_filter_names_are_searched():

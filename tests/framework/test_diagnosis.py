@@ -96,13 +96,14 @@ def outcomes(draw):
     status = NodeStatus(code, draw(st.sampled_from(["", "Q"])), (Reason("over", code),))
     ignored = draw(st.none() | st.sets(st.sampled_from(every)))
     dropped = draw(st.sets(st.sampled_from(every)))
-    gone = {*overridden, *(ignored or ()), *dropped}
+    # An extender may say why it rejects a node, and let it pass all the same.
+    gone = {*draw(st.sampled_from([overridden, set()])), *(ignored or ()), *dropped}
     feasible = np.zeros(n_nodes, np.bool_)
     feasible[[row for row in passing if row not in gone]] = True
     unseen = None
     if ignored is not None:
         unseen = np.zeros(n_nodes, np.bool_)
-        unseen[sorted(ignored - overridden)] = True
+        unseen[sorted(ignored)] = True
     return FilterOutcome(
         n_nodes,
         feasible,

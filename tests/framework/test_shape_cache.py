@@ -78,11 +78,11 @@ def asked(made, entry, rows):
     )
 
 
-STEPS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=10)
+STEPS = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=8)
 
 
 @settings(deadline=None, max_examples=120)
-@given(st.lists(STEPS, min_size=1, max_size=4), st.data(), st.sampled_from([0, 1, 4, 100]))
+@given(st.lists(STEPS, min_size=2, max_size=4), st.data(), st.sampled_from([0, 1, 4, 100]))
 def test_what_is_kept_equals_what_is_asked_anew_whatever_came_and_went(rounds, data, share):
     pods = [pod(), *(pod(f"p{number}") for number in range(40))]
     made = session(plugins(), "abcdef", pods, weights=WEIGHTS)
@@ -90,15 +90,33 @@ def test_what_is_kept_equals_what_is_asked_anew_whatever_came_and_went(rounds, d
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shape_cache, "_REFRESH_SHARE", share)
         for steps in rounds:
-            for row, what in steps:
+            for row, leaves in steps:
                 bound = [each for each, where in enumerate(made.cluster.node_of) if where != NOWHERE]
-                if what == 0 and bound:
+                if leaves and bound:
                     made.cluster.unbind(bound[row % len(bound)])
                 else:
                     made.cluster.bind(made.cluster.node_of.index(NOWHERE, 1), row)
             rows = sorted(data.draw(st.sets(st.integers(0, 5), min_size=1)))
 
             assert asked(made, kept, rows) == asked(made, ShapeEntry(), rows)
+
+
+@pytest.mark.parametrize("share", [0, 100], ids=["row by row", "all rows"])
+def test_a_node_that_has_room_again_passes_again(share, monkeypatch):
+    monkeypatch.setattr(shape_cache, "_REFRESH_SHARE", share)
+    made = session(plugins()[:1], "abcdef", [pod(), pod("x"), pod("y")])
+    entry = ShapeEntry()
+    passes = []
+    for _ in range(2):
+        passes.append(asked(made, entry, [1])[1])
+        made.cluster.bind(1, 0)
+        made.cluster.bind(2, 2)
+        passes.append(asked(made, entry, [1])[1])
+        made.cluster.unbind(1)
+        made.cluster.unbind(2)
+
+    free, taken = [True, True, True, True, False, True], [False, True, False, True, False, True]
+    assert passes == [free, taken] * 2
 
 
 def test_only_nodes_whose_pods_changed_are_asked_again():

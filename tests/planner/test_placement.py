@@ -73,11 +73,12 @@ def test_every_rejected_node_names_its_first_plugin_and_all_others():
 
 
 def test_reasons_are_counted_over_all_nodes_the_most_frequent_first():
-    counts = [(each.plugin, each.reason, each.nodes) for each in place("huge").rejection_summary]
+    world = [node("a", cpu="1"), *(node(name, cpu="1", taints=[TAINT]) for name in "bc"), pod("web", cpu="2")]
+    counts = [(each.plugin, each.reason, each.nodes) for each in planner(world).place("default/web").rejection_summary]
 
     assert counts == [
-        ("NodeResourcesFit", "Insufficient cpu", 3),
-        ("TaintToleration", "node(s) had untolerated taint(s)", 1),
+        ("TaintToleration", "node(s) had untolerated taint(s)", 2),
+        ("NodeResourcesFit", "Insufficient cpu", 1),
     ]
 
 
