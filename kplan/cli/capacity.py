@@ -78,12 +78,15 @@ def capacity(
     from kplan.planner.templates import templates_of
     from kplan.workloads import load_manifests
 
-    left_out = [name for given in exclude_nodes or () for name in given.split(",") if name]
-    snapshot = without_nodes(asked_for.snapshot, left_out) if left_out else asked_for.snapshot
+    excluded = [name for given in exclude_nodes or () for name in given.split(",") if name]
+    snapshot = without_nodes(asked_for.snapshot, excluded) if excluded else asked_for.snapshot
     # Replicas come on top of what runs, so they are numbered as if nothing of the name did.
     found = load_manifests(
         files, snapshot=dataclasses.replace(snapshot, pods=()), namespace=manifests.namespace or None, replicas=1
     )
+    if verbosity.verbose and found.skipped:
+        left_out = [f"{kind} {number}" for kind, number in found.skipped.items()]
+        typer.echo(f"manifests: left out, since scheduling does not read them: {', '.join(left_out)}", err=True)
     asked = templates_of(found, snapshot, shares=shares, wanted=manifests.replicas, limit=most)
     planner = asked_for.with_world(snapshot, asked.objects, asked.warnings)
     with _progress(shown=not verbosity.quiet and sys.stderr.isatty()) as progress:

@@ -93,7 +93,7 @@ def templates_of(
     for index, pod in enumerate(incoming.pods):
         name = f"{pod.pod.metadata.namespace}/{pod.origin.name}"
         share = shares[index] if shares else 1
-        pods: Sequence[Pod] = [pod.pod]
+        pods: Sequence[Pod] = [_under_free_name(pod.pod, world)]
         if _has_own_claims(pod.pod, world) and not pod.refused:
             pods, claims = _make_more(pod.pod, min(most, MAX_OWN_REPLICAS), world)
             objects += [complete(claim, type_of(claim)) for claim in claims]
@@ -152,6 +152,13 @@ def _make_more(first: Pod, n: int, world: Snapshot) -> tuple[list[Pod], list[msg
         claims += generated
         pods.append(pod)
     return pods, claims
+
+
+def _under_free_name(pod: Pod, world: Snapshot) -> Pod:
+    """Return the replica that stands for all, under a name that no pod of the cluster has."""
+    if f"{pod.metadata.namespace}/{pod.metadata.name}" not in world.pod_by_key:
+        return pod
+    return with_uid(_renumbered(pod, next(_free_numbers(pod, world))))
 
 
 def _free_numbers(first: Pod, world: Snapshot) -> Iterator[int]:

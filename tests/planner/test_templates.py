@@ -62,7 +62,11 @@ def test_counts_a_workloads_template_whatever_its_own_number(tmp_path: Path, kin
 def test_replicas_that_run_already_are_not_counted_again(tmp_path: Path) -> None:
     running = [pod(f"web-{i}", "1", node_name="a", owner="StatefulSet") for i in range(3)]
 
-    assert measured(tmp_path, [node("a"), *running], workload("StatefulSet")).fit.total == 1
+    found = measured(tmp_path, [node("a"), *running], workload("StatefulSet"))
+
+    assert found.fit.total == 1
+    assert found.stop is not None
+    assert found.stop.pod.name == "web-3"
 
 
 def test_a_daemon_set_has_no_replicas(tmp_path: Path) -> None:
