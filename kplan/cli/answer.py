@@ -142,10 +142,16 @@ def _incoming(
 ) -> Incoming | None:
     if not files:
         return None
-    from kplan.planner.incoming import admit_manifests
+    from kplan.planner.incoming import admit_manifests, pod_problems
     from kplan.workloads import load_manifests
 
-    found = load_manifests(files, snapshot=snapshot, namespace=manifests.namespace or None, replicas=manifests.replicas)
+    found = load_manifests(
+        files,
+        snapshot=snapshot,
+        namespace=manifests.namespace or None,
+        replicas=manifests.replicas,
+        check=pod_problems,
+    )
     if verbosity.verbose and found.skipped:
         _say(f"manifests: left out, since scheduling does not read them: {_counted(found.skipped)}")
     return admit_manifests(found, snapshot)

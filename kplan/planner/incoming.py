@@ -66,7 +66,8 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
     ManifestError
         With everything that an API server would not accept as an object, each with file, document and JSON path.
     """
-    _validate(manifests.pods)
+    if problems := pod_problems(manifests.pods):
+        raise ManifestError(problems)
     objects = _applied([complete(obj, type_of(obj)) for obj in manifests.objects], snapshot)
     world = with_objects(snapshot, objects)
     admitter = Admitter(world)
@@ -121,8 +122,8 @@ def _misspelt(manifests: Manifests) -> Iterator[InputWarning]:
             yield InputWarning("UnknownField", name, f"{problem.json_path}: {problem.message}{hint}")
 
 
-def _validate(pods: Sequence[ManifestPod]) -> None:
-    """Check each workload's pods; its replicas say the same, so one speaks for all."""
+def pod_problems(pods: Sequence[ManifestPod]) -> list[Problem]:
+    """List what an API server would not accept; the replicas of a workload say the same, so one speaks for all."""
     problems: list[Problem] = []
     seen: set[tuple[str, int | None, str, str]] = set()
     for each in pods:
@@ -140,9 +141,7 @@ def _validate(pods: Sequence[ManifestPod]) -> None:
             )
             for problem in validate_pod(each.pod)
         ]
-    problems += _twins(pods)
-    if problems:
-        raise ManifestError(problems)
+    return [*problems, *_twins(pods)]
 
 
 def _twins(pods: Sequence[ManifestPod]) -> Iterator[Problem]:

@@ -18,6 +18,7 @@ Placement = Mapping[str, Any]
 OUTCOME_STYLES: Mapping[str, Style] = {"Scheduled": "good", "Unschedulable": "bad", "Gated": "warn", "Error": "bad"}
 _NO_PLUGIN = "PreFilter"
 _MOST_DETAIL_LINES = 2
+_NO_PROFILE = "profile not found for scheduler name"
 
 
 def decision_heading(name: str, placement: Placement) -> Heading:
@@ -52,6 +53,8 @@ def decision_blocks(placement: Placement, n_nodes: int, options: ReportOptions) 
         return
     if outcome == "Error":
         yield line(placement["message"])
+        if placement["message"].startswith(_NO_PROFILE):
+            yield line("No profile of the configuration has this name: the pod waits for another scheduler.")
         return
     if outcome == "Scheduled":
         yield from _winner(placement, n_nodes, options)

@@ -16,6 +16,10 @@ _NO_CANDIDATE = re.compile(r"(^|.*, )preemption: 0/\d+ nodes are available: .*",
 """How kube-scheduler says that it tried, or need not try, all nodes in vain."""
 
 
+_CUT_SHORT = "not found"
+"""How DynamicResources, which is asked before preemption, fails when PreFilter ended ahead of it."""
+
+
 def preemption_line(placement: Mapping[str, Any]) -> Line:
     """Say whom a pod that fits nowhere would evict, or why it evicts nobody."""
     found = placement["preemption"]
@@ -37,5 +41,7 @@ def why_no_eviction(preemption: Mapping[str, Any]) -> str:
     message = str(preemption["message"])
     if preemption["eligible"] and (not message or _NO_CANDIDATE.fullmatch(message)):
         return "evicting pods of lower priority makes room on no node"
+    if message == _CUT_SHORT:
+        return "it is not tried, since the pod is turned down before nodes are looked at (kube-scheduler: not found)"
     text = message.rpartition("preemption: ")[2].rstrip(".")
     return text if preemption["eligible"] else f"it may not evict any pod: {text}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,12 +11,14 @@ from typing import Any, BinaryIO
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kplan.api.core import Pod
 from kplan.api.decode import DecodeError
 from kplan.api.kinds import Kind, kind_of, split_api_version
+from kplan.api.labels import InvalidSelector, selector_from
 from kplan.errors import ManifestError, Problem
 from kplan.snapshot.documents import Item, read_items
-from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.expansion import WORKLOADS, expand
 
@@ -69,6 +71,7 @@ def load_manifests(
     namespace: str | None = None,
     replicas: int | None = None,
     stdin: BinaryIO | None = None,
+    check: Callable[[Sequence[ManifestPod]], Iterable[Problem]] | None = None,
 ) -> Manifests:
     """Read manifests and turn their workloads into pods.
 
@@ -77,6 +80,7 @@ def load_manifests(
     sources : files, directories or ``-``
     namespace : for objects that name none
     replicas : how many pods of each workload, instead of what it says
+    check : tells what else is wrong with pods, so that all is told at once
 
     Raises
     ------
@@ -95,6 +99,8 @@ def load_manifests(
                 hint=f"name files that hold one of {', '.join(WORKLOADS)}",
             )
         )
+    if check is not None:
+        reader.problems += check(reader.pods)
     if reader.problems:
         raise ManifestError(reader.problems)
     return Manifests(
@@ -117,6 +123,7 @@ class _Reader:
         self.problems: list[Problem] = []
         self.skipped: Counter[str] = Counter()
         self.has_workloads = False
+        self.drawn: set[tuple[str, str]] = set()
         self.read: list[tuple[Item, type[msgspec.Struct]]] = []
 
     def take(self, item: Item) -> None:
@@ -145,13 +152,37 @@ class _Reader:
             self.problems.append(item.locate(Problem("has no name", json_path="$.metadata.name", hint=hint)))
             return
         self.has_workloads = True
+        if isinstance(obj, _SELECTING):
+            self.problems += map(item.locate, _selector_problems(obj))
+        if not obj.metadata.name and (self.replicas is None or not isinstance(obj, Pod)):
+            obj = self._named(item.kind, obj)
         found = expand(obj, self.snapshot, self.replicas)
         path = item.json_path + _TEMPLATE_PATH.get(item.kind, ".spec.template")
         name = obj.metadata.name or obj.metadata.generate_name
         self.pods += [ManifestPod(pod, item.path, item.document, item.kind, name, path) for pod in found.pods]
         self.objects += [each for each in found.objects if kind is None or not isinstance(each, Pod)]
         self.warnings += found.warnings
+        if found.pods and (node := found.pods[0].spec.node_name):
+            where = object_name(item.kind, obj.metadata.namespace, name)
+            message = f"names its node itself, {node}: kube-scheduler leaves it alone; this is what it would decide"
+            self.warnings.append(InputWarning("AlreadyAssigned", where, message))
 
+    def _named(self, kind: str, obj: Any) -> Any:
+        """Return the object under a numbered name that is free, where an API server would draw one at random."""
+        metadata = obj.metadata
+        number = 0
+        while True:
+            name = f"{metadata.generate_name}{number}"
+            key = f"{metadata.namespace}/{name}"
+            if (kind, key) not in self.drawn and key not in self.snapshot.pod_by_key:
+                break
+            number += 1
+        self.drawn.add((kind, key))
+        return replace(obj, metadata=replace(metadata, name=name))
+
+
+_SELECTING = (DaemonSet, Deployment, ReplicaSet, StatefulSet)
+"""Kinds whose selector must choose the pods of their template."""
 
 _TEMPLATE_PATH = {"Pod": "", "PodTemplate": ".template", "CronJob": ".spec.jobTemplate.spec.template"}
 
@@ -161,6 +192,22 @@ def _workload(item: Item) -> type[msgspec.Struct] | None:
     group, _ = split_api_version(item.api_version)
     known = _APPS if group in ("apps", "extensions") else _GROUPS.get(group, ())
     return WORKLOADS.get(item.kind) if item.kind in known else None
+
+
+def _selector_problems(obj: Any) -> list[Problem]:
+    labels = obj.spec.template.metadata.labels
+    path = "$.spec.selector"
+    if obj.spec.selector is None:
+        hint = "write the labels of the template under spec.selector.matchLabels"
+        return [Problem("a selector is required", json_path=path, hint=hint)]
+    try:
+        matches = selector_from(obj.spec.selector).matches(labels)
+    except InvalidSelector as error:
+        return [Problem(str(error), json_path=path)]
+    if matches:
+        return []
+    hint = "give the template the labels that the selector asks for"
+    return [Problem("does not match the labels of the template", json_path=path, hint=hint)]
 
 
 def _in_namespace(obj: Any, namespace: str) -> Any:

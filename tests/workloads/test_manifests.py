@@ -10,6 +10,7 @@ import yaml
 
 import kplan
 from kplan.api.core import PersistentVolumeClaim
+from kplan.errors import ManifestError, Problem
 from kplan.workloads import Manifests, load_manifests
 from tests.planner.test_queue_plan import node, pod
 
@@ -178,3 +179,44 @@ def test_every_problem_is_told_with_its_place() -> None:
 def test_manifests_without_pods_are_refused() -> None:
     with pytest.raises(kplan.ManifestError, match="no pod and no workload"):
         load({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}})
+
+
+def test_objects_that_leave_their_name_to_the_server_get_one_each() -> None:
+    nameless = {**pod("x", "1"), "metadata": {"generateName": "gen-"}}
+    job = {**workload("Job", "batch/v1"), "metadata": {"generateName": "run-"}}
+    cluster = [node("a"), pod("gen-0", "1", node_name="a")]
+
+    found = load(nameless, nameless, job, cluster=cluster)
+
+    assert names(found) == ["default/gen-1", "default/gen-2", "default/run-0-0"]
+    assert names(load(nameless, replicas=2)) == ["default/gen-0", "default/gen-1"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ({"selector": {"matchLabels": {"app": "other"}}}, "$.spec.selector: does not match the labels of the template"),
+        ({"selector": None}, "$.spec.selector: a selector is required"),
+        ({"selector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}, "$.spec.selector: "),
+    ],
+    ids=["of other pods", "missing", "broken"],
+)
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"])
+def test_selectors_must_choose_the_pods_of_the_template(kind: str, selector: Object, message: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(workload(kind, **selector))
+
+    assert message in str(caught.value)
+
+
+def test_what_a_check_finds_is_told_with_all_else() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(workload("Deployment", replicas="two"), pod("solo", "1"), check=lambda _: [Problem("is odd")])
+
+    assert [problem.message for problem in caught.value.problems] == ['expected an integer, got "two"', "is odd"]
+
+
+def test_a_pod_that_names_its_node_is_odd() -> None:
+    found = load(pod("solo", "1", node_name="a"))
+
+    assert [(each.code, each.object) for each in found.warnings] == [("AlreadyAssigned", "Pod/default/solo")]
