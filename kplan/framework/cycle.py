@@ -258,8 +258,6 @@ def _stop_early(
         seen[np.setdiff1d(np.arange(outcome.n_nodes), order)] = True
     outcome.feasible = outcome.feasible & seen
     outcome.not_evaluated = ~seen
-    for row in [row for row in outcome.overrides if not seen[row]]:
-        del outcome.overrides[row]
 
 
 def _raise_errors(outcome: FilterOutcome) -> None:

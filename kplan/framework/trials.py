@@ -129,8 +129,6 @@ class Trials:
     def _all_verdicts(self, view: ChangingView) -> NamedVerdicts:
         kept = dict(self._outcome.verdicts)
         fresh = {plugin.name: plugin.filter(self._cycle, view) for plugin in self._plugins}
-        if len(fresh) == len(self._order):
-            return list(fresh.items())
         where = self._outcome.positions(view.rows)
         return [(name, fresh[name] if name in fresh else kept[name].at(where)) for name in self._order]
 

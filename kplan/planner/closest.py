@@ -75,8 +75,9 @@ def _add_unmeasured(outcome: FilterOutcome, found: dict[Group, list[int]], limit
     others: dict[Group, list[int]] = {}
     for row in sorted(outcome.overrides):
         status = outcome.status(row)
-        for text in () if status is None else status.texts:
-            others.setdefault((status.plugin, text), []).append(row)
+        if status is not None:
+            for text in status.texts:
+                others.setdefault((status.plugin, text), []).append(row)
     if outcome.absent is not None:
         absent = outcome.absent_rows()[:limit].tolist()
         for text in outcome.absent.texts if absent else ():

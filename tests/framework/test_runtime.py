@@ -20,6 +20,10 @@ from kplan.framework.outcomes import PluginError
 from tests.framework.fakes import cycle_of, plugin, pod, post_filter, rejecting, rows_of, scoring, session
 
 
+def never(*_):
+    raise AssertionError("not to be asked")
+
+
 def pre_filter(*answers):
     """Run PreFilter plugins A, B, … with these answers."""
     plugins = [plugin(name, pre_filter=answer) for name, answer in zip("ABCDE", answers, strict=False)]
@@ -154,6 +158,22 @@ def test_what_a_plugin_kept_in_the_cycle_is_there_for_the_next_pod_of_its_shape(
     assert len(states) == 1
 
 
+def test_nodes_named_for_a_shape_and_what_was_kept_with_them_are_not_asked_for_again():
+    states = []
+
+    def ask(cycle):
+        states.append(Kept())
+        cycle.write(states[-1])
+        return named("a")
+
+    made = session([plugin("A", Scope.NODE_OBJECT, pre_filter=ask)], pods=[pod("x"), pod("y")])
+    for row in range(2):
+        framework, cycle, entry = cycle_of(made, row)
+        assert framework.run_pre_filter(cycle, entry).nodes == {"a"}
+        assert cycle.read(Kept) is states[0]
+    assert len(states) == 1
+
+
 @pytest.mark.parametrize(
     "answer",
     [rejected(Status.unschedulable("no")), named("a")],
@@ -272,6 +292,33 @@ def test_a_plugin_may_leave_its_score_out(answer):
     assert log == []
 
 
+def test_pre_scores_of_one_node_are_asked_once_a_shape_and_the_others_each_time():
+    log, states = [], []
+
+    def keep(cycle, _):
+        log.append("A")
+        states.append(Kept())
+        cycle.write(states[-1])
+
+    def score(cycle, view):
+        assert cycle.read(Kept) is states[0]
+        return scoring()(cycle, view)
+
+    plugins = [
+        plugin("A", Scope.NODE, pre_score=keep, score=score, normalize_score=lambda _, raw: raw),
+        plugin("B", Scope.NODE, pre_score=counting(log, "B", PreScoreResult.SKIP), score=never),
+        plugin("C", pre_score=counting(log, "C", PreScoreResult.SKIP), score=never),
+        plugin("D", pre_score=counting(log, "D", PreScoreResult.SKIP_SHAPE), score=never),
+        plugin("E", pre_score=counting(log, "E"), score=scoring(a=1)),
+    ]
+    made = session(plugins, pods=[pod("x"), pod("y")])
+    for row in range(2):
+        framework, cycle, entry = cycle_of(made, row)
+        assert framework.run_scores(cycle, np.arange(3), entry).plugins_at(0) == {"A": 0, "E": 1}
+
+    assert log == [*"ABCDE", *"CE"]
+
+
 def test_pre_score_sees_the_feasible_nodes():
     seen = []
     scores([plugin("A", pre_score=lambda _, nodes: seen.append(rows_of(nodes).tolist()))], [0, 2])
@@ -292,10 +339,6 @@ def after(*results):
     plugins = [plugin(name, post_filter=answer) for name, answer in zip("ABC", results, strict=False)]
     framework, cycle, _ = cycle_of(session(plugins))
     return framework.run_post_filter(cycle, FilterOutcome(3, np.zeros(3, np.bool_)))
-
-
-def never(*_):
-    raise AssertionError("not to be asked")
 
 
 def test_the_first_success_ends_post_filter():
