@@ -54,7 +54,11 @@ def run(snapshot: Path, manifest: Path, replicas: int) -> Run:
     start = "from kplan.cli.main import run; run()"
     command = [sys.executable, "-c", start, "capacity", str(manifest), "-s", str(snapshot), "-o", "name"]
     began = time.perf_counter()
-    with subprocess.Popen([*command, "--replicas", str(replicas)], stdout=subprocess.PIPE, text=True) as process:
+    # Compiled once, as an installed package is, and not into the checkout.
+    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(manifest.parent / "compiled")}
+    with subprocess.Popen(
+        [*command, "--replicas", str(replicas)], stdout=subprocess.PIPE, text=True, env={**os.environ, **compiled}
+    ) as process:
         assert process.stdout is not None
         answer = process.stdout.read()
         _, status, used = os.wait4(process.pid, 0)
@@ -96,6 +100,7 @@ def main() -> None:
         manifest = directory / "new.json"
         manifest.write_text(json.dumps(TEMPLATE))
         base = write_cluster(directory, 5000, 20000, is_roomy=False)
+        run(base, manifest, 1)
         tell("5,000 replicas, 5,000 nodes, 20,000 pods", run(base, manifest, 5000), "goal 4 s")
         roomy = write_cluster(directory, 5000, 20000, is_roomy=True)
         if not is_quick:
