@@ -59,7 +59,7 @@ def pod(
 
 def cluster(n_nodes: int, n_pods: int) -> list[Object]:
     """Return nodes, and running pods of fifty applications spread evenly over them."""
-    draw = random.Random(1)  # noqa: S311 - the same cluster every time
+    draw = random.Random(1)  # the same cluster every time
     objects = [node(index) for index in range(n_nodes)]
     objects += [
         pod(
