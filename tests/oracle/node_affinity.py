@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 
 
@@ -15,11 +17,17 @@ def holds(expression, labels):
         return key in labels
     if operator == "DoesNotExist":
         return key not in labels
-    try:
-        left, right = int(labels[key]), int(values[0])
-    except (KeyError, ValueError):
+    numbers = [_number(labels.get(key, "")), _number(values[0])]
+    if None in numbers:
         return False
+    left, right = numbers
     return left > right if operator == "Gt" else left < right
+
+
+def _number(text):
+    if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) or not -(2**63) <= int(text) < 2**63:
+        return None
+    return int(text)
 
 
 def term_holds(term, node):

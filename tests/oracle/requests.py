@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from functools import cache
 from math import ceil
 
 ALWAYS = ("cpu", "memory", "ephemeral-storage")
 """Resources that count in scores whether or not the pod asks for them."""
 
-UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+UNITS = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": 1}
+UNITS |= {suffix: 1000**power for power, suffix in enumerate("kMGTPE", start=1)}
+UNITS |= {f"{suffix}i": 1024**power for power, suffix in enumerate("KMGTPE", start=1)}
 
 
+@cache
 def quantity(text):
-    """Parse the suffixes that the tests use."""
-    text = str(text)
-    if text.endswith("m"):
-        return Fraction(text[:-1]) / 1000
-    number = text.rstrip("kMGi")
-    return Fraction(number) * UNITS[text[len(number) :]]
+    """Parse a quantity as the API writes it."""
+    number, exponent, suffix = re.fullmatch(r"([+-]?[0-9.]+)(?:[eE]([+-]?[0-9]+))?([A-Za-z]*)", str(text)).groups()
+    return Fraction(number) * Fraction(10) ** int(exponent or 0) * UNITS[suffix]
 
 
 def units(name, amount):

@@ -1,0 +1,109 @@
+"""Whole decisions against a scheduler that takes one pod and one node at a time, on clusters full of contrivances."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import kplan
+from tests.oracle.clusters import ClusterMaker
+from tests.oracle.comparison import like, of_document, of_oracle, of_record
+from tests.oracle.scheduler import Scheduler
+from tests.scenarios import scenarios
+
+# What the oracle leaves out: volumes and devices.
+RECORDED = (
+    "resources",
+    "taints",
+    "nodeaffinity",
+    "ports",
+    "images",
+    "podaffinity",
+    "spread",
+    "defaultspread",
+    "gates",
+    "config",
+    "sequence",
+    "mixed",
+    "preemption",
+    "preemption_rules",
+    "nominated",
+    "settle",
+    "sampling",
+)
+
+Case = dict[str, Any]
+
+
+def expected(case: Case, *, sampling: bool = False, start_index: int = 0) -> list[dict[str, Any]]:
+    oracle = Scheduler(case["objects"], case.get("config"), sampling=sampling, start_index=start_index)
+    answers = oracle.plan(case["pods"], settle=case.get("settlePreemption", False))
+    return [of_oracle(answer) for answer in answers]
+
+
+def decided(case: Case, *, sampling: bool = False, start_index: int = 0) -> list[dict[str, Any]]:
+    planner = kplan.Planner(
+        kplan.load_snapshot(case["objects"]),
+        kplan.load_scheduler_config(case.get("config")),
+        sampling="as-configured" if sampling else "all",
+        start_index=start_index,
+    )
+    plan = planner.plan(case["pods"], settle_preemption=case.get("settlePreemption", False))
+    return [of_document(placement.to_dict()) for placement in plan.placements]
+
+
+def has_volumes(case: Case) -> bool:
+    kinds = {"persistentVolumeClaim", "csi", "ephemeral"}
+    pods = [each for each in case["objects"] if each["kind"] == "Pod"]
+    return any(kinds & volume.keys() for pod in pods for volume in pod["spec"].get("volumes", ()))
+
+
+@pytest.mark.parametrize("area", RECORDED)
+def test_the_oracle_decides_as_recorded(area: str) -> None:
+    for case in scenarios(area):
+        if not has_volumes(case):
+            records = [of_record(record) for record in case["expect"]]
+            answers = expected(case, sampling=area == "sampling")
+            assert [like(*pair) for pair in zip(answers, records, strict=True)] == records, case["id"]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_small_clusters(seed: int) -> None:
+    case = ClusterMaker(seed, (2, 12)).make()
+    assert decided(case) == expected(case)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_large_clusters(seed: int) -> None:
+    case = ClusterMaker(seed, (40, 90)).make()
+    assert decided(case) == expected(case)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_more_pods_on_a_node_than_go_sorts_by_insertion(seed: int) -> None:
+    case = ClusterMaker(seed, (2, 8), most_pods=40).make()
+    assert decided(case) == expected(case)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_searches_that_stop_early(seed: int) -> None:
+    case = sampled(ClusterMaker(seed, (95, 160), most_pods=3).make(), seed)
+    start = random.Random(seed).randrange(95)
+    assert decided(case, sampling=True, start_index=start) == expected(case, sampling=True, start_index=start)
+
+
+def sampled(case: Case, seed: int) -> Case:
+    """Change how many nodes and candidates are enough."""
+    draw = random.Random(seed)
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config = case.get("config") or {**kind, "profiles": [{"schedulerName": "default-scheduler"}]}
+    config["percentageOfNodesToScore"] = draw.choice((0, 5, 80, 100))
+    profile = config["profiles"][0]
+    if draw.random() < 0.4:
+        profile["percentageOfNodesToScore"] = draw.choice((0, 70, 95))
+    enough = {"minCandidateNodesPercentage": draw.choice((1, 10)), "minCandidateNodesAbsolute": draw.choice((1, 5))}
+    args = {**kind, "kind": "DefaultPreemptionArgs", **enough}
+    profile.setdefault("pluginConfig", []).append({"name": "DefaultPreemption", "args": args})
+    return {**case, "config": config}
