@@ -109,6 +109,7 @@ def _run_cycle(session: Session, framework: Framework, cycle: CycleState, result
     if len(feasible) == 1:
         result.ties = feasible
     else:
+        # Where PreFilter names nodes they are few, and to score all nodes for the shape would cost more than it saves.
         result.scores = _score(session, framework, cycle, feasible, None if outcome.rows is not None else entry)
         total = result.scores.total
         result.ties = feasible[total == total.max()]

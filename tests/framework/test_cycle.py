@@ -313,6 +313,15 @@ def test_pods_nominated_to_a_node_count_there_unless_their_priority_is_lower(pri
     assert result.filter.feasible.tolist() == [row == 0, True, True]
 
 
+def test_what_nominated_pods_took_is_free_again_for_the_next_pod_of_the_same_shape():
+    pods = [pod("one"), pod("two"), pod("x", on="a"), pod("y", nominated="a")]
+    made = session([FULL, SCORE], pods=pods)
+    assert schedule_pod(made, 0).row == 1
+    made.nominator.drop(3)
+
+    assert schedule_pod(made, 1).row == 0
+
+
 def test_a_node_must_pass_without_the_nominated_pods_too():
     plugins = [plugin("A", Scope.NODE, filter=lambda _, view: companions(view)), SCORE]
     pods = [pod(), pod("x", nominated="a"), pod("y", on="b")]

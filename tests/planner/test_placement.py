@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kplan.framework.cycle import Outcome
+from kplan.planner import planner as planner_module
 from kplan.planner.explanation import Shown
 from kplan.planner.placement import Origin, PodRef
 from tests.preemption.scenes import node, planner, pod
@@ -129,7 +130,10 @@ def test_properties_are_those_of_the_explanation_of_all_nodes():
         pytest.param(Shown(1, also=("b",)), ["c", "d"], ["a", "b"], id="and one besides"),
     ],
 )
-def test_about_which_nodes_it_tells(nodes, rejected, feasible):
+@pytest.mark.parametrize("is_read_at_once", [True, False])
+def test_about_which_nodes_it_tells(nodes, rejected, feasible, is_read_at_once, monkeypatch):
+    if not is_read_at_once:
+        monkeypatch.setattr(planner_module, "_EAGER_CELLS", -1)
     made = place("web").to_dict(nodes)
 
     assert (list(made["rejections"]), made["feasibleNodes"]) == (rejected, feasible)
