@@ -71,7 +71,7 @@ class KeptVerdicts:
     ----------
     by_plugin : plugin -> verdicts over all nodes
     following : the filters whose verdicts follow the pods of a node
-    lasting : bool array of shape (n_nodes,); all others pass
+    lasting : bool array of shape (n_nodes,); all filters pass that do not follow pods
     passes : bool array of shape (n_nodes,); all of `by_plugin` pass
     position : how far in the cluster's log this is up to date
     """
