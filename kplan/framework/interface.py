@@ -9,9 +9,9 @@ Rules that the runtime relies on:
 - `Scope.NODE_OBJECT` and `Scope.NODE` plugins are asked once per pod *shape* (pods that say the same,
   `PodInfo.shape`); their verdicts and raw scores are kept, and only rows whose pods changed since are asked again
   (never, for NODE_OBJECT).
-  So for equal shapes their pre_filter, pre_score and the tuple of reasons must be equal, `Verdicts.unresolvable` must be
-  given always or never, and row i's verdict and raw score must not depend on other rows. If such a plugin normalizes, equal raw scores must normalize to a value that
-  does not depend on how many nodes there are.
+  So for equal shapes their pre_filter, pre_score and the tuple of reasons must be equal, `Verdicts.unresolvable` must
+  be given always or never, and row i's verdict and raw score must not depend on other rows. If such a plugin
+  normalizes, equal raw scores must normalize to a value that does not depend on how many nodes there are.
 - A shape does not tell one claim or disk from another, so a plugin that reads a pod's volumes is of `Scope.CLUSTER`.
 - `Scope.CLUSTER` plugins are asked in every cycle. They keep what they derive up to date themselves
   (`Cluster.match_counts`, `Cluster.log`, `TermGroup`).
