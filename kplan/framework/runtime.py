@@ -326,7 +326,7 @@ class Framework:
         for rank, plugin in enumerate(self.score_plugins):
             name = plugin.name
             constant = self._constants[name].constant_score(cycle) if name in self._constants else None
-            if constant is not None:
+            if constant is not None and name not in skipped:
                 final = self._uniform(cycle, name, np.full(n_nodes, constant, np.int64))
                 assert final is not None  # noqa: S101 - all are the same
                 kept.add(ScorePart(rank, name, self.weights[name], final, is_full=True), None)

@@ -319,6 +319,33 @@ def test_pre_scores_of_one_node_are_asked_once_a_shape_and_the_others_each_time(
     assert log == [*"ABCDE", *"CE"]
 
 
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        pytest.param({}, 6, id="as it stands"),
+        pytest.param({"normalize_score": lambda _, raw: raw * 4}, 24, id="normalized"),
+    ],
+)
+def test_a_score_that_is_the_same_everywhere_is_not_asked_for(points, expected):
+    plugins = [plugin("A", constant_score=3, score=never, **points), plugin("B", score=scoring(b=1))]
+    made = session(plugins, weights={"A": 2})
+
+    for row in (0, 0):
+        framework, cycle, entry = cycle_of(made, row)
+        found = framework.run_scores(cycle, np.asarray([0, 1]), entry)
+        assert [found.plugins_at(position) for position in (0, 1)] == [{"A": expected, "B": 0}, {"A": expected, "B": 1}]
+        assert found.total.tolist() == [expected, expected + 1]
+
+
+def test_a_plugin_that_leaves_its_score_out_has_none_even_if_it_is_the_same_everywhere():
+    plugins = [
+        plugin("A", pre_score=PreScoreResult.SKIP, constant_score=3, score=never),
+        plugin("B", constant_score=None, score=scoring(b=1)),
+    ]
+
+    assert scores(plugins).plugins_at(1) == {"B": 1}
+
+
 def test_pre_score_sees_the_feasible_nodes():
     seen = []
     scores([plugin("A", pre_score=lambda _, nodes: seen.append(rows_of(nodes).tolist()))], [0, 2])
