@@ -10,5 +10,6 @@ from kplan.cli.main import app
 
 
 def invoke(*args: str | Path, **environment: str) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(app, [str(each) for each in args], env={"KPLAN_SNAPSHOT": "demo", **environment})
+    """Run a command; the terminal's width does not count unless it is given."""
+    env = {"KPLAN_SNAPSHOT": "demo", "COLUMNS": None, **environment}
+    return CliRunner().invoke(app, [str(each) for each in args], env=env)
