@@ -349,6 +349,13 @@ def test_what_nominated_pods_rejected_is_told_in_the_message():
     assert result.filter.all_failing(0) == {}
 
 
+def test_pods_nominated_to_a_node_that_pre_filter_left_out_say_nothing_about_it():
+    plugins = [plugin("A", pre_filter=PreFilterResult(nodes=frozenset("a")), filter=rejecting("a")), FULL]
+    result = decide(plugins, "ab", pods=[pod(), pod("x", on="b"), pod("y", nominated="b")])
+
+    assert result.message == f"0/2 nodes are available: 1 no, 1 {ONLY_AFFINITY}."
+
+
 # --- extenders --------------------------------------------------------------------------------------------------------
 
 
