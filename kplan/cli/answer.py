@@ -271,6 +271,7 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
     if not is_file and (is_terminal or os.environ.get("COLUMNS", "").isdigit()):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
     has_colour = is_terminal and not verbosity.no_color and not os.environ.get(_NO_COLOR)
+    has_colour = has_colour and os.environ.get("TERM") != "dumb"
     return ReportOptions(
         top=_top(output), explain=output.explain, is_wide=name == "wide", width=width, has_colour=has_colour
     )

@@ -34,6 +34,7 @@ def show(
     try:
         with suppress(typer.Exit):
             emit(document, output, verbosity)
-    except KeyError as error:
-        problem = Problem(f"cannot be told: {error.args[0]} is missing", path=file)
-        raise InputError([problem]) from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"{error.args[0]} is missing" if isinstance(error, KeyError) else "it is not as kplan writes it"
+        hint = "save the report anew; kplan schema KIND prints what it must look like"
+        raise InputError([Problem(f"cannot be told: {what}", path=file, hint=hint)]) from error

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.engine.pod_info import PodInfo
-from kplan.errors import UsageError
 from kplan.planner.document import header, placements_document, summary, warnings_of
 from kplan.planner.explanation import Shown
-from kplan.planner.not_found import no_pod
+from kplan.planner.not_found import has_ended, no_pod
 from kplan.planner.placement import Placement
 from kplan.planner.run import run_in_order
 from kplan.planner.verdict import DEFAULT_FAIL_ON, judge
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from kplan.planner.planner import Planner
 
 __all__ = ["Whereabouts", "explain_pod", "explanation_report"]
-
-_TERMINATED = {"Succeeded": "has succeeded", "Failed": "has failed"}
 
 
 @dataclass(frozen=True)
@@ -79,11 +76,8 @@ def explain_pod(planner: Planner, key: str) -> Whereabouts:
     pod = planner.world.pod_by_key.get(key)
     if pod is None:
         raise no_pod(key, planner.world.pod_by_key)
-    if pod.status.phase in _TERMINATED:
-        raise UsageError(
-            f"pod {key} {_TERMINATED[pod.status.phase]}; it takes no room any more, and nothing is decided about it",
-            hint="explain a pod that runs or waits: kplan snapshot show counts them",
-        )
+    if error := has_ended(pod):
+        raise error
     if not pod.spec.node_name:
         return Whereabouts(None, planner.place(key))
     return Whereabouts(pod.spec.node_name, _place_again(planner, key, pod))

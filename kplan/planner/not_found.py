@@ -1,19 +1,33 @@
-"""Names that the snapshot does not hold, answered with the ones that were probably meant."""
+"""Names about which nothing can be decided, answered with what was probably meant."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-from kplan.errors import NotFoundError
+from kplan.api.core import Pod
+from kplan.errors import NotFoundError, UsageError
 
 _MOST = 3
+_ENDED = {"Succeeded": "has succeeded", "Failed": "has failed"}
 
 
 def no_pod(key: str, known: Iterable[str]) -> NotFoundError:
     """Return the error for a pod that is not there."""
     hint = _meant([key], known) or "name it as NAMESPACE/NAME, as kubectl get pods -A lists them"
     return NotFoundError(f"the snapshot has no pod {key}", hint=hint)
+
+
+def has_ended(pod: Pod) -> UsageError | None:
+    """Return the error for a pod that has ended, or None for one that has not."""
+    how = _ENDED.get(pod.status.phase)
+    if how is None:
+        return None
+    return UsageError(
+        f"pod {pod.metadata.namespace}/{pod.metadata.name} {how}; it takes no room any more, and nothing is decided"
+        " about it",
+        hint="name a pod that runs or waits: kubectl get pods -A lists them",
+    )
 
 
 def no_node(names: Iterable[str], known: Iterable[str]) -> NotFoundError:

@@ -27,7 +27,7 @@ from kplan.planner.capacity import Template
 from kplan.planner.capacity_plan import Capacity, measure
 from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
-from kplan.planner.not_found import no_pod
+from kplan.planner.not_found import has_ended, no_pod
 from kplan.planner.placement import Explain, Origin, Placement, PodRef
 from kplan.planner.plan import Plan
 from kplan.planner.queue_plan import QueuePlan
@@ -292,6 +292,8 @@ class Planner:
         row = self.session.find(key)
         infos = self.session.cluster.pods.infos
         if row is None:
+            if (pod := self.world.pod_by_key.get(key)) and (error := has_ended(pod)):
+                raise error
             raise no_pod(key, [info.key for info in infos])
         if self.session.cluster.node_of[row] != NOWHERE or infos[row].pod.spec.node_name:
             raise UsageError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.framework.cycle import Outcome
+from kplan.framework.queue import QueuePlace
 from kplan.planner.document import header, placements_document, summary, warnings_of
 from kplan.planner.explanation import Shown
 from kplan.planner.placement import Placement
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from kplan.planner.planner import Planner
 
 PLACED, MOVED, EVICTED, PENDING = "+", "~", "-", "!"
+
+_LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
+"""Pods that no profile is for, or that are going away: kube-scheduler does nothing about them either."""
 
 KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
 
@@ -149,9 +153,16 @@ class QueuePlan:
         return tuple({placement.pod.key: placement for placement in self.placements}.values())
 
     def verdict(self, fail_on: Sequence[str] | None = None, command: str = "plan") -> Verdict:
-        """Hold what happened against what counts."""
+        """Hold what happened against what counts; pods of the cluster that are nobody's turn here do not count."""
         chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
-        return judge(self.placements, self.planner.warnings, chosen)
+        infos = self.after.pods.infos
+        left_alone = {
+            infos[queued.pod].key
+            for queued in self.run.queue
+            if queued.place in _LEFT_ALONE and self.planner.origin_of(queued.pod) is None
+        }
+        counted = [placement for placement in self.placements if placement.pod.key not in left_alone]
+        return judge(counted, self.planner.warnings, chosen)
 
     def to_dict(
         self,

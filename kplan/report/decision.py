@@ -18,7 +18,11 @@ Placement = Mapping[str, Any]
 OUTCOME_STYLES: Mapping[str, Style] = {"Scheduled": "good", "Unschedulable": "bad", "Gated": "warn", "Error": "bad"}
 _NO_PLUGIN = "PreFilter"
 _MOST_DETAIL_LINES = 2
-_NO_PROFILE = "profile not found for scheduler name"
+_ERRORS = {
+    "profile not found for scheduler name": "No profile here has this name: the pod waits for another scheduler.",
+    "skip schedule deleting pod": "The pod is being deleted, so kube-scheduler leaves it alone.",
+}
+"""What kube-scheduler's own words mean, by how they begin."""
 
 
 def decision_heading(name: str, placement: Placement) -> Heading:
@@ -53,8 +57,9 @@ def decision_blocks(placement: Placement, n_nodes: int, options: ReportOptions) 
         return
     if outcome == "Error":
         yield line(placement["message"])
-        if placement["message"].startswith(_NO_PROFILE):
-            yield line("No profile of the configuration has this name: the pod waits for another scheduler.")
+        meaning = next((text for start, text in _ERRORS.items() if placement["message"].startswith(start)), "")
+        if meaning:
+            yield line(meaning)
         return
     if outcome == "Scheduled":
         yield from _winner(placement, n_nodes, options)

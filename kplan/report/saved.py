@@ -28,10 +28,11 @@ def read_report(path: str) -> dict[str, Any]:
     InputError
         When it cannot be read, or is no report of a kind that can be printed.
     """
-    document = _parse(path, _read(path))
+    name = "standard input" if path == _STANDARD_INPUT else path
+    document = _parse(name, _read(path))
     problem = _check(document)
     if problem is not None:
-        raise InputError([Problem(problem[0], path=path, json_path=problem[1], hint=problem[2])])
+        raise InputError([Problem(problem[0], path=name, json_path=problem[1], hint=problem[2])])
     found: dict[str, Any] = document
     return found
 

@@ -152,11 +152,12 @@ def _unknown_nodes(snapshot: Snapshot) -> Iterator[Warning]:
         if node_name and node_name not in snapshot.node_by_name:
             strays.setdefault(node_name, []).append(f"{pod.metadata.namespace}/{pod.metadata.name}")
     for node_name, pods in sorted(strays.items()):
+        verb = "runs" if len(pods) == 1 else "run"
         more = f" and {len(pods) - _NAMED_PODS} more" if len(pods) > _NAMED_PODS else ""
         yield Warning(
             "UnknownNode",
             object_name("Node", "", node_name),
-            f"not in the snapshot, but {', '.join(pods[:_NAMED_PODS])}{more} run there;"
+            f"not in the snapshot, but {', '.join(pods[:_NAMED_PODS])}{more} {verb} there;"
             " they take no room on any other node",
         )
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.cli.commands import invoke
@@ -63,3 +64,15 @@ def test_pods_about_which_nothing_is_decided(tmp_path: Path) -> None:
     assert missing.exit_code == 2
     assert "the snapshot has no pod default/q" in missing.stderr
     assert "hint: did you mean default/p?" in missing.stderr
+
+
+@pytest.mark.parametrize("command", ["explain", "place", "preempt"])
+def test_a_pod_that_has_ended_is_told_apart_from_one_that_is_not_there(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(
+        "kind: Node\napiVersion: v1\nmetadata: {name: n}\n---\n"
+        "kind: Pod\napiVersion: v1\nmetadata: {name: done}\nspec: {nodeName: n}\nstatus: {phase: Succeeded}\n"
+    )
+    found = invoke(command, "default/done", "-s", path)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.startswith("error: pod default/done has succeeded; it takes no room any more")

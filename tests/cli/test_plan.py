@@ -161,6 +161,9 @@ def test_a_report_that_lacks_its_parts_is_refused(tmp_path: Path) -> None:
     assert found.exit_code == 2
     assert "cannot be told: changes is missing" in found.stderr
 
+    path.write_text(json.dumps(document | {"changes": [1]}))
+    assert "cannot be told: it is not as kplan writes it" in invoke("show", path).stderr
+
 
 def test_show_reads_standard_input_and_yaml(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"

@@ -68,7 +68,7 @@ def test_pods_that_have_ended_take_no_room_and_are_not_pending():
     assert asking.place("default/web-1").node == "b"
     names = [asking.session.cluster.pods.infos[row].name for row in asking.pending_ids()]
     assert names == ["web-1", "web-2"]
-    with pytest.raises(NotFoundError):
+    with pytest.raises(UsageError, match="has failed"):
         asking.place("default/done")
 
 

@@ -264,3 +264,17 @@ def test_a_replacement_gets_devices_of_its_own() -> None:
 
     found = changes([node("a"), node("b", "2"), *devices, web, pod("big", "4", priority=10)])
     assert found == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
+
+
+def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
+    foreign = pod("foreign", "1")
+    foreign["spec"]["schedulerName"] = "other"
+    leaving = pod("leaving", "1")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    planner = kplan.Planner(kplan.load_snapshot([node("a"), foreign, leaving]))
+
+    plan = planner.plan_queue()
+
+    assert [placement.outcome.value for placement in plan.placements] == ["Error", "Error"]
+    assert not plan.verdict().failed
+    assert planner.plan([foreign]).placements[0].outcome.value == "Error"

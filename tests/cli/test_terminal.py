@@ -1,0 +1,69 @@
+"""What a terminal gets: colour where it is wanted, lines that fit, and the same words as a pipe."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+
+import pytest
+
+from tests.cli.processes import PROGRAM, kplan
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+QUESTION = ("place", "shop/flash-sale", "shop/voucher-api", "-s", "demo")
+
+
+def on_terminal(*args: str, **environment: str) -> tuple[int, str]:
+    """Run kplan with its standard output on a terminal."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*PROGRAM, *args],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        env={**kept, "TERM": "xterm", "COLUMNS": "100", **environment},
+    ) as process:
+        os.close(theirs)
+        parts = []
+        while part := _read(ours):
+            parts.append(part)
+    os.close(ours)
+    return process.returncode, b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # how Linux says that the other side is closed
+        return b""
+
+
+def _bare(text: str) -> list[str]:
+    return [line.rstrip() for line in ESCAPE.sub("", text).splitlines()]
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    code, text = on_terminal(*QUESTION)
+    piped = kplan(*QUESTION, COLUMNS="100")
+    assert ESCAPE.search(text)
+    assert (code, _bare(text)) == (piped.returncode, piped.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("option", "environment"),
+    [(("--no-color",), {}), ((), {"NO_COLOR": "1"}), ((), {"TERM": "dumb"})],
+    ids=["--no-color", "NO_COLOR", "a dumb terminal"],
+)
+def test_no_colour_where_none_is_wanted(option: tuple[str, ...], environment: dict[str, str]) -> None:
+    _, text = on_terminal(*QUESTION, *option, **environment)
+    assert "shop/voucher-api -> " in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("columns", ["80", "132"])
+def test_lines_fit_the_terminal(columns: str) -> None:
+    _, text = on_terminal(*QUESTION, COLUMNS=columns)
+    longest = max(map(len, _bare(text)))
+    assert int(columns) - 30 < longest <= int(columns)
