@@ -44,8 +44,11 @@ def test_the_whole_queue_through_a_real_process() -> None:
 @pytest.mark.parametrize("output", FORMATS)
 def test_every_format_gives_the_same_exit_code(output: str) -> None:
     assert invoke("plan", "-o", output).exit_code == 1
-    assert invoke("plan", "-o", output, "--fail-on", "none").exit_code == 0
-    assert invoke("plan", "-o", output, "--exit-zero").exit_code == 0
+
+
+def test_the_exit_code_says_what_is_asked_of_it() -> None:
+    assert invoke("plan", "--fail-on", "none").exit_code == 0
+    assert invoke("plan", "--exit-zero").exit_code == 0
 
 
 def test_names_say_what_becomes_of_each_pod() -> None:
@@ -114,7 +117,7 @@ def test_rounds_can_be_limited() -> None:
     assert report["summary"]["rounds"] == 1
 
 
-@pytest.mark.parametrize("output", FORMATS)
+@pytest.mark.parametrize("output", ["table", "wide", "json", "junit"])
 def test_a_saved_report_is_shown_as_it_was(tmp_path: Path, output: str) -> None:
     saved = tmp_path / "plan.json"
     first = invoke("plan", "-o", output, "--save", saved)

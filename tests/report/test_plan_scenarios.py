@@ -17,7 +17,7 @@ from kplan.report.registry import FORMATS, render
 from kplan.report.schemas import load_schema
 from tests.scenarios import key, pending, planner, scenarios
 
-AREAS = ("mixed", "volumes", "dra", "preemption", "nominated", "settle", "gates", "spread", "podaffinity", "config")
+AREAS = ("mixed", "volumes", "dra", "preemption", "settle", "gates", "podaffinity")
 OPTIONS = (ReportOptions(), ReportOptions(None, explain=True, is_wide=True), ReportOptions(has_colour=True))
 
 
