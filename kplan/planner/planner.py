@@ -37,7 +37,8 @@ from kplan.planner.successors import claims_of_successors
 from kplan.planner.unmodelled import unmodelled
 from kplan.plugins.registry import make_plugins
 from kplan.preemption import DefaultPreemption, PreemptionResult, not_tried
-from kplan.snapshot.model import MissingKind, Snapshot
+from kplan.snapshot.knowledge import missing_warning
+from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 
 Sampling = Literal["all", "as-configured"]
@@ -104,7 +105,8 @@ class Planner:
         """What the question, the snapshot and the configuration hold that is odd, missing or not modelled."""
         asked_about = [self.session.cluster.pods.infos[row].pod for row in self._origins]
         not_honoured = unmodelled(self.world, asked_about, self.config, self.extenders)
-        missing = (_without(each) for each in self.snapshot.missing)
+        told = {each.object for each in self.snapshot.warnings if each.code == "MissingKind"}
+        missing = (missing_warning(each) for each in self.snapshot.missing if each.resource not in told)
         return (*missing, *self.snapshot.warnings, *self.config.warnings, *self._asked_with, *not_honoured)
 
     # --- questions ----------------------------------------------------------------------------------------------------
@@ -332,12 +334,6 @@ class Planner:
             nominated,
             found.detail if found is not None and isinstance(found.detail, PreemptionResult) else None,
         )
-
-
-def _without(kind: MissingKind) -> InputWarning:
-    """Say what it means that a kind could not be read."""
-    blind = f"; blind without it: {', '.join(kind.blinds)}" if kind.blinds else ""
-    return InputWarning("MissingKind", kind.resource, f"could not be read ({kind.reason}){blind}")
 
 
 def _make_plugins(profile: Profile, handle: Handle) -> dict[str, Plugin]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+from kplan.snapshot.model import MissingKind, Snapshot, Warning  # noqa: A004 - the contract's word
 
 __all__ = ["MODELLED_MINOR", "knowledge_warnings", "parse_minor", "version_note"]
 
@@ -50,9 +50,13 @@ def knowledge_warnings(snapshot: Snapshot) -> Iterator[Warning]:
     """Yield a warning for each kind that is missing, and for a server of another version."""
     if snapshot.server_version and (note := version_note(snapshot.server_version)):
         yield Warning("ServerVersion", snapshot.server_version, note)
-    for kind in snapshot.missing:
-        blind = f"; without all of them decide: {', '.join(kind.blinds)}" if kind.blinds else ""
-        yield Warning("MissingKind", kind.resource, f"{kind.reason}{blind}")
+    yield from map(missing_warning, snapshot.missing)
+
+
+def missing_warning(kind: MissingKind) -> Warning:
+    """Say what it means that a kind, or a part of it, could not be read."""
+    blind = f"; blind without them: {', '.join(kind.blinds)}" if kind.blinds else ""
+    return Warning("MissingKind", kind.resource, f"not all could be read ({kind.reason}){blind}")
 
 
 def parse_minor(git_version: str) -> int | None:

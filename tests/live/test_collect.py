@@ -88,8 +88,12 @@ def test_a_forbidden_kind_is_missing_and_its_plugins_named(start: Start) -> None
         MissingKind("poddisruptionbudgets", "forbidden", ("DefaultPreemption",)),
     )
     assert [(each.code, each.object, each.message) for each in snapshot.warnings] == [
-        ("MissingKind", "jobs", "forbidden"),
-        ("MissingKind", "poddisruptionbudgets", "forbidden; without all of them decide: DefaultPreemption"),
+        ("MissingKind", "jobs", "not all could be read (forbidden)"),
+        (
+            "MissingKind",
+            "poddisruptionbudgets",
+            "not all could be read (forbidden); blind without them: DefaultPreemption",
+        ),
     ]
     assert snapshot.pod_disruption_budgets == ()
 

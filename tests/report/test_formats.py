@@ -15,6 +15,7 @@ from kplan.planner.document import placement_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from kplan.snapshot import MissingKind
+from kplan.snapshot.knowledge import knowledge_warnings
 from kplan.snapshot.model import Warning as InputWarning
 from tests.report.documents import demo_document, node, placed, pod
 
@@ -73,6 +74,13 @@ def test_missing_kinds_fail_a_verdict_that_counts_warnings() -> None:
     document = placement_report(planner, planner.plan(["default/p"]).placements, fail_on=["warning"])
     assert document["verdict"]["because"] == ["services: MissingKind"]
     assert 'failures="1"' in render(document, "junit", ReportOptions())
+
+
+def test_missing_kinds_that_the_snapshot_warns_of_are_told_once() -> None:
+    bare = replace(kplan.load_snapshot([node("n")]), missing=(MissingKind("services", "forbidden"),))
+    snapshot = replace(bare, warnings=tuple(knowledge_warnings(bare)))
+    assert [each.object for each in kplan.Planner(snapshot).warnings] == ["services"]
+    assert kplan.Planner(bare).warnings == kplan.Planner(snapshot).warnings
 
 
 def test_junit_counts_what_it_holds() -> None:

@@ -48,6 +48,6 @@ def test_missing_kinds_are_warnings_with_the_blind_plugins() -> None:
     warnings = list(knowledge_warnings(Snapshot(missing=missing)))
 
     assert [(each.code, each.object, each.message) for each in warnings] == [
-        ("MissingKind", "csinodes", "forbidden; without all of them decide: NodeVolumeLimits"),
-        ("MissingKind", "jobs", "forbidden"),
+        ("MissingKind", "csinodes", "not all could be read (forbidden); blind without them: NodeVolumeLimits"),
+        ("MissingKind", "jobs", "not all could be read (forbidden)"),
     ]
