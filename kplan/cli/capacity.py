@@ -55,7 +55,7 @@ def capacity(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Count how many replicas fit, say where they go, and what stops the next one.
+    """Count how many replicas fit, where, and what stops the next.
 
     Replicas are placed one after another as kube-scheduler would, until one does not fit. With --replicas N it stops at
     N, and when fewer fit, says which nodes to add, and exits with 1 (--fail-on).

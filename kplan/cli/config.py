@@ -14,7 +14,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="config",
-    help="The effective KubeSchedulerConfiguration, and checks of one.",
+    help="Show the effective KubeSchedulerConfiguration, or check one.",
     no_args_is_help=True,
 )
 
@@ -34,7 +34,7 @@ ConfigOption = Annotated[str | None, typer.Option("--scheduler-config", metavar=
 OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="How to print it")]
 
 
-@app.command("show")
+@app.command("show", short_help="Print the effective configuration, and mark what is not default.")
 def show(
     file: FileArgument = None,
     scheduler_config: ConfigOption = None,
@@ -52,7 +52,7 @@ def show(
     _print(render_config(config) if output is OutputFormat.TABLE else _dump(config_report(config), output))
 
 
-@app.command("check")
+@app.command("check", short_help="Print ok, or every problem with what to write instead.")
 def check(
     file: FileArgument = None,
     scheduler_config: ConfigOption = None,

@@ -18,7 +18,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="snapshot",
-    help="Capture a cluster read-only into a file; look into a file; validate one.",
+    help="Save a cluster into a file, look into one, or check one.",
     no_args_is_help=True,
 )
 
@@ -47,7 +47,7 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress an
 FormatOption = Annotated[SnapshotFormat, typer.Option("--output", "-o", help="How to print it.")]
 
 
-@app.command("save")
+@app.command("save", short_help="Save what scheduling reads of a cluster; --redact hides names.")
 @with_flags
 def save(
     file: Annotated[
@@ -86,7 +86,7 @@ def save(
         typer.echo(f"saved {file}: {counted}, {size:,} bytes, {snapshot.digest}", err=True)
 
 
-@app.command("show")
+@app.command("show", short_help="Show what is in a snapshot, and what is missing.")
 @with_flags
 def show(
     file: FileArgument = "",
@@ -102,7 +102,7 @@ def show(
     _print(render_overview(report) if output is SnapshotFormat.TABLE else _dump(report, output))
 
 
-@app.command("check")
+@app.command("check", short_help="Find what is odd or wrong in a snapshot.")
 @with_flags
 def check(
     file: FileArgument = "",
@@ -123,7 +123,7 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command("rbac")
+@app.command("rbac", short_help="Print the smallest ClusterRole that kplan needs.")
 def rbac(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="What to call the role.")] = "kplan",
     output: Annotated[RoleFormat, typer.Option("--output", "-o", help="How to print it.")] = RoleFormat.YAML,

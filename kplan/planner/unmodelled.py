@@ -48,9 +48,10 @@ def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> It
         if extender.url_prefix in names:
             continue
         verbs = (extender.filter_verb, extender.prioritize_verb, extender.preempt_verb)
-        offered = " and ".join(name for name, verb in zip(_VERBS, verbs, strict=True) if verb)
+        offered = [name for name, verb in zip(_VERBS, verbs, strict=True) if verb]
         if offered:
-            message = f"its {offered} verb is not called, so its say is missing here; --extenders call calls it"
+            what = f"{' and '.join(offered)} {'verb is' if len(offered) == 1 else 'verbs are'}"
+            message = f"its {what} not called, so its say is missing here; --extenders call calls it"
             yield InputWarning("ExtenderNotCalled", f"Extender/{extender.url_prefix}", message)
 
 

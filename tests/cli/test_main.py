@@ -42,3 +42,8 @@ def test_schema_lists_kinds_and_prints_one() -> None:
     found = invoke("schema", "Nonsense")
     assert found.exit_code == 2
     assert "choose from" in found.stderr
+
+
+def test_no_summary_in_the_list_of_commands_is_cut_off() -> None:
+    for command in ((), ("snapshot",), ("config",)):
+        assert "..." not in invoke(*command, "--help").stdout.partition("Commands:")[2]

@@ -43,4 +43,4 @@ def test_an_extender_that_is_not_called_is_told_with_what_it_would_have_said() -
     ((code, text),) = warnings(config=config)
 
     assert code == "ExtenderNotCalled"
-    assert text.startswith("Extender/http://127.0.0.1:1/x: its filter and preempt verb is not called")
+    assert text.startswith("Extender/http://127.0.0.1:1/x: its filter and preempt verbs are not called")
