@@ -24,10 +24,13 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_every_command_has_help_that_fits() -> None:
-    for name in typer.main.get_command(app).commands:
-        found = invoke(name, "--help")
+    group = typer.main.get_command(app)
+    deeper = [(name, each) for name in ("snapshot", "config") for each in group.commands[name].commands]
+    for command in [(), *((name,) for name in group.commands), *deeper]:
+        found = invoke(*command, "--help", COLUMNS="80")
         assert found.exit_code == 0
-        assert f"kplan {name}" in found.stdout or f"{name} [" in found.stdout
+        assert found.stdout.lstrip().startswith(f"Usage: {' '.join(('kplan', *command))} [")
+        assert max(map(len, found.stdout.splitlines())) <= 80
 
 
 def test_version() -> None:
