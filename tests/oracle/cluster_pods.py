@@ -45,14 +45,16 @@ class PodMaker:
     ----------
     nodes : how few and how many nodes
     most_pods : running pods on one node
+    with_volumes : pods refer to claims
     with_ties : pods start at few different times, or have not started
     """
 
-    def __init__(self, seed, nodes=(4, 12), *, most_pods=8, with_ties=True):
+    def __init__(self, seed, nodes=(4, 12), *, most_pods=8, with_ties=True, with_volumes=False):
         self.random = random.Random(seed)
         self.n_nodes = self.random.randint(*nodes)
         self.most_pods = most_pods
         self.serial = 0
+        self.with_volumes, self.storage = with_volumes, None
         self.has = {
             feature: self.random.random() < chance
             for feature, chance in {
@@ -106,6 +108,8 @@ class PodMaker:
             self.add_phases(spec)
         if self.chance(0.6 if is_picky else 0.1 if self.is_crowded else 0.3):
             self.add_wishes(spec, labels)
+        if self.storage is not None and self.chance(0.4):
+            spec["volumes"] = self.storage.pod_volumes()
         pod = api_object(
             "v1", "Pod", f"{kind}-{self.serial:03}", self.pick(list(NAMESPACES)), labels, spec, {"phase": "Pending"}
         )

@@ -17,6 +17,7 @@ from tests.oracle.cluster_pods import (
     PodMaker,
     api_object,
 )
+from tests.oracle.cluster_volumes import Storage
 
 API = "kubescheduler.config.k8s.io/v1"
 
@@ -27,6 +28,7 @@ class ClusterMaker(PodMaker):
     def make(self):
         nodes = [self.node(i) for i in range(self.n_nodes)]
         self.names = [node["metadata"]["name"] for node in nodes]
+        self.storage = Storage(self.random, self.names, self.zones) if self.with_volumes else None
         running = []
         self.fullness = 1 if self.is_crowded else self.random.uniform(0.2, 1)
         for name in self.names:
@@ -40,7 +42,7 @@ class ClusterMaker(PodMaker):
             self.random.shuffle(pending)
         asked = pending + (self.some(nominees) if self.chance(0.5) else [])
         names = [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in asked]
-        others = [*self.budgets(), *self.owners()]
+        others = [*self.budgets(), *self.owners(), *(self.storage.objects() if self.storage else ())]
         namespaces = [api_object("v1", "Namespace", name, labels=labels) for name, labels in NAMESPACES.items()]
         case = {
             "objects": [*namespaces, *nodes, *others, *running, *nominees, *pending],

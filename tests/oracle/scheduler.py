@@ -1,18 +1,17 @@
 """kube-scheduler's whole decision, one pod and one node at a time, on JSON objects: slow, but obviously right.
 
-Left out: volumes, dynamic resources, extenders. Answers have the fields of a placement document that tests compare.
+Left out: claims that PreFilter rejects, dynamic resources, extenders. Answers have the fields of a placement document
+that tests compare.
 """
 
 from __future__ import annotations
 
-import math
-
-from tests.oracle import image_locality, node_affinity, node_ports, node_resources_fit, taint_toleration
-from tests.oracle import node_resources_balanced_allocation as balance
-from tests.oracle.inter_pod_affinity import PREFERRED, REQUIRED
+from tests.oracle import node_affinity, node_ports, node_resources_fit, taint_toleration, volumes
+from tests.oracle.inter_pod_affinity import REQUIRED
 from tests.oracle.labels import is_terminating
-from tests.oracle.scheduler_counts import AffinityCounts, SpreadCounts, affinity_scores, spread_scores
+from tests.oracle.scheduler_counts import AffinityCounts, OnceCounts, SpreadCounts
 from tests.oracle.scheduler_preemption import nothing_found, preempt, take_place
+from tests.oracle.scheduler_scores import Scoring
 from tests.oracle.scheduler_world import World, is_scalar, priority_of
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
@@ -23,6 +22,10 @@ FILTERS = (
     "NodeAffinity",
     "NodePorts",
     "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
     "PodTopologySpread",
     "InterPodAffinity",
 )
@@ -35,7 +38,7 @@ SCORES = {
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
-CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+VOLUME_FILTERS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
 MIN_FEASIBLE = 100
 NOT_FOUND = "not found"
 """What DynamicResources says in PostFilter when PreFilter did not come to it; preemption is not tried then."""
@@ -63,7 +66,7 @@ class RejectedError(Exception):
     """PreFilter rejects the pod, by the plugin and text given."""
 
 
-class Cycle:
+class Cycle(Scoring):
     """What PreFilter found out about a pod; `copy` makes a world in which one node may change."""
 
     def __init__(self, pod, world, profile):
@@ -81,6 +84,13 @@ class Cycle:
                 raise RejectedError("NodeAffinity", "pod affinity terms conflict")
         if not node_ports.ports(pod):
             self.skipped.add("NodePorts")
+        once = OnceCounts(pod, world)
+        if once.n:
+            self.counts["VolumeRestrictions"] = once
+        else:
+            self.skipped.add("VolumeRestrictions")
+        if not volumes.claim_references(pod):
+            self.skipped.update(VOLUME_FILTERS)
         spread = SpreadCounts(pod, world, profile.args_of("PodTopologySpread"))
         for name, counts in (("PodTopologySpread", spread), ("InterPodAffinity", AffinityCounts(pod, world))):
             if counts.is_skipped:
@@ -117,6 +127,13 @@ class Cycle:
             return node_ports.filter_node(pod, info.ports)
         if name == "NodeResourcesFit":
             return self._fit(info)
+        if name == "NodeVolumeLimits":
+            return volumes.limits(pod, self.world.storage, node, info.pods)
+        if name == "VolumeBinding":
+            reasons = volumes.binding(pod, self.world.storage, node).reasons
+            return (UNRESOLVABLE, reasons) if reasons else None
+        if name == "VolumeZone":
+            return volumes.zone(pod, self.world.storage, node)
         return self.counts[name].filter(info)
 
     def _fit(self, info):
@@ -166,80 +183,6 @@ class Cycle:
                 return rejection
         return self.first_rejection(info)
 
-    # --- scores -------------------------------------------------------------------------------------------------------
-
-    def scores(self, feasible):
-        """Return {node: {"total", "plugins"}}; plugins that give nothing are left out."""
-        found = {info.name: {"total": 0, "plugins": {}} for info in feasible}
-        for name, weight in self.profile.scores.items():
-            for info, score in zip(feasible, self.score(name, feasible) or [], strict=False):
-                assert 0 <= score <= 100
-                if score:
-                    found[info.name]["plugins"][name] = weight * score
-                    found[info.name]["total"] += weight * score
-        return found
-
-    def score(self, name, feasible):
-        pod, args = self.pod, self.profile.args_of(name)
-        if name == "TaintToleration":
-            return taint_toleration.normalized([taint_toleration.score(pod, info.node) for info in feasible])
-        if name == "NodeAffinity":
-            added = args.get("addedAffinity", {}).get(PREFERRED, [])
-            return node_affinity.normalized([node_affinity.score(pod, info.node, added) for info in feasible])
-        if name == "NodeResourcesFit":
-            return [self._fit_score(info, args.get("scoringStrategy", {})) for info in feasible]
-        if name == "PodTopologySpread":
-            return spread_scores(pod, feasible, self.world, args)
-        if name == "InterPodAffinity":
-            return affinity_scores(pod, feasible, self.world, args)
-        if name == "ImageLocality":
-            nodes = [info.node for info in self.world.nodes.values()]
-            return [image_locality.score(pod, info.node, nodes) for info in feasible]
-        return self._balance_scores(feasible, [each["name"] for each in args.get("resources", CPU_AND_MEMORY)])
-
-    def _fit_score(self, info, strategy):
-        kind = strategy.get("type", "LeastAllocated")
-        asked = self.world.needs_of(self.pod).incoming_nonzero
-        total = weights = 0
-        for each in strategy.get("resources", CPU_AND_MEMORY):
-            name, has = each["name"], info.allocatable.get(each["name"], 0)
-            if has == 0 or (is_scalar(name) and asked.get(name, 0) == 0):
-                continue
-            used = info.used_nonzero(name) + asked.get(name, 0)
-            if kind == "LeastAllocated":
-                points = 0 if used > has else (has - used) * 100 // has
-            elif kind == "MostAllocated":
-                points = min(used, has) * 100 // has
-            else:
-                shape = strategy["requestedToCapacityRatio"]["shape"]
-                line = [(point["utilization"], point["score"]) for point in shape]
-                points = node_resources_fit._on_line(line, 100 if used > has else used * 100 // has)
-                if points <= 0:
-                    continue
-            total += points * each["weight"]
-            weights += each["weight"]
-        if not weights:
-            return 0
-        if kind == "RequestedToCapacityRatio":
-            return math.floor(total / weights + 0.5)
-        return total // weights
-
-    def _balance_scores(self, feasible, names):
-        asked = self.world.needs_of(self.pod).running
-        if not any(asked.get(name, 0) for name in names):
-            return None
-        found = []
-        for info in feasible:
-            before, after = [], []
-            for name in names:
-                has = info.allocatable.get(name, 0)
-                if has and not (is_scalar(name) and asked.get(name, 0) == 0):
-                    used = info.used(name)
-                    before.append(min(float(used) / float(has), 1.0))
-                    after.append(min(float(used + asked.get(name, 0)) / float(has), 1.0))
-            found.append(50 + int((50 + balance._evenness(after) - balance._evenness(before)) / 2))
-        return found
-
 
 def _named(terms):
     """Names of the only nodes that terms allow; None when one term names none."""
@@ -279,7 +222,9 @@ class Scheduler:
 
     def _bind(self, key, node):
         pod = self.world.pods[key]
-        self.world.nodes[node].add(pod)
+        storage, info = self.world.storage, self.world.nodes[node]
+        volumes.reserve(volumes.binding(pod, storage, info.node), info.node)
+        info.add(pod)
         self.world.nominated.pop(key, None)
 
     def place(self, key):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
+from tests.oracle import volumes
 from tests.oracle.inter_pod_affinity import (
     AFFINITY,
     ANTI_AFFINITY,
@@ -18,6 +20,25 @@ from tests.oracle.labels import is_empty, is_terminating, labels_of, namespace_o
 from tests.oracle.pod_topology_spread import LABEL, SKEW, SYSTEM, _included, constraints_of
 
 HOSTNAME = "kubernetes.io/hostname"
+
+
+class OnceCounts:
+    """How many running pods use claims of the incoming pod that only one pod may use."""
+
+    def __init__(self, pod, world):
+        self.pod, self.names = pod, volumes.once_names(pod, world.storage)
+        running = [other for info in world.nodes.values() for other in info.pods]
+        self.n = volumes.once_conflicts(pod, world.storage, running)
+
+    def copy(self):
+        return copy.copy(self)
+
+    def change(self, other, info, by):
+        """Claims are told apart by name alone here, whatever the namespace."""
+        self.n += by * sum(name in self.names for name in volumes.claim_references(other))
+
+    def filter(self, info):
+        return ("Unschedulable", [volumes.ONCE]) if self.n > 0 else None
 
 
 class AffinityCounts:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from fractions import Fraction
 
+from tests.oracle import volumes
 from tests.oracle.labels import labels_of, namespace_of
 from tests.oracle.node_ports import ports
 from tests.oracle.requests import quantity, units
@@ -167,6 +169,16 @@ class World:
         self.budgets = of("PodDisruptionBudget")
         self.services, self.controllers = of("Service"), of("ReplicationController")
         self.replica_sets, self.stateful_sets = of("ReplicaSet"), of("StatefulSet")
+        claims, stored = of("PersistentVolumeClaim"), of("PersistentVolume")
+        self.storage = volumes.Storage(
+            copy.deepcopy(stored),
+            copy.deepcopy(claims),
+            of("StorageClass"),
+            of("CSINode"),
+            of("CSIDriver"),
+            of("CSIStorageCapacity"),
+            of("VolumeAttachment"),
+        )
         self.pods, self.nominated = {}, {}
         pods = [each for each in of("Pod") if (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
         for pod in sorted(pods, key=lambda pod: (namespace_of(pod), pod["metadata"]["name"])):
