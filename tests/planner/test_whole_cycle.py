@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.framework import shape_cache
 from tests.oracle.clusters import ClusterMaker
 from tests.oracle.comparison import like, of_document, of_oracle, of_record
 from tests.oracle.scheduler import Scheduler
-from tests.scenarios import scenarios
+from tests.scenarios import key, pending, scenarios
 
 # Areas without devices; scenarios with volumes are passed over, as the oracle reads plain numbers of bytes only.
 RECORDED = (
@@ -98,6 +99,30 @@ def test_searches_that_stop_early(seed: int) -> None:
     case = sampled(ClusterMaker(seed, (95, 160), most_pods=3).make(), seed)
     start = random.Random(seed).randrange(95)
     assert decided(case, sampling=True, start_index=start) == expected(case, sampling=True, start_index=start)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_long_sequences_of_few_shapes(seed: int) -> None:
+    maker = ClusterMaker(seed, (5, 25))
+    case = maker.make()
+    originals = [each for each in pending(case) if "nominatedNodeName" not in each["status"]]
+    replicas = [maker.twin(originals[i % len(originals)]) for i in range(25)] if originals else []
+    case["objects"] += replicas
+    case["pods"] += [key(each) for each in replicas]
+    assert decided(case) == expected(case)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hundreds_of_nodes_whatever_is_kept_and_in_whatever_order_objects_come(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = ClusterMaker(seed, (300, 400), most_pods=5).make()
+    answers = decided(case)
+    random.Random(seed).shuffle(case["objects"])
+    assert decided(case) == answers
+
+    monkeypatch.setattr(shape_cache, "MAX_SHAPES", 0)
+    assert decided(case) == answers
 
 
 def sampled(case: Case, seed: int) -> Case:
