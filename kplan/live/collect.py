@@ -15,7 +15,7 @@ from kplan.live.discovery import discover, read_version
 from kplan.live.kubeconfig import load_access
 from kplan.live.lists import read_list
 from kplan.live.options import LiveOptions
-from kplan.live.pages import decode_object, page_decoder
+from kplan.live.pages import decode_object, page_decoder, prepare
 from kplan.live.reader import Reader
 from kplan.live.resources import RESOURCES, Resource
 from kplan.live.side_by_side import side_by_side
@@ -85,6 +85,7 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
     for resource, served in wanted:
         if resource.required and served is None:
             raise ApiError(f"the server does not serve {resource.plural}", status=404)
+    prepare(resource.type for resource, served in wanted if served)
     collector = _Collector(reader, options, _one_at_a_time(progress))
     found: dict[str, _Collected] = {}
     with ThreadPoolExecutor(1) as decoder:

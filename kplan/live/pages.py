@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -10,7 +12,7 @@ from kplan.api.decode import DecodeError, convert
 from kplan.errors import ApiError
 from kplan.live.lists import PageDecoder
 
-__all__ = ["decode_object", "page_decoder"]
+__all__ = ["decode_object", "page_decoder", "prepare"]
 
 T = TypeVar("T")
 
@@ -24,9 +26,22 @@ def page_decoder(kind: Any, path: str) -> PageDecoder:
 
     The returned callable raises ApiError when an object does not have the shape of its kind.
     """
-    shape = _Page[kind]
-    decoder = msgspec.json.Decoder(shape)
-    return lambda body: _decode(body, decoder, shape, path).items
+    decoder = _page_decoder(kind)
+    return lambda body: _decode(body, decoder, _Page[kind], path).items
+
+
+def prepare(kinds: Iterable[Any]) -> None:
+    """Make the decoders of these structs, before threads use them.
+
+    msgspec works out a struct when it first meets it, and keeps the unfinished result where other threads find it.
+    """
+    for kind in kinds:
+        _page_decoder(kind)
+
+
+@functools.cache
+def _page_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_Page[kind])
 
 
 def decode_object(body: bytes, kind: Any, path: str) -> Any:

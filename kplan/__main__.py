@@ -1,0 +1,5 @@
+"""``python -m kplan``: the command line."""
+
+from kplan.cli.main import run
+
+run()
