@@ -37,7 +37,9 @@ def capacity(
     exclude_nodes: Annotated[
         list[str] | None,
         typer.Option(
-            "--exclude-nodes", metavar="NODE,...", help="Do as if these nodes were not there; repeatable.",
+            "--exclude-nodes",
+            metavar="NODE,...",
+            help="Do as if these nodes were not there; repeatable.",
             show_default=False,
         ),
     ] = None,

@@ -93,9 +93,7 @@ def _alike(rooms: Sequence[tuple[NodeShape, int]]) -> list[tuple[tuple[NodeShape
     return [(tuple(shape for shape, _ in group), sum(room for _, room in group)) for group in several[:MAX_GROUPS]]
 
 
-def _fit_alone(
-    planner: Planner, templates: Sequence[Template], found: Fit, shape: NodeShape, limit: int
-) -> int | None:
+def _fit_alone(planner: Planner, templates: Sequence[Template], found: Fit, shape: NodeShape, limit: int) -> int | None:
     """Count what fits on one such node with nothing around it; None when such a node never takes what did not fit."""
     nodes, pods = added_nodes(shape, 1, planner.world)
     alone = dataclasses.replace(planner.world, nodes=tuple(nodes), pods=tuple(pods))

@@ -70,9 +70,7 @@ def _where(document: Document, options: ReportOptions) -> Iterator[Block]:
     if not nodes:
         return
     if len(zones) > 1:
-        rows = tuple(
-            (zone or "(none)", str(each["replicas"]), str(each["nodes"])) for zone, each in zones.items()
-        )
+        rows = tuple((zone or "(none)", str(each["replicas"]), str(each["nodes"])) for zone, each in zones.items())
         yield Table(("ZONE", "REPLICAS", "NODES"), rows, "<>>")
     names = [each["name"] for each in document["templates"]]
     columns = names if len(names) > 1 else ["REPLICAS"]

@@ -84,9 +84,7 @@ def _pod(obj: Pod, snapshot: Snapshot, replicas: int | None) -> Expansion:
         existing = snapshot.pod_by_key.get(f"{metadata.namespace}/{metadata.name}")
         if existing is not None:
             where = f"runs on {existing.spec.node_name}" if existing.spec.node_name else "is pending"
-            message = (
-                f"the snapshot has a pod of this name, which {where}; this is looked at as a further one"
-            )
+            message = f"the snapshot has a pod of this name, which {where}; this is looked at as a further one"
             found.warnings.append(
                 InputWarning("AlreadyExists", object_name("Pod", metadata.namespace, metadata.name), message)
             )

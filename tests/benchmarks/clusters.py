@@ -44,9 +44,7 @@ def pod(
         "spec": {
             "schedulerName": "default-scheduler",
             "priority": priority,
-            "containers": [
-                {"name": "app", "image": "app", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
-            ],
+            "containers": [{"name": "app", "image": "app", "resources": {"requests": {"cpu": cpu, "memory": memory}}}],
             **(spec or {}),
         },
         "status": {"phase": "Running" if node_name else "Pending"},

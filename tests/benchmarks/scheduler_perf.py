@@ -195,7 +195,13 @@ def mixed() -> Workload:
 
 
 def _selecting(
-    name: str, threshold: int, wants: Object, color: str, a_namespace: int, n: int, n_nodes: int = 5000,
+    name: str,
+    threshold: int,
+    wants: Object,
+    color: str,
+    a_namespace: int,
+    n: int,
+    n_nodes: int = 5000,
     zones: Sequence[str] = (),
 ) -> Workload:
     names = [f"init-ns-{index}" for index in range(100)]

@@ -43,9 +43,7 @@ def measured(tmp_path: Path, objects: list[Object], *asked: Object, **options: A
     shares = options.pop("shares", ())
     snapshot = kplan.load_snapshot(objects)
     found = load_manifests([str(path)], snapshot=dataclasses.replace(snapshot, pods=()), replicas=1)
-    given = templates_of(
-        found, snapshot, shares=shares, wanted=options.get("wanted"), limit=options.get("limit")
-    )
+    given = templates_of(found, snapshot, shares=shares, wanted=options.get("wanted"), limit=options.get("limit"))
     planner = kplan.Planner(snapshot, additions=given.objects, warnings=given.warnings)
     return planner.capacity(given.templates, **options)
 
