@@ -183,7 +183,7 @@ class _Loader:
 
     def _decode_list(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
         try:
-            found: list[msgspec.Struct] = msgspec.json.decode(raw, type=list[kind.type])  # type: ignore[name-defined]
+            found: list[msgspec.Struct] = msgspec.json.decode(raw, type=list[kind.type])  # type: ignore[name-defined] # a type known at run time
         except msgspec.ValidationError:
             objects = []
             for index, element in enumerate(msgspec.json.decode(raw, type=list[msgspec.Raw])):

@@ -91,7 +91,7 @@ def read_yaml(data: bytes | str) -> Iterator[YamlDocument]:
         raise YamlProblem(str(error), max(number, 1), hint=error.hint) from None
 
 
-class _Refused(Exception):  # noqa: N818
+class _Refused(Exception):  # noqa: N818 - says what happened, not that it is an error
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint

@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from live.server import Answer, ApiServer, Cluster, Request, _Handler, _tls, kubeconfig, recordings  # noqa: E402
+from live.server import Answer, ApiServer, Cluster, Request, _Handler, _tls, kubeconfig, recordings  # noqa: E402 - found by way of the path above
 
 PAGE = 500
 
@@ -77,7 +77,7 @@ def serve(n_nodes: int, n_pods: int, report: Connection) -> None:
     cluster = Cluster(fault=large)
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     url = f"https://127.0.0.1:{httpd.server_port}"
-    httpd.RequestHandlerClass = functools.partial(_Handler, ApiServer(cluster, url))  # type: ignore[assignment]  # likewise a constructor
+    httpd.RequestHandlerClass = functools.partial(_Handler, ApiServer(cluster, url))
     httpd.socket = _tls(cluster, "server").wrap_socket(httpd.socket, server_side=True, do_handshake_on_connect=False)
     report.send((url, printed_by_kubectl(objects)))
     httpd.serve_forever()

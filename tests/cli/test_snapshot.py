@@ -142,7 +142,7 @@ def test_check_is_content_with_a_sound_cluster(tmp_path: Path) -> None:
 
 
 def test_check_names_problems_and_exits_with_one(tmp_path: Path) -> None:
-    stray = POD | {"metadata": {"name": "q", "namespace": "default"}, "spec": POD["spec"] | {"nodeName": "gone"}}  # type: ignore[operator]
+    stray = POD | {"metadata": {"name": "q", "namespace": "default"}, "spec": POD["spec"] | {"nodeName": "gone"}}
     result = run("check", cluster(tmp_path, NAMESPACE, NODE, stray))
 
     assert result.exit_code == 1

@@ -236,7 +236,7 @@ def serving(cluster: Cluster, *, certificate: str = "server", tls: bool = True) 
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     httpd.daemon_threads = True
     api = ApiServer(cluster, f"{'https' if tls else 'http'}://127.0.0.1:{httpd.server_port}")
-    httpd.RequestHandlerClass = functools.partial(_Handler, api)  # type: ignore[assignment]  # a handler by another constructor
+    httpd.RequestHandlerClass = functools.partial(_Handler, api)
     if tls:
         httpd.socket = _tls(cluster, certificate).wrap_socket(
             httpd.socket, server_side=True, do_handshake_on_connect=False

@@ -25,7 +25,7 @@ def recorded_objects() -> list[dict[str, object]]:
         body = recordings()[plural]["response"]["body"]
         kind = {"apiVersion": body["apiVersion"], "kind": body["kind"].removesuffix("List")}
         objects += [kind | item for item in body["items"]]
-    return [item for item in objects if item.get("status", {}).get("phase") not in {"Succeeded", "Failed"}]  # type: ignore[attr-defined]  # JSON
+    return [item for item in objects if item.get("status", {}).get("phase") not in {"Succeeded", "Failed"}]
 
 
 def test_a_live_cluster_is_the_same_snapshot_as_its_objects_in_a_file(start: Start) -> None:
@@ -215,7 +215,7 @@ def collect_with_no_patience(options: object) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader, "MAX_ATTEMPTS", 1)
-        collect_snapshot(options)  # type: ignore[arg-type]  # the fixture's options
+        collect_snapshot(options)
 
 
 def test_an_unknown_user_is_told_to_log_in(start: Start) -> None:

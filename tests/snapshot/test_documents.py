@@ -154,6 +154,6 @@ def test_garbage_is_refused_without_reading_it_all() -> None:
 
     endless = Endless()
     problems: list[Problem] = []
-    assert list(read_items("-", problems, stdin=endless)) == []  # type: ignore[arg-type]
+    assert list(read_items("-", problems, stdin=endless)) == []
     assert problems
     assert endless.given <= 1 << 20

@@ -83,7 +83,7 @@ def texts(value: Any) -> Iterator[str]:
 
 def test_the_demo_keeps_none_of_its_names() -> None:
     demo = load_snapshot("demo")
-    names = {obj.metadata.name for obj in demo.nodes + demo.pods + demo.namespaces + demo.deployments}  # type: ignore[operator]
+    names = {obj.metadata.name for obj in demo.nodes + demo.pods + demo.namespaces + demo.deployments}
     names |= {container.image for pod in demo.pods for container in pod.spec.containers}
 
     written = set(texts(json.loads(encode_snapshot(redact_snapshot(demo), "x.json"))))
@@ -111,7 +111,7 @@ def test_a_name_becomes_the_same_wherever_it_stands() -> None:
 
     (found,) = snapshot.nodes
     (running,) = snapshot.pods
-    terms = running.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms  # type: ignore[union-attr]
+    terms = running.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
     assert found.metadata.name.startswith("node-1-")
     assert running.spec.node_name == found.metadata.name
     assert found.metadata.labels["kubernetes.io/hostname"] == found.metadata.name
@@ -191,7 +191,7 @@ def test_volumes_over_several_zones_name_each_zone() -> None:
     zone = snapshot.nodes[0].metadata.labels["topology.kubernetes.io/zone"]
     first, second = snapshot.persistent_volumes[0].metadata.labels["topology.kubernetes.io/zone"].split("__")
     assert first == zone != second
-    assert snapshot.persistent_volumes[0].spec.aws_elastic_block_store.volume_id.startswith(f"aws://{zone}/vol-")  # type: ignore[union-attr]
+    assert snapshot.persistent_volumes[0].spec.aws_elastic_block_store.volume_id.startswith(f"aws://{zone}/vol-")
 
 
 def test_device_classes_are_renamed_inside_resource_names_too() -> None:
