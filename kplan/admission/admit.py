@@ -19,6 +19,7 @@ from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Rejection
 from kplan.api.core import Pod
 from kplan.api.tolerations import NO_EXECUTE, Toleration
+from kplan.api.wellknown import REGION, ZONE
 from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 
@@ -27,7 +28,7 @@ __all__ = ["Admission", "Admitter", "admit"]
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _DEFAULT_TOLERATION_SECONDS = 300
-_TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+_TOPOLOGY_LABELS = (REGION, ZONE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,9 @@ from msgspec.structs import replace
 from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, VolumeNodeAffinity
 from kplan.api.core import PersistentVolume
 from kplan.api.volumes import AzureDiskVolumeSource, Volume, VolumeSources
+from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kplan.engine.volumes import quoted
 
-ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
-BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 ZONE_DELIMITER = "__"
 """Separates the zones in the label of a volume that lives in several."""
 

@@ -11,6 +11,7 @@ import numpy as np
 from kplan.api.core import Node
 from kplan.api.quantity import milli_value, value
 from kplan.api.tolerations import Taint
+from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.recent import Recent
 from kplan.engine.resources import CPU, PODS, is_counted
@@ -140,6 +141,6 @@ class NodeTable:
 
 
 def _zone_key(labels: dict[str, str]) -> str:
-    zone = labels.get("failure-domain.beta.kubernetes.io/zone", labels.get("topology.kubernetes.io/zone", ""))
-    region = labels.get("failure-domain.beta.kubernetes.io/region", labels.get("topology.kubernetes.io/region", ""))
+    zone = labels.get(BETA_ZONE, labels.get(ZONE, ""))
+    region = labels.get(BETA_REGION, labels.get(REGION, ""))
     return "" if not zone and not region else f"{region}:\x00:{zone}"

@@ -15,12 +15,12 @@ from functools import lru_cache
 from kplan.api.base import QuantityLike
 from kplan.api.core import Container, ContainerStatus, Pod
 from kplan.api.quantity import Quantity, parse
+from kplan.snapshot.podresources import HUGE_PAGES, is_pod_level_resource
 
 CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
-HUGEPAGES_PREFIX = "hugepages-"
 ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
 NATIVE_MARK = "kubernetes.io/"
 QUOTA_PREFIX = "requests."
@@ -67,7 +67,7 @@ def is_extended(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
     """Whether the scheduler counts a resource besides cpu, memory and ephemeral-storage."""
-    return is_extended(name) or name.startswith((HUGEPAGES_PREFIX, ATTACHABLE_VOLUMES_PREFIX)) or NATIVE_MARK in name
+    return is_extended(name) or name.startswith((HUGE_PAGES, ATTACHABLE_VOLUMES_PREFIX)) or NATIVE_MARK in name
 
 
 def is_counted(name: str) -> bool:
@@ -95,7 +95,7 @@ def quantity_text(name: str, amount: int) -> str:
     """Write an amount in the scheduler's units as a quantity: ``500m`` for cpu, ``2Gi`` for bytes, ``3`` for counts."""
     if name == CPU:
         return str(Quantity(amount * (NANO // 1000)))
-    is_bytes = name in (MEMORY, EPHEMERAL_STORAGE) or name.startswith(HUGEPAGES_PREFIX)
+    is_bytes = name in (MEMORY, EPHEMERAL_STORAGE) or name.startswith(HUGE_PAGES)
     return str(Quantity(amount * NANO, "BinarySI" if is_bytes else "DecimalSI"))
 
 
@@ -134,11 +134,6 @@ def has_pod_level_requests(pod: Pod) -> bool:
     """Whether ``spec.resources.requests`` names a resource that may be set for a whole pod."""
     resources = pod.spec.resources
     return resources is not None and any(is_pod_level_resource(name) for name in resources.requests)
-
-
-def is_pod_level_resource(name: str) -> bool:
-    """Whether a resource may be requested for a whole pod."""
-    return name in (CPU, MEMORY) or name.startswith(HUGEPAGES_PREFIX)
 
 
 def _pod_level_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:

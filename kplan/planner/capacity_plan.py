@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kplan.api.wellknown import ZONE
 from kplan.engine.resources import quantity_text, resource_order
 from kplan.framework.cycle import Outcome
 from kplan.framework.session import Session
@@ -17,7 +18,6 @@ from kplan.planner.document import header, warnings_of
 from kplan.planner.explanation import Shown
 from kplan.planner.not_found import no_node
 from kplan.planner.placement import Placement
-from kplan.planner.utilisation import ZONE
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, WARNING, Verdict
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning

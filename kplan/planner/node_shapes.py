@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.api.meta import controller_of
+from kplan.api.wellknown import HOSTNAME
 from kplan.engine.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 
-HOSTNAME = "kubernetes.io/hostname"
 _OWN_LABELS = (HOSTNAME, "topology.ebs.csi.aws.com/zone", "csi.volume.kubernetes.io/nodeid")
 _PASSING_TAINTS = ("node.kubernetes.io/",)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from kplan.api.wellknown import ZONE
 from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, quantity_text, resource_order
 
-ZONE = "topology.kubernetes.io/zone"
 POOL_LABELS = (
     "karpenter.sh/nodepool",
     "eks.amazonaws.com/nodegroup",

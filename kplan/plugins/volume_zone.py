@@ -12,8 +12,9 @@ import numpy as np
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.labels import Requirement
+from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kplan.engine.arrays import BoolArray
-from kplan.engine.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from kplan.engine.csi_translation import ZONE_DELIMITER
 from kplan.engine.node_matching import match_requirement
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts

@@ -22,7 +22,7 @@ from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.kinds import Kind
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.quantity import Quantity, parse
-from kplan.snapshot.podresources import container_totals, is_pod_level_resource
+from kplan.snapshot.podresources import HUGE_PAGES, container_totals, is_pod_level_resource
 
 __all__ = [
     "DEFAULT_NAMESPACE",
@@ -41,7 +41,6 @@ DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 _DEFAULT_GRACE_PERIOD_SECONDS = 30
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
-_HUGE_PAGES = "hugepages-"
 _NANOS_PER_MILLI = 10**6
 
 
@@ -130,7 +129,7 @@ def _complete_pod_resources(spec: core.PodSpec, resources: core.ResourceRequirem
             **{
                 name: str(total)
                 for name, total in totals.items()
-                if name.startswith(_HUGE_PAGES) and name not in requests
+                if name.startswith(HUGE_PAGES) and name not in requests
             },
             **limits,
         }

@@ -11,13 +11,12 @@ from kplan.api import core, resource
 from kplan.api.kinds import KINDS
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.quantity import parse
+from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.snapshot.model import Snapshot, object_name
 
 __all__ = ["Finding", "NodeOverview", "PodOverview", "check_snapshot", "overview_of_nodes", "overview_of_pods"]
 
 _NAMED_REFERRERS = 3
-_HOSTNAME = "kubernetes.io/hostname"
-_ZONE = "topology.kubernetes.io/zone"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 #: Priority classes that every API server makes for itself.
@@ -64,7 +63,7 @@ class Finding:
 def overview_of_nodes(snapshot: Snapshot) -> NodeOverview:
     """Count the nodes."""
     nodes = snapshot.nodes
-    zones = Counter(node.metadata.labels.get(_ZONE, "") for node in nodes)
+    zones = Counter(node.metadata.labels.get(ZONE, "") for node in nodes)
     versions = Counter(node.status.node_info.kubelet_version for node in nodes)
     return NodeOverview(
         total=len(nodes),
@@ -243,18 +242,18 @@ def _odd_labels(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield what would make topologies come out wrong: shared or absent host names, zones on some nodes only."""
     by_host: dict[str, list[str]] = {}
     for node in snapshot.nodes:
-        by_host.setdefault(node.metadata.labels.get(_HOSTNAME, ""), []).append(f"Node/{node.metadata.name}")
+        by_host.setdefault(node.metadata.labels.get(HOSTNAME, ""), []).append(f"Node/{node.metadata.name}")
     without = by_host.pop("", [])
     if without:
         message = f"not on {_listed(without)}; rules by host leave these nodes out"
-        yield Finding("NoHostname", _HOSTNAME, message)
+        yield Finding("NoHostname", HOSTNAME, message)
     for host, nodes in sorted(by_host.items()):
         if len(nodes) > 1:
-            yield Finding("SharedHostname", f"{_HOSTNAME}={host}", f"on {_listed(nodes)}, which count as one host")
-    zoneless = [f"Node/{node.metadata.name}" for node in snapshot.nodes if not node.metadata.labels.get(_ZONE)]
+            yield Finding("SharedHostname", f"{HOSTNAME}={host}", f"on {_listed(nodes)}, which count as one host")
+    zoneless = [f"Node/{node.metadata.name}" for node in snapshot.nodes if not node.metadata.labels.get(ZONE)]
     if 0 < len(zoneless) < len(snapshot.nodes):
         message = f"not on {_listed(zoneless)}; rules by zone leave these nodes out"
-        yield Finding("NoZone", _ZONE, message, is_note=True)
+        yield Finding("NoZone", ZONE, message, is_note=True)
 
 
 def _odd_pods(snapshot: Snapshot) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from kplan.api.base import ResourceList
 from kplan.api.core import Container, PodSpec
 from kplan.api.quantity import Quantity, parse
 
-__all__ = ["add_resources", "container_totals", "is_pod_level_resource", "limits_of", "requests_of"]
+__all__ = ["HUGE_PAGES", "add_resources", "container_totals", "is_pod_level_resource", "limits_of", "requests_of"]
 
 HUGE_PAGES = "hugepages-"
 

@@ -13,6 +13,7 @@ import numpy as np
 from kplan.api.affinity import TopologySpreadConstraint
 from kplan.api.core import Pod
 from kplan.api.labels import NOTHING, Requirement, Selector, selector_from
+from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.engine.arrays import BoolArray
 from kplan.engine.node_matching import match_required_affinity, untolerated_hard_taints
 from kplan.engine.node_table import NodeTable
@@ -22,8 +23,6 @@ DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"
 HONOR = "Honor"
 
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
 
 SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
