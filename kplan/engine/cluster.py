@@ -10,10 +10,10 @@ import numpy as np
 
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_info import HostPort, PodInfo
 from kplan.engine.pod_table import PodMatch, PodTable
 from kplan.engine.recent import Recent
 from kplan.engine.terms import TermIndex
+from kplan.rules.pod_info import HostPort, PodInfo
 
 NOWHERE = -1
 """Node row of a pod that runs on no node of the table."""

@@ -14,7 +14,7 @@ from kplan.api.tolerations import Taint
 from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.recent import Recent
-from kplan.engine.resources import CPU, PODS, is_counted
+from kplan.rules.resources import CPU, PODS, is_counted
 
 T = TypeVar("T")
 

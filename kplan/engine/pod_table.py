@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from kplan.api.labels import Selector
 from kplan.api.time import to_micros
-from kplan.engine.affinity import NO_TERMS, PodAffinityTerms
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
-from kplan.engine.pod_info import NO_START_TIME, PodInfo
 from kplan.engine.recent import Recent
-from kplan.engine.volumes import storage_kinds
+from kplan.rules.affinity import NO_TERMS, PodAffinityTerms
+from kplan.rules.pod_info import NO_START_TIME, PodInfo
+from kplan.rules.volumes import storage_kinds
 
 _FIRST_CAPACITY = 64
 

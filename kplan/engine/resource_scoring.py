@@ -17,8 +17,8 @@ import numpy as np
 from kplan.config.args import ResourceSpec
 from kplan.engine.arrays import Int64Array
 from kplan.engine.node_table import NodeTable
-from kplan.engine.resources import CPU, MEMORY, is_counted, is_scalar
 from kplan.engine.view import NodeView
+from kplan.rules.resources import CPU, MEMORY, is_counted, is_scalar
 
 DeviceTotals = Callable[[str], tuple[Int64Array, Int64Array]]
 """Resource -> how many devices each node has of the class behind it, and how many of those are allocated (n_nodes,)."""

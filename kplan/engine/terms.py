@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kplan.engine.affinity import AffinityTerm, PodAffinityTerms
 from kplan.engine.arrays import Int64Array, RowArray
+from kplan.rules.affinity import AffinityTerm, PodAffinityTerms
 
 
 class TermKind(enum.Enum):

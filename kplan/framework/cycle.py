@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kplan.engine.arrays import Int64Array, RowArray
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, absent_status, fit_error, reserve_error
@@ -23,6 +22,7 @@ from kplan.framework.runtime import Framework
 from kplan.framework.sampling import num_feasible_nodes_to_find
 from kplan.framework.session import Session
 from kplan.framework.shape_cache import ShapeEntry
+from kplan.rules.pod_info import PodInfo
 
 NO_NODES = "no nodes available to schedule pods"
 EXTENDER_SCALE = 10

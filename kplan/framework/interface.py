@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_chec
 
 from kplan.engine.arrays import Int64Array
 from kplan.engine.cluster import Cluster
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.resource_scoring import DeviceTotals
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
+from kplan.rules.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from random import Random

@@ -11,7 +11,6 @@ import numpy as np
 
 from kplan.config.model import Profile
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors, no_nodes_left
@@ -40,6 +39,7 @@ from kplan.framework.interface import (
 )
 from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
 from kplan.framework.shape_cache import KeptScores, KeptVerdicts, ShapeEntry, is_uniform, shape_cache
+from kplan.rules.pod_info import PodInfo
 
 
 class Framework:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Cluster
-from kplan.engine.pod_info import PodInfo
 from kplan.framework.extenders import Extender
 from kplan.framework.interface import Handle, Plugin
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
 from kplan.framework.runtime import Framework
 from kplan.framework.sampling import Sampling
+from kplan.rules.pod_info import PodInfo
 
 PluginFactory = Callable[[Profile, Handle], Mapping[str, Plugin]]
 """Makes a profile's plugins, by name."""

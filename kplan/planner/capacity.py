@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Rejection
-from kplan.engine.pod_info import PodInfo
 from kplan.framework.cycle import CycleResult, Outcome, schedule_pod
 from kplan.framework.session import Session
 from kplan.planner.run import nominates, settle
+from kplan.rules.pod_info import PodInfo
 
 _TOLD_EVERY = 256
 

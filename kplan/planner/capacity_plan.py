@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kplan.api.wellknown import ZONE
-from kplan.engine.resources import quantity_text, resource_order
 from kplan.framework.cycle import Outcome
 from kplan.framework.session import Session
 from kplan.planner.additions import Addition, additions
@@ -19,6 +18,7 @@ from kplan.planner.explanation import Shown
 from kplan.planner.not_found import no_node
 from kplan.planner.placement import Placement
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, WARNING, Verdict
+from kplan.rules.resources import quantity_text, resource_order
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
-from kplan.engine.pod_info import PodInfo
 from kplan.planner.document import header, placements_document, summary, warnings_of
 from kplan.planner.explanation import Shown
 from kplan.planner.not_found import has_ended, no_pod
 from kplan.planner.placement import Placement
 from kplan.planner.run import run_in_order
 from kplan.planner.verdict import DEFAULT_FAIL_ON, judge
+from kplan.rules.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

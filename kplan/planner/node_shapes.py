@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.meta import controller_of
 from kplan.api.wellknown import HOSTNAME
-from kplan.engine.resources import CPU, MEMORY
+from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 
 _OWN_LABELS = (HOSTNAME, "topology.ebs.csi.aws.com/zone", "csi.volume.kubernetes.io/nodeid")

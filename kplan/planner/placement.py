@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from kplan.engine.pod_info import PodInfo
 from kplan.framework.cycle import Outcome
 from kplan.planner.explanation import Explanation, NodeScore, ReasonCount, Rejection, Shown
 from kplan.preemption.result import PreemptionResult
+from kplan.rules.pod_info import PodInfo
 
 Explain = Callable[[Iterable[str] | Shown | None], Explanation]
 

@@ -16,7 +16,6 @@ from kplan.config.defaults import default_configuration
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_info import PodInfo
 from kplan.errors import UsageError
 from kplan.framework.cycle import CycleResult
 from kplan.framework.extenders import Extender
@@ -37,6 +36,7 @@ from kplan.planner.successors import claims_of_successors
 from kplan.planner.unmodelled import unmodelled
 from kplan.plugins.registry import make_plugins
 from kplan.preemption import DefaultPreemption, PreemptionResult, not_tried
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.knowledge import missing_warning
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning

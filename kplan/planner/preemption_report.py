@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kplan.engine.resources import nano, pod_resources, quantity_text, resource_order, rounded_requests
 from kplan.framework.cycle import Outcome
 from kplan.framework.queue import QueuePlace, enqueue
 from kplan.planner.document import header, placements_document, summary, warnings_of
@@ -15,6 +14,7 @@ from kplan.planner.follow import Aftermath
 from kplan.planner.placement import Placement
 from kplan.planner.verdict import DEFAULT_FAIL_ON, judge
 from kplan.preemption.result import PreemptionResult
+from kplan.rules.resources import nano, pod_resources, quantity_text, resource_order, rounded_requests
 
 if TYPE_CHECKING:
     from kplan.planner.planner import Planner

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kplan.api.core import Pod, PodStatus
 from kplan.api.kinds import type_of
 from kplan.api.meta import controller_of
-from kplan.engine.pod_info import PodInfo
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.volumes import generated_claims

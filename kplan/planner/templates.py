@@ -16,11 +16,11 @@ from kplan.api.core import Pod
 from kplan.api.kinds import type_of
 from kplan.api.meta import controller_of
 from kplan.api.quantity import value
-from kplan.engine.pod_info import PodInfo
-from kplan.engine.resources import PODS
 from kplan.errors import UsageError
 from kplan.planner.capacity import Template
 from kplan.planner.incoming import admit_manifests, with_objects, with_uid
+from kplan.rules.pod_info import PodInfo
+from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning

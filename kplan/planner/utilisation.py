@@ -11,7 +11,7 @@ from kplan.api.wellknown import ZONE
 from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, quantity_text, resource_order
+from kplan.rules.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, quantity_text, resource_order
 
 POOL_LABELS = (
     "karpenter.sh/nodepool",

@@ -13,11 +13,11 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import Cluster
-from kplan.engine.pod_info import ANY_ADDRESS, HostPort
 from kplan.engine.pod_table import PodTable
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
+from kplan.rules.pod_info import ANY_ADDRESS, HostPort
 
 REASON_TAKEN = "node(s) didn't have free ports for the requested pod ports"
 REASON_NO_STATE = 'reading "PreFilterNodePorts" from cycleState: not found'

@@ -13,9 +13,9 @@ import numpy as np
 from kplan.config.args import NodeResourcesBalancedAllocationArgs
 from kplan.engine.arrays import MAX_NODE_SCORE, FloatArray, Int64Array
 from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
-from kplan.engine.resources import pod_requests, quantity_text, rounded_requests
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreScoreResult, Scope
+from kplan.rules.resources import pod_requests, quantity_text, rounded_requests
 
 _HALF = MAX_NODE_SCORE // 2
 

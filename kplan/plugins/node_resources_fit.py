@@ -16,7 +16,10 @@ from kplan.api.core import Pod
 from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy, UtilizationShapePoint
 from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, Int64Array, RowArray, round_half_away
 from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
-from kplan.engine.resources import (
+from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.view import NodeView
+from kplan.framework.interface import CycleState, Handle, PreFilterResult, Scope
+from kplan.rules.resources import (
     CPU,
     DEFAULT_CPU_REQUEST_NANO,
     DEFAULT_MEMORY_REQUEST_NANO,
@@ -28,9 +31,6 @@ from kplan.engine.resources import (
     resource_order,
     rounded_requests,
 )
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
-from kplan.engine.view import NodeView
-from kplan.framework.interface import CycleState, Handle, PreFilterResult, Scope
 
 REASON_TOO_MANY_PODS = "Too many pods"
 REASON_INSUFFICIENT = "Insufficient {}"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kplan.api.time import to_micros
-from kplan.engine.pod_info import PodInfo
 from kplan.framework.interface import Handle, Scope
+from kplan.rules.pod_info import PodInfo
 
 _NOT_YET = 2**62
 """Queue time of a pod that no API server has seen: after all that it has."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kplan.engine.pod_info import PodInfo
 from kplan.framework.interface import SUCCESS, Handle, Scope, Status
+from kplan.rules.pod_info import PodInfo
 
 
 class SchedulingGates:

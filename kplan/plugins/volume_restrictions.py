@@ -19,8 +19,8 @@ from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.engine.volumes import ClaimKey, not_found
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
+from kplan.rules.volumes import ClaimKey, not_found
 
 REASON_DISK_CONFLICT = "node(s) had no available disk"
 REASON_READ_WRITE_ONCE_POD_CONFLICT = (

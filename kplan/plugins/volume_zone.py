@@ -14,13 +14,13 @@ from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.labels import Requirement
 from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kplan.engine.arrays import BoolArray
-from kplan.engine.csi_translation import ZONE_DELIMITER
 from kplan.engine.node_matching import match_requirement
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.engine.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, not_found, quoted
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
+from kplan.rules.csi_translation import ZONE_DELIMITER
+from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, not_found, quoted
 
 REASON_CONFLICT = "node(s) had no available volume zone"
 

@@ -13,8 +13,8 @@ import numpy as np
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.policy import PodDisruptionBudget
 from kplan.engine.arrays import BoolArray, RowArray
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.pod_table import PodMatch, PodTable
+from kplan.rules.pod_info import PodInfo
 
 
 @dataclass(frozen=True, slots=True)

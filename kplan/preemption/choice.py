@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
-from kplan.engine.pod_info import NO_START_TIME
 from kplan.engine.pod_table import PodTable
+from kplan.rules.pod_info import NO_START_TIME
 
 ONLY_CANDIDATE = "only-candidate"
 TIE = "tie"

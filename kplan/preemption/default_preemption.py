@@ -13,7 +13,6 @@ import numpy as np
 from kplan.api.core import Pod
 from kplan.config.args import DefaultPreemptionArgs, PluginArgs
 from kplan.engine.arrays import BoolArray
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code
 from kplan.framework.diagnosis import FilterOutcome, fit_error
 from kplan.framework.extenders import Extender, ExtenderError, ExtenderVictims, PodsOn
@@ -22,6 +21,7 @@ from kplan.preemption.budgets import Budgets
 from kplan.preemption.choice import Candidates, choose
 from kplan.preemption.dry_run import DryRun, dry_run
 from kplan.preemption.result import PreemptionResult
+from kplan.rules.pod_info import PodInfo
 
 MESSAGE_NEVER = "not eligible due to preemptionPolicy=Never."
 MESSAGE_TERMINATING = "not eligible due to a terminating pod on the nominated node."

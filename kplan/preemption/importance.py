@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
-from kplan.engine.pod_info import NO_START_TIME
 from kplan.preemption.go_sort import INSERTION_LENGTH, go_sort
+from kplan.rules.pod_info import NO_START_TIME
 
 
 def importance_order(positions: RowArray, priorities: Int64Array, starts: Int64Array) -> RowArray:

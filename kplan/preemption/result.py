@@ -11,11 +11,11 @@ import numpy as np
 
 from kplan.api.meta import controller_of
 from kplan.api.time import from_micros
-from kplan.engine.pod_info import NO_START_TIME, PodInfo
 from kplan.framework.diagnosis import NodeStatus
 from kplan.preemption.budgets import Budgets
 from kplan.preemption.choice import CRITERIA, Candidates, Choice
 from kplan.preemption.dry_run import DryRun
+from kplan.rules.pod_info import NO_START_TIME, PodInfo
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
-from kplan.engine.resources import nano, pod_requests, resource_order
+from kplan.rules.resources import nano, pod_requests, resource_order
 from kplan.snapshot.inspect import Finding, check_snapshot, overview_of_nodes, overview_of_pods
 from kplan.snapshot.knowledge import MODELLED_MINOR
 from kplan.snapshot.model import Snapshot

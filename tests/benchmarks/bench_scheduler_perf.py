@@ -15,10 +15,10 @@ import scheduler_perf
 from scheduler_perf import Workload
 
 import kplan
-from kplan.engine.pod_info import PodInfo
 from kplan.framework.cycle import Outcome
 from kplan.framework.session import Session
 from kplan.planner.run import run_in_order
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
 
 GOAL = 10

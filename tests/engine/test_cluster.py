@@ -11,7 +11,7 @@ from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.engine import cluster as cluster_module
 from kplan.engine.cluster import NOWHERE, Cluster
-from kplan.engine.pod_info import PodInfo
+from kplan.rules.pod_info import PodInfo
 from tests.engine.crowds import MATCHES, PODS, STEPS, built, change, is_meant, node_table, read, recounted
 
 

@@ -12,10 +12,10 @@ from kplan.engine import cluster as cluster_module
 from kplan.engine import domains
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.pod_table import PodMatch
 from kplan.engine.recent import Recent
 from kplan.engine.view import NodeView, PodDelta
+from kplan.rules.pod_info import PodInfo
 
 MATCH = PodMatch(((frozenset(("default",)), selector_from_map({"app": "x"})),))
 ZONES = ("a", "b", None, "a", "b")

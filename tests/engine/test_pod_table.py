@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from kplan.api.labels import selector_from_map
 from kplan.api.time import to_micros
 from kplan.engine import pod_table
-from kplan.engine.affinity import NO_TERMS
-from kplan.engine.pod_info import NO_START_TIME
 from kplan.engine.pod_table import PodMatch, PodTable
+from kplan.rules.affinity import NO_TERMS
+from kplan.rules.pod_info import NO_START_TIME
 from tests.engine.crowds import LABELS, MATCHES, NAMESPACES, PODS, RESOURCES, is_meant
 
 CROWD = st.lists(PODS, max_size=12)

@@ -10,9 +10,9 @@ from kplan.api.decode import convert
 from kplan.config.args import ResourceSpec
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.resource_scoring import ResourceScoring
 from kplan.engine.view import NodeView, PodDelta
+from kplan.rules.pod_info import PodInfo
 
 GPU = "example.com/gpu"
 MIB = 2**20

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplan.api.labels import selector_from, selector_from_map
-from kplan.engine.affinity import AffinityTerm, PodAffinityTerms, WeightedAffinityTerm
 from kplan.engine.terms import TermIndex, TermKind, pod_terms
+from kplan.rules.affinity import AffinityTerm, PodAffinityTerms, WeightedAffinityTerm
 from tests.engine.crowds import PODS
 
 ARRIVALS = st.lists(st.tuples(PODS, st.integers(0, 2)), max_size=6)

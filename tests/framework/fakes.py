@@ -11,12 +11,12 @@ from kplan.api.decode import convert
 from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.framework.extenders import ExtenderError, ExtenderFilterResult
 from kplan.framework.interface import CycleState, PostFilterResult, Scope
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
 POINTS = (

@@ -9,13 +9,13 @@ from kplan.api.decode import convert
 from kplan.config.defaults import default_configuration
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.interface import CycleState, PreFilterResult, Scope
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
 from kplan.framework.trials import Trials
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from tests.framework import fakes
 

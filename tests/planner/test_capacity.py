@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import kplan
-from kplan.engine.pod_info import PodInfo
 from kplan.planner.additions import _least
 from kplan.planner.capacity import Template
 from kplan.planner.capacity_plan import without_nodes
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
 from tests.planner.test_queue_plan import node, pod
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kplan.engine.pod_info import PodInfo
 from kplan.framework import shape_cache
 from kplan.planner import planner as planner_module
 from kplan.planner.capacity import Template
 from kplan.planner.queue_plan import EVICTED, MOVED, PENDING, PLACED
+from kplan.rules.pod_info import PodInfo
 from tests.scenarios import key, pending, planner, replica, scenarios
 
 # Areas whose pods keep nothing but their room: what volumes and devices reserve does not stand in a snapshot yet.

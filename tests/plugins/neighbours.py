@@ -13,11 +13,11 @@ from kplan.api.core import Namespace, Node, Pod, ReplicationController, Service
 from kplan.api.decode import convert
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.interface import CycleState, Handle, PreScoreResult
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"

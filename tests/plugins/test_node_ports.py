@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.engine.pod_info import PodInfo
 from kplan.plugins.node_ports import NodePorts
+from kplan.rules.pod_info import PodInfo
 from tests.oracle import node_ports as oracle
 
 from .worlds import (

@@ -12,11 +12,11 @@ from kplan.api.decode import convert
 from kplan.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.interface import CycleState, Handle
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from tests.oracle.volumes import Storage
 

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.engine.pod_info import NO_START_TIME
 from kplan.preemption.go_sort import go_sort
 from kplan.preemption.importance import importance_order
+from kplan.rules.pod_info import NO_START_TIME
 
 PODS = st.tuples(st.sampled_from([-1, 0, 7]), st.sampled_from([None, 1, 1, 2, 3]))
 IN_ORDER = st.lists(PODS, max_size=60).map(lambda pods: sorted(pods, key=lambda pod: (-pod[0], pod[1] or 9)))

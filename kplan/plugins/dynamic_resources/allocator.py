@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from kplan.api.core import Node
 from kplan.api.resource import ALLOCATION_RESULTS_MAX_SIZE, MODE_EXACT_COUNT, DeviceClass
+from kplan.cel import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
 from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.capacity import consumed_capacity, fits
-from kplan.plugins.dynamic_resources.cel import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.constraints import Constraint, new_constraint
 from kplan.plugins.dynamic_resources.counters import CounterLedger
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo

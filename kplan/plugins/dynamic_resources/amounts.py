@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kplan.engine.resources import NANO, nano
+from kplan.rules.resources import NANO, nano
 
 __all__ = ["NANO", "Amounts", "nano"]
 

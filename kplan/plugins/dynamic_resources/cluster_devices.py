@@ -19,6 +19,7 @@ import numpy as np
 
 from kplan.api.core import Node
 from kplan.api.resource import DeviceClass
+from kplan.cel import CelCompileError, CelError, CostLimitError
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
@@ -28,7 +29,6 @@ from kplan.plugins.dynamic_resources.allocator import (
     NamedClaim,
     Search,
 )
-from kplan.plugins.dynamic_resources.cel import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo, Inventory, PoolId
 from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, device_matches, gather_pools
 from kplan.plugins.dynamic_resources.ranks import rank

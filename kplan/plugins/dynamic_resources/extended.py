@@ -15,9 +15,9 @@ from kplan.api.resource import (
     DeviceClass,
     ResourceClaim,
 )
-from kplan.engine.resources import is_extended, pod_requests, rounded_requests
 from kplan.plugins.dynamic_resources.amounts import NANO
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec
+from kplan.rules.resources import is_extended, pod_requests, rounded_requests
 
 __all__ = ["existing_claim", "extended_claim_spec", "requested_resources"]
 

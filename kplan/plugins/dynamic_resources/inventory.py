@@ -15,8 +15,8 @@ import msgspec
 
 from kplan.api.quantity import parse
 from kplan.api.resource import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
+from kplan.cel import ABSENT, CelError, DomainMap, Semver
 from kplan.plugins.dynamic_resources.amounts import Amounts, nano
-from kplan.plugins.dynamic_resources.cel import ABSENT, CelError, DomainMap, Semver
 
 __all__ = ["DeviceId", "DeviceInfo", "Inventory", "PoolId", "SliceInfo"]
 

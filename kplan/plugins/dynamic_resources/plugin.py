@@ -19,7 +19,6 @@ from kplan.api.time import to_micros
 from kplan.config.args import DynamicResourcesArgs
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray, default_normalize_score
 from kplan.engine.node_matching import match_node_selector
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome
@@ -51,6 +50,7 @@ from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
 from kplan.plugins.dynamic_resources.results import allocation_result
 from kplan.plugins.dynamic_resources.state import UNNAMED_CLAIM, ClaimState
 from kplan.plugins.dynamic_resources.totals import DeviceCounter
+from kplan.rules.pod_info import PodInfo
 
 REASON_NOT_ALLOCATED = "cannot allocate all claims"
 REASON_NOT_AVAILABLE = "resourceclaim not available on the node"

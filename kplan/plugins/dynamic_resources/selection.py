@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 import msgspec
 
-from kplan.plugins.dynamic_resources.cel import (
+from kplan.cel import (
     CelCompileError,
     CelError,
     CostLimitError,

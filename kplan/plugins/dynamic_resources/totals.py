@@ -13,10 +13,10 @@ import numpy as np
 
 from kplan.api.nodeselector import NodeSelector, compile_node_selector
 from kplan.api.resource import DeviceClass
+from kplan.cel import CelCompileError, CelError, CostLimitError
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.node_matching import match_node_selector
 from kplan.engine.node_table import NodeTable
-from kplan.plugins.dynamic_resources.cel import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, SliceInfo
 from kplan.plugins.dynamic_resources.requests import expressions

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from kplan.engine.affinity import AffinityTerm
 from kplan.engine.arrays import BoolArray
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_table import PodColumn, PodMatch
@@ -17,6 +16,7 @@ from kplan.engine.verdicts import Detail
 from kplan.engine.view import NodeView
 from kplan.plugins.inter_pod_affinity.incoming import Clause, RequiredTerms
 from kplan.plugins.inter_pod_affinity.running import RunningTerms
+from kplan.rules.affinity import AffinityTerm
 
 MAX_NAMES = 5
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kplan.api.labels import Selector
-from kplan.engine.affinity import AffinityTerm
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.domains import DomainCounts
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.pod_table import PodMatch
 from kplan.framework.listers import Listers
+from kplan.rules.affinity import AffinityTerm
+from kplan.rules.pod_info import PodInfo
 
 Clause = tuple[frozenset[str] | None, Selector]
 """(namespaces, selector) of a PodMatch; None stands for all namespaces."""

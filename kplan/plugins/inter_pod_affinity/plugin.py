@@ -13,7 +13,6 @@ import numpy as np
 from kplan.api.affinity import PodAffinity, PodAntiAffinity
 from kplan.config.args import InterPodAffinityArgs
 from kplan.engine.arrays import Int64Array
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
@@ -37,6 +36,7 @@ from kplan.plugins.inter_pod_affinity.filtering import (
 from kplan.plugins.inter_pod_affinity.incoming import PreferredTerms, RequiredTerms
 from kplan.plugins.inter_pod_affinity.running import RunningTerms
 from kplan.plugins.inter_pod_affinity.scoring import ScoreState, normalized, raw_scores, score_lines, score_state
+from kplan.rules.pod_info import PodInfo
 
 __all__ = ["REASON_AFFINITY", "REASON_ANTI_AFFINITY", "REASON_EXISTING_ANTI_AFFINITY", "InterPodAffinity"]
 

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kplan.engine.affinity import AffinityTerm, PodAffinityTerms
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import MAX_FOLLOWED, Cluster
 from kplan.engine.node_table import LabelColumn
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.pod_table import PodTable
 from kplan.engine.terms import TermKind, pod_terms
 from kplan.plugins.inter_pod_affinity.incoming import Contribution
+from kplan.rules.affinity import AffinityTerm, PodAffinityTerms
+from kplan.rules.pod_info import PodInfo
 
 
 class KeyCounts:

@@ -11,7 +11,8 @@ from weakref import WeakKeyDictionary
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.volumes import Volume
-from kplan.engine.csi_translation import (
+from kplan.framework.listers import Listers
+from kplan.rules.csi_translation import (
     MIGRATED,
     PLUGIN_BY_NAME,
     TranslationError,
@@ -19,9 +20,8 @@ from kplan.engine.csi_translation import (
     inline_handle,
     volume_handle,
 )
-from kplan.engine.pod_info import PodInfo
-from kplan.engine.volumes import claim_class, claim_name, ephemeral_problem, not_found
-from kplan.framework.listers import Listers
+from kplan.rules.pod_info import PodInfo
+from kplan.rules.volumes import claim_class, claim_name, ephemeral_problem, not_found
 
 _UNBOUND = "\0"
 """Starts the handle of a volume that does not exist yet; no real handle does."""

@@ -13,10 +13,10 @@ import numpy as np
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.domains import DomainCounts
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.plugins.pod_topology_spread.constraints import Constraint, included_nodes, nodes_with_all_keys
+from kplan.rules.pod_info import PodInfo
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL_MISSING = f"{REASON_SKEW} (missing required label)"

@@ -13,7 +13,6 @@ import numpy as np
 from kplan.api.labels import InvalidSelector
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.engine.arrays import Int64Array
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
@@ -51,6 +50,7 @@ from kplan.plugins.pod_topology_spread.scoring import (
     score_state,
     weigh,
 )
+from kplan.rules.pod_info import PodInfo
 
 __all__ = ["REASON_LABEL_MISSING", "REASON_SKEW", "PodTopologySpread"]
 

@@ -15,9 +15,9 @@ from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, FloatArray, Int64Arra
 from kplan.engine.cluster import Cluster
 from kplan.engine.domains import DomainCounts
 from kplan.engine.node_table import LabelColumn
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.view import NodeView
 from kplan.plugins.pod_topology_spread.constraints import Constraint, included_nodes, nodes_with_all_keys
+from kplan.rules.pod_info import PodInfo
 
 
 class SoftConstraint:

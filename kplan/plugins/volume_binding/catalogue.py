@@ -16,12 +16,12 @@ from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 from kplan.api.quantity import parse
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
-from kplan.engine.csi_translation import InTreePlugin
 from kplan.engine.node_table import NodeTable
 from kplan.engine.volume_topology import reachable
-from kplan.engine.volumes import ANNOTATION_MIGRATED_PLUGINS, STORAGE, volume_class
 from kplan.framework.listers import Listers
 from kplan.plugins.volume_binding.provisioning import Provisioning
+from kplan.rules.csi_translation import InTreePlugin
+from kplan.rules.volumes import ANNOTATION_MIGRATED_PLUGINS, STORAGE, volume_class
 
 _FILESYSTEM = "Filesystem"
 

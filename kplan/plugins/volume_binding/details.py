@@ -10,7 +10,6 @@ from kplan.api.nodeselector import compile_node_selector
 from kplan.api.quantity import Quantity
 from kplan.engine.arrays import BoolArray
 from kplan.engine.verdicts import Detail
-from kplan.engine.volumes import STORAGE, claim_class
 from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
@@ -22,6 +21,7 @@ from kplan.plugins.volume_binding.finding import (
 )
 from kplan.plugins.volume_binding.provisioning import NO_SPACE, can_provision
 from kplan.plugins.volume_binding.static_matching import NO_VOLUME, Rejections
+from kplan.rules.volumes import STORAGE, claim_class
 
 _NANOS = 10**9
 

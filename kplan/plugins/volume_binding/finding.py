@@ -13,14 +13,14 @@ import numpy as np
 from kplan.api.affinity import VolumeNodeAffinity
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array
-from kplan.engine.csi_translation import MIGRATED, TranslationError, in_tree_plugin, translated_affinity
 from kplan.engine.volume_topology import reachable
-from kplan.engine.volumes import claim_class
 from kplan.framework.listers import Listers
 from kplan.plugins.volume_binding.assumed import AssumedVolumes
 from kplan.plugins.volume_binding.catalogue import BindingError, VolumeCatalogue, claim_nanos
 from kplan.plugins.volume_binding.provisioning import can_provision
 from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
+from kplan.rules.csi_translation import MIGRATED, TranslationError, in_tree_plugin, translated_affinity
+from kplan.rules.volumes import claim_class
 
 REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"

@@ -16,15 +16,6 @@ from kplan.config.args import VolumeBindingArgs
 from kplan.engine.arrays import Int64Array
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.engine.volumes import (
-    WAIT_FOR_FIRST_CONSUMER,
-    claim_class,
-    claim_name,
-    ephemeral_problem,
-    is_fully_bound,
-    not_found,
-    quoted,
-)
 from kplan.framework.interface import (
     SKIP_SHAPE,
     SUCCESS,
@@ -48,6 +39,15 @@ from kplan.plugins.volume_binding.finding import (
     VolumeFinder,
 )
 from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
+from kplan.rules.volumes import (
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_class,
+    claim_name,
+    ephemeral_problem,
+    is_fully_bound,
+    not_found,
+    quoted,
+)
 
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 

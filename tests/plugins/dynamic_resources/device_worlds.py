@@ -10,12 +10,12 @@ from kplan.api.decode import convert
 from kplan.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_info import PodInfo
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
 from kplan.plugins.dynamic_resources import DynamicResources
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
 DRIVER = "gpu.example.com"

@@ -7,7 +7,7 @@ import pytest
 from kplan.api.core import PersistentVolume
 from kplan.api.decode import convert
 from kplan.api.volumes import Volume
-from kplan.engine.csi_translation import (
+from kplan.rules.csi_translation import (
     BETA_REGION,
     BETA_ZONE,
     MIGRATED,

@@ -19,8 +19,8 @@ from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 from kplan.api import quantity
 from kplan.api.quantity import InvalidQuantity, Quantity
-from kplan.plugins.dynamic_resources.cel.operators import is_int
-from kplan.plugins.dynamic_resources.cel.values import (
+from kplan.cel.operators import is_int
+from kplan.cel.values import (
     CelError,
     Semver,
     Value,

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kplan.plugins.dynamic_resources.cel.values import Duration, Timestamp, Uint, Value
+from kplan.cel.values import Duration, Timestamp, Uint, Value
 
 __all__ = [
     "Call",

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import cmp_to_key, reduce
 from itertools import pairwise
 
-from kplan.plugins.dynamic_resources.cel.operators import OPERATORS, is_int
-from kplan.plugins.dynamic_resources.cel.texts import TEXT_FUNCTIONS
-from kplan.plugins.dynamic_resources.cel.values import (
+from kplan.cel.operators import OPERATORS, is_int
+from kplan.cel.texts import TEXT_FUNCTIONS
+from kplan.cel.values import (
     CelError,
     OptionalValue,
     Value,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kplan.api.decode import convert
 from kplan.api.resource import ResourceSlice
-from kplan.plugins.dynamic_resources.cel import (
+from kplan.cel import (
     CelCompileError,
     CelError,
     CostLimitError,

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from kplan.plugins.dynamic_resources.cel.operators import OPERATORS, is_int
-from kplan.plugins.dynamic_resources.cel.values import (
+from kplan.cel.operators import OPERATORS, is_int
+from kplan.cel.values import (
     CelError,
     Value,
     no_such_overload,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.engine.resources import (
+from kplan.rules.resources import (
     CPU,
     MEMORY,
     is_counted,

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NoReturn, Protocol
 
-from kplan.plugins.dynamic_resources.cel.costs import COSTS, LIST_COST, MAP_COST
-from kplan.plugins.dynamic_resources.cel.formats import FORMAT_FUNCTIONS
-from kplan.plugins.dynamic_resources.cel.kubernetes import KUBERNETES_FUNCTIONS
-from kplan.plugins.dynamic_resources.cel.lists import LIST_FUNCTIONS
-from kplan.plugins.dynamic_resources.cel.operators import OPERATORS
-from kplan.plugins.dynamic_resources.cel.syntax import (
+from kplan.cel.costs import COSTS, LIST_COST, MAP_COST
+from kplan.cel.formats import FORMAT_FUNCTIONS
+from kplan.cel.kubernetes import KUBERNETES_FUNCTIONS
+from kplan.cel.lists import LIST_FUNCTIONS
+from kplan.cel.operators import OPERATORS
+from kplan.cel.syntax import (
     Call,
     Comprehension,
     Constant,
@@ -29,9 +29,9 @@ from kplan.plugins.dynamic_resources.cel.syntax import (
     device_access,
     is_plain_access,
 )
-from kplan.plugins.dynamic_resources.cel.texts import TEXT_FUNCTIONS
-from kplan.plugins.dynamic_resources.cel.times import TIME_FUNCTIONS
-from kplan.plugins.dynamic_resources.cel.values import (
+from kplan.cel.texts import TEXT_FUNCTIONS
+from kplan.cel.times import TIME_FUNCTIONS
+from kplan.cel.values import (
     ABSENT,
     CelError,
     CostLimitError,

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from kplan.plugins.dynamic_resources.cel.declarations import (
+from kplan.cel.declarations import (
     DEVICE_FIELDS,
     environment_config,
 )
-from kplan.plugins.dynamic_resources.cel.program import FUNCTIONS, Activation, DeviceView, build
-from kplan.plugins.dynamic_resources.cel.syntax import (
+from kplan.cel.program import FUNCTIONS, Activation, DeviceView, build
+from kplan.cel.syntax import (
     Call,
     CheckedExpression,
     Comprehension,
@@ -30,9 +30,9 @@ from kplan.plugins.dynamic_resources.cel.syntax import (
     decode,
     device_access,
 )
-from kplan.plugins.dynamic_resources.cel.texts import compile_regex
-from kplan.plugins.dynamic_resources.cel.times import duration_from, timestamp_from
-from kplan.plugins.dynamic_resources.cel.values import (
+from kplan.cel.texts import compile_regex
+from kplan.cel.times import duration_from, timestamp_from
+from kplan.cel.values import (
     CelError,
     Value,
     type_name,

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address
 
-from kplan.plugins.dynamic_resources.cel.times import (
+from kplan.cel.times import (
     duration_from,
     duration_text,
     timestamp_from,
     timestamp_text,
 )
-from kplan.plugins.dynamic_resources.cel.values import (
+from kplan.cel.values import (
     CelError,
     Duration,
     OptionalValue,

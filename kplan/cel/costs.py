@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil
 
-from kplan.plugins.dynamic_resources.cel.values import Value, size
+from kplan.cel.values import Value, size
 
 __all__ = ["COSTS", "LIST_COST", "MAP_COST"]
 

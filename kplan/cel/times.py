@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kplan.plugins.dynamic_resources.cel.values import (
+from kplan.cel.values import (
     CelError,
     Duration,
     Timestamp,

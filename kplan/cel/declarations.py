@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kplan.plugins.dynamic_resources.cel.formats import FORMAT_NAMES
+from kplan.cel.formats import FORMAT_NAMES
 
 __all__ = ["DEVICE_FIELDS", "environment_config"]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kplan.plugins.dynamic_resources.cel.expression import (
+from kplan.cel.expression import (
     CelCompileError,
     DeviceExpression,
     Reads,
     compile_expression,
 )
-from kplan.plugins.dynamic_resources.cel.program import DeviceView
-from kplan.plugins.dynamic_resources.cel.values import ABSENT, CelError, CostLimitError, DomainMap, Semver
+from kplan.cel.program import DeviceView
+from kplan.cel.values import ABSENT, CelError, CostLimitError, DomainMap, Semver
 
 __all__ = [
     "ABSENT",

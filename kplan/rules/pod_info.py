@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
-from kplan.engine.affinity import PodAffinityTerms, affinity_terms
-from kplan.engine.resources import PodResources, pod_resources
-from kplan.engine.volumes import storage_kinds
+from kplan.rules.affinity import PodAffinityTerms, affinity_terms
+from kplan.rules.resources import PodResources, pod_resources
+from kplan.rules.volumes import storage_kinds
 
 NO_START_TIME = 2**62
 """Later than any real time: a pod that has not started counts as started now."""

@@ -6,7 +6,7 @@ import pytest
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.engine.affinity import NO_TERMS, affinity_terms
+from kplan.rules.affinity import NO_TERMS, affinity_terms
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
-from kplan.plugins.dynamic_resources.cel.kubernetes import read_url
-from kplan.plugins.dynamic_resources.cel.values import CelError, Format, OptionalValue, Value, no_such_overload
+from kplan.cel.kubernetes import read_url
+from kplan.cel.values import CelError, Format, OptionalValue, Value, no_such_overload
 
 __all__ = ["FORMAT_FUNCTIONS", "FORMAT_NAMES"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.engine.pod_info import PodInfo
+from kplan.rules.pod_info import PodInfo
 
 
 def shape(*volumes, name="pod"):

@@ -1,0 +1,1 @@
+"""What objects mean to scheduling: requests, affinity terms, volumes and their CSI drivers. No columns."""
