@@ -16,6 +16,6 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a kind of document, or list the kinds."""
     from kplan.cli.answer import write_out
-    from kplan.report.schemas import SCHEMA_KINDS, schema_text
+    from kplan.documents.schemas import SCHEMA_KINDS, schema_text
 
     write_out(schema_text(kind) if kind else "".join(f"{each}\n" for each in SCHEMA_KINDS))

@@ -5,12 +5,12 @@ Upstream: pkg/scheduler/schedule_one.go (v1.36).
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from kplan.documents.placement import Outcome
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
@@ -27,15 +27,6 @@ from kplan.rules.pod_info import PodInfo
 NO_NODES = "no nodes available to schedule pods"
 EXTENDER_SCALE = 10
 """Extenders score 0 to 10, the scheduler 0 to 100."""
-
-
-class Outcome(enum.Enum):
-    """How a cycle ended."""
-
-    SCHEDULED = "Scheduled"
-    UNSCHEDULABLE = "Unschedulable"
-    GATED = "Gated"
-    ERROR = "Error"
 
 
 @dataclass

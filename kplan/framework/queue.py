@@ -7,26 +7,13 @@ Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, eventhandlers.go resp
 
 from __future__ import annotations
 
-import enum
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from kplan.documents.queue import QueuePlace
 from kplan.framework.session import Session
-
-
-class QueuePlace(enum.Enum):
-    """Where a pending pod stands."""
-
-    ACTIVE = "Active"
-    """It is tried when its turn comes."""
-    GATED = "Gated"
-    """A PreEnqueue plugin keeps it out."""
-    FOREIGN = "Foreign"
-    """No profile has its schedulerName: another scheduler is responsible, or none."""
-    DELETING = "Deleting"
-    """It is being deleted, so it is not scheduled any more."""
 
 
 @dataclass(frozen=True, slots=True)

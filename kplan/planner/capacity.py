@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Rejection
-from kplan.framework.cycle import CycleResult, Outcome, schedule_pod
+from kplan.documents.placement import Outcome
+from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
 from kplan.planner.run import nominates, settle
 from kplan.rules.pod_info import PodInfo

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kplan.api.wellknown import ZONE
-from kplan.framework.cycle import Outcome
+from kplan.documents.placement import Outcome
 from kplan.framework.session import Session
 from kplan.planner.additions import Addition, additions
 from kplan.planner.capacity import Fit, Template, fill

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from kplan.framework.cycle import Outcome
+from kplan.documents.placement import Outcome
 from kplan.planner.explanation import Shown
 from kplan.planner.placement import Placement
 from kplan.planner.verdict import DEFAULT_FAIL_ON, Verdict, judge

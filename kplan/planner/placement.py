@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from kplan.framework.cycle import Outcome
+from kplan.documents.placement import Outcome
 from kplan.planner.explanation import Explanation, NodeScore, ReasonCount, Rejection, Shown
 from kplan.preemption.result import PreemptionResult
 from kplan.rules.pod_info import PodInfo

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kplan.framework.cycle import Outcome
-from kplan.framework.queue import QueuePlace, enqueue
+from kplan.documents.placement import Outcome
+from kplan.documents.queue import QueuePlace
+from kplan.framework.queue import enqueue
 from kplan.planner.document import header, placements_document, summary, warnings_of
 from kplan.planner.explanation import Shown
 from kplan.planner.follow import Aftermath

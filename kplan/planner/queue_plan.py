@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from kplan.documents.placement import Outcome
+from kplan.documents.queue import QueuePlace
 from kplan.engine.cluster import NOWHERE, Cluster
-from kplan.framework.cycle import Outcome
-from kplan.framework.queue import QueuePlace
 from kplan.planner.document import header, placements_document, summary, warnings_of
 from kplan.planner.explanation import Shown
 from kplan.planner.placement import Placement

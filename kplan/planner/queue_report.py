@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kplan.framework.queue import QueuedPod, QueuePlace, enqueue
+from kplan.documents.queue import QueuePlace
+from kplan.framework.queue import QueuedPod, enqueue
 from kplan.framework.session import Session
 from kplan.planner.document import header, warnings_of
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, WARNING, Verdict

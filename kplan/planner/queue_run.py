@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kplan.documents.placement import Outcome
+from kplan.documents.queue import QueuePlace
 from kplan.engine.cluster import NOWHERE
-from kplan.framework.cycle import CycleResult, Outcome, schedule_pod
-from kplan.framework.queue import QueuedPod, QueuePlace, SchedulingQueue, enqueue
+from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.queue import QueuedPod, SchedulingQueue, enqueue
 from kplan.framework.session import Session
 from kplan.planner.run import nominates, settle
 from kplan.planner.successors import MAX_EVICTIONS, is_recreated, successor

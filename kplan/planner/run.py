@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kplan.framework.cycle import CycleResult, Outcome, schedule_pod
+from kplan.documents.placement import Outcome
+from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
 
 Run = Iterator[CycleResult]

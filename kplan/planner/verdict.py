@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kplan.documents.placement import Outcome
 from kplan.errors import UsageError
-from kplan.framework.cycle import Outcome
 from kplan.planner.placement import Placement
 from kplan.snapshot.model import Warning as InputWarning
 

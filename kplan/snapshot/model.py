@@ -11,26 +11,11 @@ import msgspec
 
 from kplan.api import apps, batch, core, node, policy, resource, scheduling, storage
 from kplan.api.kinds import KINDS
+from kplan.documents.base import InputWarning, MissingKind
+
+Warning = InputWarning  # noqa: A001 - the contract's word; Python's own warnings play no part here
 
 __all__ = ["MissingKind", "Snapshot", "Warning", "object_name"]
-
-
-@dataclass(frozen=True, slots=True)
-class Warning:  # noqa: A001 - the contract's word; Python's own warnings play no part here
-    """Something that does not stop the answer but may change it."""
-
-    code: str
-    object: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class MissingKind:
-    """A kind that could not be read, why, and the plugins that are blind without it."""
-
-    resource: str
-    reason: str
-    blinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

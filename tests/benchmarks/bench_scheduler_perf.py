@@ -15,7 +15,7 @@ import scheduler_perf
 from scheduler_perf import Workload
 
 import kplan
-from kplan.framework.cycle import Outcome
+from kplan.documents.placement import Outcome
 from kplan.framework.session import Session
 from kplan.planner.run import run_in_order
 from kplan.rules.pod_info import PodInfo

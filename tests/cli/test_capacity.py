@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 
 from kplan import load_snapshot
+from kplan.documents.schemas import load_schema
 from kplan.report.registry import FORMATS
-from kplan.report.schemas import load_schema
 from tests.cli.commands import invoke
 from tests.cli.processes import kplan
 from tests.cli.test_place import POD, WEB

@@ -6,8 +6,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from kplan.documents.schemas import load_schema
 from kplan.report.registry import FORMATS
-from kplan.report.schemas import load_schema
 from tests.cli.commands import invoke
 from tests.cli.processes import kplan
 from tests.cli.test_place import POD, WEB

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kplan.documents.placement import Outcome
 from kplan.engine.verdicts import Code
-from kplan.framework.cycle import Outcome, schedule_pod
+from kplan.framework.cycle import schedule_pod
 from kplan.framework.interface import SUCCESS, PreFilterResult, Scope, Status
 from tests.framework.fakes import FakeExtender, plugin, pod, post_filter, profile, rejecting, rows_of, scoring, session
 

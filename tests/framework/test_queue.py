@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kplan.documents.queue import QueuePlace
 from kplan.framework.interface import SUCCESS, Status
-from kplan.framework.queue import QueuePlace, SchedulingQueue, enqueue
+from kplan.framework.queue import SchedulingQueue, enqueue
 from tests.framework.fakes import plugin, pod, profile, session
 
 BY_PRIORITY = plugin("Sort", sort_key=lambda info: -info.priority)

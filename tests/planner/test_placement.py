@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kplan.framework.cycle import Outcome
+from kplan.documents.placement import Outcome
 from kplan.planner import planner as planner_module
 from kplan.planner.explanation import Shown
 from kplan.planner.placement import Origin, PodRef

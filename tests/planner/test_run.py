@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.framework.cycle import Outcome
+from kplan.documents.placement import Outcome
 from kplan.planner.run import Replay, run_in_order
 from tests.preemption.scenes import node, planner, pod
 

@@ -9,13 +9,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from kplan.documents.schemas import load_schema
 from kplan.planner.document import placement_report
 from kplan.planner.explanation import Shown
 from kplan.planner.preemption_report import preemption_report
 from kplan.report import details
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
-from kplan.report.schemas import load_schema
 from tests.scenarios import CONFORMANCE, planner, scenarios
 
 AREAS = sorted(path.name.removesuffix(".jsonl.gz") for path in CONFORMANCE.glob("*.jsonl.gz"))

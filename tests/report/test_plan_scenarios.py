@@ -8,12 +8,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from kplan.documents.schemas import load_schema
 from kplan.planner.capacity import Template
 from kplan.planner.explanation import Shown
 from kplan.report.options import ReportOptions
 from kplan.report.plan import told_attempts
 from kplan.report.registry import FORMATS, render
-from kplan.report.schemas import load_schema
 from kplan.rules.pod_info import PodInfo
 from tests.scenarios import key, pending, planner, scenarios
 

@@ -6,9 +6,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from kplan.documents.schemas import SCHEMA_KINDS, load_schema, schema_text
 from kplan.errors import UsageError
 from kplan.report.registry import KINDS
-from kplan.report.schemas import SCHEMA_KINDS, load_schema, schema_text
 from tests.report.documents import demo_document, node, placed, pod
 
 DRAFT = jsonschema.Draft202012Validator

@@ -1,25 +1,23 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-import kplan.report
+from kplan.documents.schemas import load_schema
 from kplan.report.snapshot_view import check_report, overview_report, render_check, render_overview
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import MissingKind, Snapshot
 
-SCHEMAS = Path(kplan.report.__file__).parent / "schemas"
 MISSING = Snapshot(
     missing=(MissingKind("pods", "forbidden", ("NodePorts",)),), server_version="v1.34.0", source="live:x"
 )
 
 
 def validate(document: dict[str, Any]) -> None:
-    schema = json.loads((SCHEMAS / f"{document['kind']}.json").read_text())
+    schema = load_schema(document["kind"])
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(json.loads(json.dumps(document)), schema)
 

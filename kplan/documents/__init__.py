@@ -1,0 +1,17 @@
+"""The answers of kplan as typed structs; JSON and YAML are their encoding, and the JSON Schemas are made from them.
+
+Conventions:
+
+- Attributes are the JSON names in snake case. A field that may be null is ``X | None``; one that may be absent is
+  ``X | UnsetType = UNSET``; every other field always stands in the document.
+- Docstrings are the documentation: that of a class, and the lines of its ``Attributes``, become the descriptions of the
+  schema.
+- Structs hold facts. Sentences about them are made where they are shown, in `kplan.report`, and never parsed again;
+  only what Kubernetes itself writes (messages, reasons) is text here.
+- A minor of the format adds fields only, so a new field of an existing struct has a default that stands for reports
+  written before it.
+
+A report is added in three steps: a module here with a struct that inherits `Report` and is named like its kind; an
+entry in `kplan.documents.registry.REPORTS`; for text formats a view in `kplan.report`. `kplan schema KIND` and
+`kplan show` know it from then on.
+"""

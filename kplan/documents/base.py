@@ -1,0 +1,141 @@
+"""What all documents share: how structs become JSON, and what every report starts with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Percent = Annotated[float, msgspec.Meta(ge=0)]
+
+Digest = Annotated[str, msgspec.Meta(pattern="^sha256:[0-9a-f]{64}$")]
+FormatVersion = Annotated[str, msgspec.Meta(pattern=r"^1\.[0-9]+$")]
+
+Code = Literal["Unschedulable", "UnschedulableAndUnresolvable", "Error"]
+"""Unschedulable: preemption may help; UnschedulableAndUnresolvable: it cannot; Error: the plugin could not tell."""
+
+Condition = Literal["unschedulable", "preemption", "pdb-violation", "gated", "pending", "warning", "none"]
+"""What `--fail-on` lists."""
+
+
+class Document(msgspec.Struct, frozen=True, rename="camel"):
+    """Base of all structs: immutable, camelCase in JSON; fields that are not known are passed over."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form as plain values, all fresh."""
+        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return found
+
+
+class InputWarning(Document, frozen=True):
+    """Something that does not stop the answer but may change it.
+
+    Attributes
+    ----------
+    code : a stable word for this sort of warning
+    object : what it is about, such as Node/n1
+    """
+
+    code: str
+    object: str
+    message: str
+
+
+class MissingKind(Document, frozen=True):
+    """A kind of object that could not be read.
+
+    Attributes
+    ----------
+    blinds : plugins that decide without knowing all
+    """
+
+    resource: str
+    reason: str
+    blinds: tuple[str, ...] = ()
+
+
+class SnapshotRef(Document, frozen=True, kw_only=True):
+    """Where the cluster comes from.
+
+    Attributes
+    ----------
+    taken_at : RFC 3339; null when unknown
+    missing : kinds that could not be read
+    """
+
+    source: str
+    taken_at: str | None
+    nodes: Count
+    pods: Count
+    digest: Digest
+    missing: tuple[MissingKind, ...]
+
+
+class SchedulerRef(Document, frozen=True, kw_only=True):
+    """Which scheduler decides.
+
+    Attributes
+    ----------
+    kubernetes_version : the minor whose rules hold
+    """
+
+    kubernetes_version: str
+    profiles: tuple[str, ...]
+    config_source: str
+
+
+class Verdict(Document, frozen=True, kw_only=True):
+    """Pass or fail: what --fail-on lists, held against what happened.
+
+    Attributes
+    ----------
+    exit_code : 0, or 1 when something in failOn happened; 0 in any case with --exit-zero
+    because : a line for each thing that happened and counts
+    """
+
+    failed: bool
+    exit_code: Literal[0, 1]
+    fail_on: tuple[Condition, ...]
+    because: tuple[str, ...]
+
+
+def now() -> str:
+    """Return the time at which a report is made, as it stands there."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Head(Document, frozen=True, kw_only=True):
+    """What a document of any kind starts with.
+
+    Attributes
+    ----------
+    format_version : MAJOR.MINOR; a minor adds fields only
+    """
+
+    api_version: Literal["kplan/v1"] = "kplan/v1"
+    kind: str
+    format_version: FormatVersion = "1.0"
+
+
+class Report(Head, frozen=True, kw_only=True):
+    """What every report of a question starts with.
+
+    Attributes
+    ----------
+    generated_at : RFC 3339, in UTC
+    """
+
+    generated_at: str = msgspec.field(default_factory=now)
+    snapshot: SnapshotRef
+    scheduler: SchedulerRef
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What a report says besides its answer: which cluster, which scheduler, and what was odd about the question."""
+
+    snapshot: SnapshotRef
+    scheduler: SchedulerRef
+    warnings: tuple[InputWarning, ...] = ()

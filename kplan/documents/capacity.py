@@ -1,0 +1,112 @@
+"""CapacityReport: how many replicas fit, where, and what stops the next one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from kplan.documents.base import Count, Document, InputWarning, Positive, Report, Verdict
+from kplan.documents.placement import PodPlacement
+
+
+class CapacitySummary(Document, frozen=True, kw_only=True):
+    """How many replicas fit.
+
+    Attributes
+    ----------
+    wanted : --replicas
+    limit : --max
+    nodes : nodes that take any
+    """
+
+    fits: Count
+    wanted: int | None
+    limit: int | None
+    nodes: Count
+    victims: Count
+
+
+class TemplateFit(Document, frozen=True, kw_only=True):
+    """How many replicas of one workload fit.
+
+    Attributes
+    ----------
+    name : NAMESPACE/NAME of the workload
+    share : so many are placed in a row
+    requests : what each asks for
+    """
+
+    name: str
+    share: Positive
+    fits: Count
+    priority: int
+    requests: dict[str, str]
+
+
+class ZoneFit(Document, frozen=True, kw_only=True):
+    """How many replicas fit in a zone, and on how many nodes."""
+
+    replicas: Count
+    nodes: Count
+
+
+class Stop(Document, frozen=True, kw_only=True):
+    """The decision about the first replica that did not fit."""
+
+    template: str
+    placement: PodPlacement
+
+
+class NodeShape(Document, frozen=True, kw_only=True):
+    """Nodes that differ in nothing but their names.
+
+    Attributes
+    ----------
+    like : the first of them by name
+    existing : how many the cluster has
+    """
+
+    like: str
+    existing: Count
+    allocatable: dict[str, str]
+    labels: dict[str, str]
+    taints: tuple[str, ...]
+
+
+class Addition(Document, frozen=True, kw_only=True):
+    """Nodes that would make the wanted replicas fit.
+
+    Attributes
+    ----------
+    nodes : so many of each shape; null: no number of them is enough
+    shapes : one, or several that help only together, such as one a zone
+    """
+
+    nodes: Positive | None
+    shapes: Annotated[tuple[NodeShape, ...], Meta(min_length=1)]
+
+
+class CapacityReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan capacity: how many replicas fit, where, and what stops the next one.
+
+    Attributes
+    ----------
+    nodes : node -> template -> replicas; nodes without any are left out
+    victims : pods that have to go, with --preempt
+    stop : the decision about the first replica that did not fit; null when the count ended before
+    to_add : nodes of existing shapes with which all wanted replicas fit, each alone enough
+    shapes_not_tried : so many shapes of nodes might help too
+    """
+
+    kind: Literal["CapacityReport"] = "CapacityReport"
+    verdict: Verdict
+    summary: CapacitySummary
+    warnings: tuple[InputWarning, ...]
+    templates: tuple[TemplateFit, ...]
+    nodes: dict[str, dict[str, Positive]]
+    zones: dict[str, ZoneFit]
+    victims: tuple[str, ...]
+    stop: Stop | None
+    to_add: tuple[Addition, ...]
+    shapes_not_tried: Count

@@ -1,0 +1,60 @@
+"""SchedulerConfigReport and SchedulerConfigCheck: a scheduler configuration as it takes effect, and what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from kplan.documents.base import Document, Head, InputWarning
+
+
+class Difference(Document, frozen=True, kw_only=True):
+    """A place of the configuration whose value is not the default.
+
+    Attributes
+    ----------
+    default : null for a value that is absent
+    effective : null for a value that is absent
+    """
+
+    path: str
+    default: Any
+    effective: Any
+
+
+class SchedulerConfigReport(Head, frozen=True, kw_only=True):
+    """What kplan config show says.
+
+    Attributes
+    ----------
+    configuration : a KubeSchedulerConfiguration, every default filled in
+    """
+
+    kind: Literal["SchedulerConfigReport"] = "SchedulerConfigReport"
+    source: str
+    configuration: dict[str, Any]
+    differences: tuple[Difference, ...]
+    warnings: tuple[InputWarning, ...]
+
+
+class ConfigProblem(Document, frozen=True, kw_only=True):
+    """What kube-scheduler would refuse.
+
+    Attributes
+    ----------
+    path : JSON path; empty where none is known
+    hint : what to do about it; empty where there is nothing to add
+    """
+
+    path: str
+    message: str
+    hint: str
+
+
+class SchedulerConfigCheck(Head, frozen=True, kw_only=True):
+    """What kplan config check found."""
+
+    kind: Literal["SchedulerConfigCheck"] = "SchedulerConfigCheck"
+    source: str
+    valid: bool
+    problems: tuple[ConfigProblem, ...]
+    warnings: tuple[InputWarning, ...]

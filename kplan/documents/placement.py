@@ -1,0 +1,179 @@
+"""PlacementReport: where each pod goes, and why there or nowhere."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType, field
+
+from kplan.documents.base import Code, Count, Document, InputWarning, Positive, Report, Verdict
+from kplan.documents.preemption import Preemption
+
+
+class Outcome(enum.StrEnum):
+    """How a decision about a pod ends."""
+
+    SCHEDULED = "Scheduled"
+    UNSCHEDULABLE = "Unschedulable"
+    GATED = "Gated"
+    ERROR = "Error"
+
+
+class Origin(Document, frozen=True):
+    """The manifest that asks for a pod."""
+
+    file: str
+    document: int | None = None
+    kind: str = "Pod"
+    name: str = ""
+
+
+class PodRef(Document, frozen=True):
+    """Who is placed.
+
+    Attributes
+    ----------
+    origin : the manifest that asks for the pod; absent for a pod of the snapshot
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    priority: int
+    scheduler_name: str
+    origin: Origin | UnsetType = field(name="from", default=UNSET)
+
+    @property
+    def key(self) -> str:
+        """NAMESPACE/NAME."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Failure(Document, frozen=True):
+    """What one plugin holds against a node.
+
+    Attributes
+    ----------
+    details : the numbers and names behind the reasons; quantities are strings in Kubernetes form
+    """
+
+    code: Code
+    reasons: tuple[str, ...]
+    details: tuple[dict[str, Any], ...] = ()
+
+
+class Rejection(Document, frozen=True):
+    """Why a node was rejected.
+
+    Attributes
+    ----------
+    plugin : the first plugin that rejects, the one that kube-scheduler reports; null when it names none
+    details : the numbers and names behind the reasons; quantities are strings in Kubernetes form
+    also_failing : what every other plugin that rejects the node says
+    """
+
+    code: Code
+    plugin: str | None
+    reasons: tuple[str, ...]
+    details: tuple[dict[str, Any], ...] = ()
+    also_failing: dict[str, Failure] = {}
+
+
+class NodeScore(Document, frozen=True):
+    """A node's score.
+
+    Attributes
+    ----------
+    plugins : final scores, normalized and times the weight; a plugin that skipped scoring is absent
+    """
+
+    total: int
+    plugins: dict[str, int]
+
+
+class ReasonCount(Document, frozen=True):
+    """How many nodes a plugin rejected for a reason.
+
+    Attributes
+    ----------
+    closest : those to which least is missing, the closest first
+    """
+
+    plugin: str | None
+    reason: str
+    nodes: Positive
+    closest: tuple[str, ...] = ()
+
+
+class Current(Document, frozen=True, kw_only=True):
+    """Where a pod runs, held against where it would go now."""
+
+    node: str
+    still_fits: bool
+    still_best: bool
+    score: int | None
+    best_score: int | None
+
+
+class PodPlacement(Document, frozen=True, kw_only=True):
+    """A decision about one pod.
+
+    Attributes
+    ----------
+    node : null unless Scheduled
+    ties : every node with the best total score, by name
+    ties_count : where ties names the first of them only
+    message : what kube-scheduler writes; empty when Scheduled
+    feasible_nodes : by name; complete with --explain
+    not_evaluated : nodes that the scheduler would not have looked at
+    rejections : node -> why it was rejected; complete with --explain
+    rejection_summary : nodes per plugin and reason, most frequent first; always about all nodes
+    scores : node -> score; empty when one node or none is feasible
+    score_details : node -> plugin -> where its score comes from; with --explain
+    current : where the pod runs, when the question was why it is there; null for a pending pod
+    """
+
+    pod: PodRef
+    outcome: Outcome
+    node: str | None
+    ties: tuple[str, ...] = ()
+    ties_count: Count | UnsetType = UNSET
+    message: str
+    feasible_count: Count = 0
+    feasible_nodes: tuple[str, ...] = ()
+    not_evaluated_count: Count = 0
+    not_evaluated: tuple[str, ...] = ()
+    rejections: dict[str, Rejection] = {}
+    rejection_summary: tuple[ReasonCount, ...] = ()
+    scores: dict[str, NodeScore] = {}
+    score_details: dict[str, dict[str, tuple[str, ...]]] = {}
+    preemption: Preemption | None = None
+    current: Current | UnsetType | None = UNSET
+
+
+class Summary(Document, frozen=True, kw_only=True):
+    """Counts; of a pod that was tried twice the last outcome counts."""
+
+    pods: Count
+    scheduled: Count
+    unschedulable: Count
+    gated: Count
+    errors: Count
+    victims: Count
+    pdb_violations: Count
+
+
+class PlacementReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan place and kplan explain: where each pod goes, and why there or nowhere.
+
+    Attributes
+    ----------
+    placements : in the order in which they were decided
+    """
+
+    kind: Literal["PlacementReport"] = "PlacementReport"
+    verdict: Verdict
+    summary: Summary
+    warnings: tuple[InputWarning, ...]
+    placements: tuple[PodPlacement, ...]

@@ -1,0 +1,142 @@
+"""PlanReport: the scheduling queue worked off to the end."""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal
+
+from msgspec import field
+
+from kplan.documents.base import Count, Document, InputWarning, Percent, Report, Verdict
+from kplan.documents.placement import PodPlacement, Summary
+from kplan.documents.queue import QueueEntry
+
+
+class Action(enum.StrEnum):
+    """What becomes of a pod."""
+
+    PLACED = "+"
+    MOVED = "~"
+    """Evicted and placed elsewhere."""
+    EVICTED = "-"
+    """Evicted for good."""
+    PENDING = "!"
+    """Pending at the end."""
+
+
+class PodChange(Document, frozen=True, kw_only=True):
+    """What becomes of one pod.
+
+    Attributes
+    ----------
+    action : + placed, ~ evicted and placed elsewhere, - evicted for good, ! pending at the end
+    pod : NAMESPACE/NAME before the plan
+    workload : KIND/NAME of what makes such pods; empty for a pod of its own
+    from_node : the node before; null for none
+    to_node : the node after; null for none
+    by : the pod for which it was evicted
+    recreated_as : NAMESPACE/NAME under which its controller makes it again here
+    outcome : of the last try, for a pod that stays pending
+    reason : kube-scheduler's message for a pod that stays pending
+    attempt : index of the last placement about it; null when it was not tried
+    """
+
+    action: Action
+    pod: str
+    workload: str
+    from_node: str | None = field(name="from")
+    to_node: str | None = field(name="to")
+    by: str | None = None
+    recreated_as: str | None = None
+    outcome: Literal["", "Unschedulable", "Gated", "Error"] = ""
+    reason: str = ""
+    attempt: Count | None = None
+
+
+class Usage(Document, frozen=True, kw_only=True):
+    """How much of a resource is requested, before and after; quantities in Kubernetes form."""
+
+    allocatable: str
+    before: str
+    after: str
+    percent_before: Percent
+    percent_after: Percent
+
+
+class NodeGroup(Document, frozen=True, kw_only=True):
+    """How full some nodes are, by resource."""
+
+    nodes: Count
+    resources: dict[str, Usage]
+
+
+class Utilisation(Document, frozen=True, kw_only=True):
+    """How full the cluster, its zones, its pools and its nodes are.
+
+    Attributes
+    ----------
+    pool_label : the label by which pools are told apart
+    """
+
+    cluster: NodeGroup
+    zones: dict[str, NodeGroup]
+    pool_label: str | None
+    pools: dict[str, NodeGroup]
+    nodes: dict[str, dict[str, Usage]]
+
+
+class Largest(Document, frozen=True, kw_only=True):
+    """The most of a resource that one further pod can get.
+
+    Attributes
+    ----------
+    node : the node with the most room; null when none takes pods
+    total_free : on all nodes that take pods together
+    """
+
+    node: str | None
+    free: str
+    total_free: str
+    percent_of_free: Percent
+
+
+class LargestFit(Document, frozen=True, kw_only=True):
+    """The most of a resource that one further pod can get, before and after."""
+
+    resource: str
+    before: Largest
+    after: Largest
+
+
+class PlanSummary(Summary, frozen=True, kw_only=True):
+    """Counts; of a pod that was tried several times the last outcome counts."""
+
+    placed: Count
+    moved: Count
+    evicted: Count
+    pending: Count
+    rounds: Count
+
+
+class PlanReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan plan: the scheduling queue worked off to the end.
+
+    Attributes
+    ----------
+    command : who asked: plan, drain
+    queue : pending pods: those that are tried in the order of their turns, then those that are kept out
+    changes : what becomes of each pod that was pending or had to move: in the order of the queue, then of eviction
+    placements : every decision, in order; a pod may be tried several times
+    largest_fit : per resource, the most that one further pod can get
+    """
+
+    kind: Literal["PlanReport"] = "PlanReport"
+    command: str
+    verdict: Verdict
+    summary: PlanSummary
+    warnings: tuple[InputWarning, ...]
+    queue: tuple[QueueEntry, ...]
+    changes: tuple[PodChange, ...]
+    placements: tuple[PodPlacement, ...]
+    utilisation: Utilisation
+    largest_fit: tuple[LargestFit, ...]

@@ -1,0 +1,139 @@
+"""What preemption comes to for one pod: victims, candidates, and why other nodes do not help."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
+from kplan.documents.base import Code, Count, Document, Positive
+
+Criterion = Literal[
+    "pdb-violations", "lowest-highest-victim-priority", "lowest-priority-sum", "fewest-victims", "latest-start-time"
+]
+"""What candidates are compared by, in this order."""
+
+DecidedBy = Literal["only-candidate", "tie"] | Criterion
+
+
+class Freed(Document, frozen=True):
+    """What an eviction frees of a resource, and the share of the node in per cent."""
+
+    amount: str
+    percent: int | None
+
+
+class Victim(Document, frozen=True, kw_only=True):
+    """A pod that would be evicted.
+
+    Attributes
+    ----------
+    owner : KIND/NAME of its controller
+    node : where it runs
+    frees : resource -> what its eviction frees
+    budgets : disruption budgets that count the pod
+    """
+
+    namespace: str
+    name: str
+    priority: int
+    pdb_violation: bool
+    owner: str | None
+    start_time: str | None
+    node: str | UnsetType = UNSET
+    frees: dict[str, Freed] | UnsetType = UNSET
+    budgets: tuple[str, ...] | UnsetType = UNSET
+    termination_grace_period_seconds: int | UnsetType | None = UNSET
+
+    @property
+    def key(self) -> str:
+        """NAMESPACE/NAME."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Criteria(Document, frozen=True, kw_only=True):
+    """What a candidate is compared by."""
+
+    pdb_violations: Count
+    highest_victim_priority: int
+    priority_sum: int
+    victims: Count
+    latest_start_time: str | None
+
+
+class Reprieve(Document, frozen=True, kw_only=True):
+    """What became of a pod of lower priority when it was tried to be kept.
+
+    Attributes
+    ----------
+    pdb_violation : its eviction would violate a budget, so it was tried before the others
+    """
+
+    pod: str
+    step: Positive
+    pdb_violation: bool
+    kept: bool
+
+
+class Candidate(Document, frozen=True, kw_only=True):
+    """A node on which evicting pods makes room.
+
+    Attributes
+    ----------
+    lost_by : the criterion by which it lost; null for the best
+    reprieve : its pods of lower priority in the order in which they were tried to be kept
+    """
+
+    victims: tuple[str, ...]
+    pdb_violations: Count
+    criteria: Criteria
+    lost_by: Criterion | UnsetType | None = UNSET
+    reprieve: tuple[Reprieve, ...] | UnsetType = UNSET
+
+
+class NotHelped(Document, frozen=True, kw_only=True):
+    """Why making room on a node does not help."""
+
+    code: Code
+    plugin: str | None
+    reasons: tuple[str, ...]
+
+
+class NotHelpful(Document, frozen=True, kw_only=True):
+    """Nodes where no eviction helps, for one reason.
+
+    Attributes
+    ----------
+    tried : tried in vain; else not worth a try
+    """
+
+    tried: bool
+    plugin: str | None
+    reason: str
+    nodes: Positive
+    examples: tuple[str, ...]
+
+
+class Preemption(Document, frozen=True, kw_only=True):
+    """What PostFilter came to, for a pod that every node rejected.
+
+    Attributes
+    ----------
+    eligible : the pod may preempt at all
+    message : what all PostFilter plugins said together; empty when a node was found
+    nominated_node : null when no candidate helps
+    ties : candidates equal on all criteria, by name
+    rejected : node -> why making room does not help
+    cleared_nominations : pods of lower priority that lose their nomination to that node
+    """
+
+    eligible: bool
+    message: str
+    nominated_node: str | None = None
+    ties: tuple[str, ...] = ()
+    decided_by: DecidedBy | None = None
+    victims: tuple[Victim, ...] = ()
+    candidates: dict[str, Candidate] = {}
+    rejected: dict[str, NotHelped] = {}
+    cleared_nominations: tuple[str, ...] = ()
+    not_helpful: tuple[NotHelpful, ...] | UnsetType = UNSET

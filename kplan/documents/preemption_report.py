@@ -1,0 +1,48 @@
+"""PreemptionReport: whom pods would evict, why those, and where the victims go."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import field
+
+from kplan.documents.base import Document, InputWarning, Report, Verdict
+from kplan.documents.placement import PodPlacement, Summary
+
+
+class Aftermath(Document, frozen=True, kw_only=True):
+    """What becomes of one victim.
+
+    Attributes
+    ----------
+    victim : NAMESPACE/NAME of the pod that is evicted
+    by : the pod for which it is
+    from_node : the node that it leaves
+    recreated_as : the pod that its controller makes; null when nobody does, or when it goes round in circles
+    circling : its replacements kept being evicted, and the chase was given up
+    placement : the last decision about that pod
+    """
+
+    victim: str
+    by: str
+    from_node: str = field(name="from")
+    recreated_as: str | None
+    circling: bool
+    placement: PodPlacement | None
+
+
+class PreemptionReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan preempt: whom pods would evict, why those, and where the victims go.
+
+    Attributes
+    ----------
+    placements : in the order in which they were decided; with --settle a pod that gets in has two in a row
+    aftermath : where the victims go, if all preemptions take place in queue order; null unless followed
+    """
+
+    kind: Literal["PreemptionReport"] = "PreemptionReport"
+    verdict: Verdict
+    summary: Summary
+    warnings: tuple[InputWarning, ...]
+    placements: tuple[PodPlacement, ...]
+    aftermath: tuple[Aftermath, ...] | None

@@ -1,0 +1,96 @@
+"""JSON Schemas of the documents, made from their structs and docstrings."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from typing import Any
+
+import msgspec
+
+from kplan.documents.base import Document
+from kplan.documents.registry import KINDS, struct_of
+from kplan.errors import UsageError
+
+SCHEMA_KINDS = tuple(sorted(KINDS))
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_ATTRIBUTE = re.compile(r"^(\w+) : (.+)$", re.MULTILINE)
+
+
+def load_schema(kind: str) -> dict[str, Any]:
+    """Return the schema of a kind, complete with the definitions that it refers to.
+
+    Raises
+    ------
+    UsageError
+        When there is no such kind.
+    """
+    if kind not in KINDS:
+        near = difflib.get_close_matches(kind, SCHEMA_KINDS, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(SCHEMA_KINDS)}"
+        raise UsageError(f"no document is of kind {kind!r}", hint=hint)
+    _, components = msgspec.json.schema_components([struct_of(kind)])
+    structs = _structs(Document)
+    found = {name: _completed(schema, structs.get(name)) for name, schema in components.items()}
+    return {"$schema": _DIALECT, **found.pop(kind), "$defs": dict(sorted(found.items()))}
+
+
+def schema_text(kind: str) -> str:
+    """Return the schema of a kind as JSON text; raises UsageError when there is none."""
+    return msgspec.json.format(msgspec.json.encode(load_schema(kind)), indent=2).decode() + "\n"
+
+
+def _structs(base: type[Document]) -> dict[str, type[Document]]:
+    """Return all structs that are loaded, by name."""
+    found = {base.__name__: base}
+    for each in base.__subclasses__():
+        found |= _structs(each)
+    return found
+
+
+def _completed(schema: dict[str, Any], struct: type[Document] | None) -> dict[str, Any]:
+    """Return the schema that msgspec makes, as one of what is written: complete, described, nothing else beside."""
+    schema = _simplified(schema)
+    if struct is None:
+        return schema
+    described = _descriptions(struct)
+    fields = msgspec.structs.fields(struct)
+    for field in fields:
+        if field.name in described:
+            schema["properties"][field.encode_name]["description"] = described[field.name]
+    tag = struct.__struct_config__.tag_field
+    needed = [field.encode_name for field in fields if field.default is not msgspec.UNSET]
+    return {
+        **{key: value for key, value in schema.items() if key != "description"},
+        "description": _summary(struct),
+        "required": [*([tag] if tag else ()), *needed],
+        "additionalProperties": False,
+    }
+
+
+def _summary(struct: type[Document]) -> str:
+    return " ".join(inspect.cleandoc(struct.__doc__ or "").partition("\n\n")[0].split())
+
+
+def _descriptions(struct: type[Document]) -> dict[str, str]:
+    """Return what docstrings say of the fields of a struct, those that it inherits included."""
+    found: dict[str, str] = {}
+    for each in reversed(struct.__mro__):
+        if issubclass(each, Document):
+            found |= dict(_ATTRIBUTE.findall(inspect.cleandoc(each.__doc__ or "")))
+    return found
+
+
+def _simplified(value: Any) -> Any:
+    """Leave out defaults, since what is written holds every field, and say ``const`` where there is one choice."""
+    if isinstance(value, list):
+        return [_simplified(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _simplified(item) for key, item in value.items() if key not in ("default", "properties")}
+    if "properties" in value:
+        found["properties"] = {name: _simplified(item) for name, item in value["properties"].items()}
+    if len(found.get("enum", ())) == 1:
+        found["const"] = found.pop("enum")[0]
+    return found
