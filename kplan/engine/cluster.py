@@ -18,6 +18,8 @@ from kplan.rules.pod_info import HostPort, PodInfo
 NOWHERE = -1
 """Node row of a pod that runs on no node of the table."""
 
+_FIRST_CAPACITY = 64
+
 MAX_FOLLOWED = 2000
 """Changes that a count follows one by one; beyond that it is cheaper to count anew."""
 
@@ -47,7 +49,7 @@ class Cluster:
     nodes : NodeTable
     pods : PodTable
     node_of : list of int
-        Node row of each pod, or NOWHERE.
+        Node row of each pod, or NOWHERE; `node_rows` is the same as a column.
     pods_on : list of list of int
         Pods of each node, in kube-scheduler's order: appended when bound; when one leaves, the last takes its place.
     pod_count, nonzero_cpu, nonzero_memory : int64 arrays of shape (n_nodes,)
@@ -63,6 +65,7 @@ class Cluster:
         self.nodes = nodes
         self.pods = pods or PodTable()
         self.node_of: list[int] = []
+        self._node_rows: RowArray = np.full(_FIRST_CAPACITY, NOWHERE, np.intp)
         self.pods_on: list[list[int]] = [[] for _ in range(n_nodes)]
         self.pod_count: Int64Array = np.zeros(n_nodes, np.int64)
         self.nonzero_cpu: Int64Array = np.zeros(n_nodes, np.int64)
@@ -89,6 +92,7 @@ class Cluster:
         """Return a cluster that can change without this one noticing; its log starts empty."""
         twin = Cluster(self.nodes, self.pods.copy())
         twin.node_of = self.node_of.copy()
+        twin._node_rows = self._node_rows.copy()
         twin.pods_on = [pods.copy() for pods in self.pods_on]
         twin.pod_count = self.pod_count.copy()
         twin.nonzero_cpu = self.nonzero_cpu.copy()
@@ -117,12 +121,19 @@ class Cluster:
     def add_pod(self, info: PodInfo) -> int:
         """Make a pod known, on no node, and return its row."""
         self.node_of.append(NOWHERE)
+        if len(self.node_of) > len(self._node_rows):
+            self._node_rows = np.concatenate((self._node_rows, np.full(len(self._node_rows), NOWHERE, np.intp)))
         return self.pods.add(info)
+
+    @property
+    def node_rows(self) -> RowArray:
+        """Node row of each pod, or NOWHERE; intp of shape (n_pods,)."""
+        return self._node_rows[: len(self.node_of)]
 
     def bind(self, pod: int, row: int) -> None:
         """Put a pod on a node."""
         assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101
-        self.node_of[pod] = row
+        self.node_of[pod] = self._node_rows[pod] = row
         self.pods_on[row].append(pod)
         self._change(pod, row, 1)
 
@@ -130,7 +141,7 @@ class Cluster:
         """Take a pod off its node."""
         row = self.node_of[pod]
         assert row != NOWHERE, "the pod runs nowhere"  # noqa: S101
-        self.node_of[pod] = NOWHERE
+        self.node_of[pod] = self._node_rows[pod] = NOWHERE
         neighbours = self.pods_on[row]
         neighbours[neighbours.index(pod)] = neighbours[-1]
         neighbours.pop()
@@ -176,7 +187,12 @@ class Cluster:
         counts.position = len(self.log)
         return counts.per_node
 
+    def rows_with(self, match: PodMatch) -> RowArray:
+        """Return the nodes of the pods meant that run, intp, one element a pod in no particular order."""
+        rows: RowArray = self._node_rows[self.pods.rows_matching(match)]
+        running: RowArray = rows[rows != NOWHERE]
+        return running
+
     def _count(self, match: PodMatch) -> Int64Array:
-        meant = np.flatnonzero(self.pods.mask(match).column[: len(self.pods)])
-        rows = np.asarray(self.node_of, np.intp)[meant]
-        return np.bincount(rows[rows != NOWHERE], minlength=len(self.nodes)).astype(np.int64)
+        # int64 already where pointers are that long.
+        return np.bincount(self.rows_with(match), minlength=len(self.nodes)).astype(np.int64, copy=False)

@@ -28,14 +28,13 @@ class DomainCounts:
         self._slots = slots
         self._n_slots = n_slots
         self._counted = counted
-        self._mask = cluster.pods.mask(match)
         self._counts = self._count()
         self._position = len(cluster.log)
 
     def _count(self) -> Int64Array:
-        per_node = self._cluster.match_counts(self._match) * self._counted
-        # Counts of pods: far below 2**53, so that the float sums of bincount are exact.
-        return np.bincount(self._slots, weights=per_node, minlength=self._n_slots).astype(np.int64)
+        rows = self._cluster.rows_with(self._match)
+        slots = self._slots[rows[self._counted[rows]]]
+        return np.bincount(slots, minlength=self._n_slots).astype(np.int64, copy=False)
 
     @property
     def counts(self) -> Int64Array:
@@ -45,7 +44,7 @@ class DomainCounts:
             if len(log) - self._position > MAX_FOLLOWED:
                 self._counts = self._count()
             else:
-                is_meant = self._mask.column
+                is_meant = self._cluster.pods.mask(self._match).column
                 for change in log[self._position :]:
                     if is_meant[change.pod] and self._counted[change.row]:
                         self._counts[self._slots[change.row]] += change.sign

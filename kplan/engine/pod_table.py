@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,12 +12,19 @@ from numpy.typing import NDArray
 from kplan.api.labels import Selector
 from kplan.api.time import to_micros
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
+from kplan.engine.label_sets import LabelSets
 from kplan.engine.recent import Recent
 from kplan.rules.affinity import NO_TERMS, PodAffinityTerms
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.rules.volumes import storage_kinds
 
 _FIRST_CAPACITY = 64
+
+_MAX_UNSORTED = 1024
+"""So many pods, or one in eight, may follow those that are sorted by their labels before all are sorted again."""
+
+_PODS_A_SET = 256
+"""Picking out the pods of one set of labels costs about as much as looking at so many pods' codes."""
 
 MAX_MASKS = 256
 """Pod masks kept at a time: a byte a pod each."""
@@ -55,7 +62,8 @@ class PodMask:
         self._pods = pods
         self._match = match
         self._known = len(pods)
-        self._column = pods.matching(match)
+        self._column = np.zeros(len(pods), np.bool_)
+        self._column[pods.rows_matching(match)] = True
 
     @property
     def column(self) -> BoolArray:
@@ -71,6 +79,25 @@ class PodMask:
                 self._column[added] = self._pods.matching_rows(self._match, added)
             self._known = n_pods
         return self._column
+
+
+@dataclass(frozen=True, slots=True)
+class _ByLabels:
+    """The first pods of a table, sorted by their set of labels.
+
+    Attributes
+    ----------
+    order : intp array of shape (n_sorted,), pods
+    bounds : set `code` has ``order[bounds[code]:bounds[code + 1]]``; sets beyond have none of these pods
+    """
+
+    order: RowArray
+    bounds: list[int]
+
+    @staticmethod
+    def of(codes: CodeArray, n_sets: int) -> _ByLabels:
+        order = np.argsort(codes, kind="stable")
+        return _ByLabels(order, np.searchsorted(codes[order], np.arange(n_sets + 1)).tolist())
 
 
 class PodTable:
@@ -91,9 +118,8 @@ class PodTable:
         self._terminating: BoolArray = np.zeros(_FIRST_CAPACITY, np.bool_)
         self._requests: dict[str, Int64Array] = {}
         self._namespace_code_of: dict[str, int] = {}
-        self._label_code_of: dict[frozenset[tuple[str, str]], int] = {}
-        self._label_sets: list[Mapping[str, str]] = []
-        self._selector_masks: dict[Selector, BoolArray] = {}
+        self._label_sets = LabelSets()
+        self._by_labels = _ByLabels(np.zeros(0, np.intp), [0])
         self._masks: Recent[PodMask] = Recent(MAX_MASKS)
         self.term_sets: list[PodAffinityTerms] = [NO_TERMS]
         self._term_code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
@@ -113,9 +139,8 @@ class PodTable:
         twin._terminating = self._terminating.copy()
         twin._requests = dict(self._requests)
         twin._namespace_code_of = self._namespace_code_of.copy()
-        twin._label_code_of = self._label_code_of.copy()
-        twin._label_sets = self._label_sets.copy()
-        twin._selector_masks = dict(self._selector_masks)
+        twin._label_sets = self._label_sets
+        twin._by_labels = self._by_labels
         twin.term_sets = self.term_sets.copy()
         twin._term_code_of = self._term_code_of.copy()
         twin._term_codes = self._term_codes.copy()
@@ -129,12 +154,7 @@ class PodTable:
             self._grow()
         self.infos.append(info)
         self._namespace_codes[row] = self._namespace_code_of.setdefault(info.namespace, len(self._namespace_code_of))
-        labels = frozenset(info.labels.items())
-        code = self._label_code_of.get(labels)
-        if code is None:
-            code = self._label_code_of[labels] = len(self._label_sets)
-            self._label_sets.append(info.labels)
-        self._label_codes[row] = code
+        self._label_codes[row] = self._label_sets.code(info.labels)
         self._priorities[row] = info.priority
         self._terminating[row] = info.is_terminating
         if info.pod.spec.affinity is not None:
@@ -194,20 +214,6 @@ class PodTable:
             self._requests[key] = column
         return column
 
-    def selector_mask(self, selector: Selector) -> BoolArray:
-        """Return which distinct label sets a selector takes; `label_codes` says which set each pod has."""
-        mask = self._selector_masks.get(selector)
-        known = 0 if mask is None else len(mask)
-        if mask is None or known < len(self._label_sets):
-            more = np.fromiter(
-                (selector.matches(labels) for labels in self._label_sets[known:]),
-                np.bool_,
-                len(self._label_sets) - known,
-            )
-            mask = more if mask is None else np.concatenate((mask, more))
-            self._selector_masks[selector] = mask
-        return mask
-
     @property
     def term_codes(self) -> CodeArray:
         """Index into `term_sets` of each pod's inter-pod terms, int32 of shape (n_pods,)."""
@@ -229,8 +235,39 @@ class PodTable:
 
     def in_namespaces(self, namespaces: Iterable[str]) -> BoolArray:
         """Return which pods are in one of the namespaces, bool of shape (n_pods,)."""
+        return self._in_namespaces(namespaces, self._namespace_codes[: len(self.infos)])
+
+    def rows_matching(self, match: PodMatch) -> RowArray:
+        """Return the pods that are meant, intp of shape (n_meant,), in no particular order."""
+        if not match.clauses:
+            rows = np.arange(len(self.infos))
+        else:
+            (namespaces, selector), *others = match.clauses
+            rows = self._rows_selected(selector)
+            if namespaces is not None:
+                rows = rows[self._in_namespaces(namespaces, self._namespace_codes[rows])]
+            for clause in others:
+                rows = rows[self._matches_clause(clause, rows)]
+        return rows[~self._terminating[rows]] if match.skip_terminating else rows
+
+    def _rows_selected(self, selector: Selector) -> RowArray:
+        """Return the pods whose labels a selector takes."""
+        n_pods = len(self.infos)
+        n_sorted = len(self._by_labels.order)
+        if n_pods - n_sorted > max(_MAX_UNSORTED, n_sorted // 8):
+            self._by_labels = _ByLabels.of(self._label_codes[:n_pods], len(self._label_sets))
+            n_sorted = n_pods
+        selected = self._label_sets.mask(selector)
+        codes = np.flatnonzero(selected).tolist()
+        if len(codes) * _PODS_A_SET > n_sorted:
+            return np.flatnonzero(selected[self._label_codes[:n_pods]])
+        order, bounds = self._by_labels.order, self._by_labels.bounds
+        parts = [order[bounds[code] : bounds[code + 1]] for code in codes if code < len(bounds) - 1]
+        parts.append(np.flatnonzero(selected[self._label_codes[n_sorted:n_pods]]) + n_sorted)
+        return np.concatenate(parts)
+
+    def _in_namespaces(self, namespaces: Iterable[str], codes: CodeArray) -> BoolArray:
         wanted = [self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]
-        codes = self._namespace_codes[: len(self.infos)]
         if len(wanted) == 1:
             found: BoolArray = codes == wanted[0]
             return found
@@ -238,27 +275,22 @@ class PodTable:
         chosen[wanted] = True
         return chosen[codes]
 
+    def _matches_clause(self, clause: tuple[frozenset[str] | None, Selector], rows: RowArray) -> BoolArray:
+        namespaces, selector = clause
+        meant: BoolArray = self._label_sets.mask(selector)[self._label_codes[rows]]
+        return meant if namespaces is None else meant & self._in_namespaces(namespaces, self._namespace_codes[rows])
+
     def matching(self, match: PodMatch) -> BoolArray:
         """Return which pods are meant, bool of shape (n_pods,)."""
-        n_pods = len(self.infos)
-        meant = ~self.terminating if match.skip_terminating else np.ones(n_pods, np.bool_)
-        for namespaces, selector in match.clauses:
-            meant &= self.selector_mask(selector)[self._label_codes[:n_pods]]
-            if namespaces is not None:
-                meant &= self.in_namespaces(namespaces)
+        meant = np.zeros(len(self.infos), np.bool_)
+        meant[self.rows_matching(match)] = True
         return meant
 
     def matching_rows(self, match: PodMatch, rows: RowArray) -> BoolArray:
         """Return which of some pods are meant, bool of the shape of `rows`."""
         meant = ~self._terminating[rows] if match.skip_terminating else np.ones(len(rows), np.bool_)
-        labels = self._label_codes[rows]
-        codes = self._namespace_codes[rows]
-        for namespaces, selector in match.clauses:
-            meant &= self.selector_mask(selector)[labels]
-            if namespaces is not None:
-                chosen = np.zeros(len(self._namespace_code_of) + 1, np.bool_)
-                chosen[[self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]] = True
-                meant &= chosen[codes]
+        for clause in match.clauses:
+            meant &= self._matches_clause(clause, rows)
         return meant
 
     def matches(self, match: PodMatch, row: int) -> bool:
@@ -268,7 +300,7 @@ class PodTable:
             return False
         code = self._label_codes[row]
         return all(
-            (namespaces is None or info.namespace in namespaces) and bool(self.selector_mask(selector)[code])
+            (namespaces is None or info.namespace in namespaces) and bool(self._label_sets.mask(selector)[code])
             for namespaces, selector in match.clauses
         )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from kplan.api.labels import Selector
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.rules.affinity import AffinityTerm, PodAffinityTerms
 
@@ -65,6 +67,10 @@ def pod_terms(terms: PodAffinityTerms) -> list[tuple[TermKind, AffinityTerm, int
     return listed
 
 
+Label = tuple[str, str]
+"""(key, value)"""
+
+
 class TermIndex:
     """All terms that running pods hold.
 
@@ -78,12 +84,19 @@ class TermIndex:
     def __init__(self) -> None:
         self.groups: list[TermGroup] = []
         self._group_of: dict[tuple[TermKind, AffinityTerm, int], int] = {}
+        self._by_label: dict[Label, list[int]] = {}
+        self._own_lists: set[Label] = set()
+        self._without_label: list[int] = []
 
     def copy(self) -> TermIndex:
         """Return an index that can change without this one noticing."""
         twin = TermIndex()
         twin.groups = [TermGroup(g.kind, g.term, g.weight, g.holders.copy()) for g in self.groups]
         twin._group_of = self._group_of.copy()
+        # Both copy a list before they write to it from now on.
+        twin._by_label = self._by_label.copy()
+        self._own_lists.clear()
+        twin._without_label = self._without_label.copy()
         return twin
 
     def change(self, terms: PodAffinityTerms, row: int, sign: int) -> None:
@@ -98,4 +111,28 @@ class TermIndex:
         if position is None:
             position = self._group_of[key] = len(self.groups)
             self.groups.append(TermGroup(kind, term, weight))
+            self._post(position, term.selector)
         return position
+
+    def groups_for(self, labels: Mapping[str, str]) -> list[TermGroup]:
+        """Return the groups, in their order, whose selector may take pods with these labels: all that do, and more."""
+        positions = self._without_label.copy()
+        for label in labels.items():
+            positions += self._by_label.get(label, ())
+        return [self.groups[position] for position in sorted(positions)]
+
+    def _post(self, position: int, selector: Selector) -> None:
+        """Note a new group under the labels of which a pod must have one; under none where there are no such labels."""
+        if selector.is_nothing:
+            return
+        wanted = [requirement for requirement in selector.requirements if requirement.operator == "In"]
+        if not wanted:
+            self._without_label.append(position)
+            return
+        narrowest = min(wanted, key=lambda requirement: len(requirement.values))
+        for value in narrowest.values:
+            label = (narrowest.key, value)
+            if label not in self._own_lists:
+                self._by_label[label] = list(self._by_label.get(label, ()))
+                self._own_lists.add(label)
+            self._by_label[label].append(position)

@@ -134,7 +134,7 @@ def built(n_nodes, steps):
 def read(cluster):
     """Read all sums of a cluster, in a form that compares."""
     return {
-        "node of": list(cluster.node_of),
+        "node of": [list(cluster.node_of), cluster.node_rows.tolist()],
         "pods on": [sorted(pods) for pods in cluster.pods_on],
         "count": cluster.pod_count.tolist(),
         "nonzero": [cluster.nonzero_cpu.tolist(), cluster.nonzero_memory.tolist()],
@@ -158,7 +158,7 @@ def recounted(cluster):
                 holders = terms.setdefault(key, {})
                 holders[row] = holders.get(row, 0) + 1
     return {
-        "node of": list(cluster.node_of),
+        "node of": [list(cluster.node_of), cluster.node_rows.tolist()],
         "pods on": pods_on,
         "count": [len(here) for here in pods_on],
         "nonzero": [

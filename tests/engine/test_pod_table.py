@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from kplan.engine import pod_table
 from kplan.engine.pod_table import PodMatch, PodTable
 from kplan.rules.affinity import NO_TERMS
 from kplan.rules.pod_info import NO_START_TIME
-from tests.engine.crowds import LABELS, MATCHES, NAMESPACES, PODS, RESOURCES, is_meant
+from tests.engine.crowds import MATCHES, NAMESPACES, PODS, RESOURCES, is_meant
 
 CROWD = st.lists(PODS, max_size=12)
 
@@ -123,30 +124,19 @@ def test_a_table_grows_beyond_its_first_capacity(few, n_pods):
     assert columns(table_of(infos)) == plainly(infos)
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.lists(LABELS, max_size=8))
-def test_each_distinct_label_set_is_matched_once(label_sets):
-    asked = []
+@settings(deadline=None, max_examples=60)
+@given(CROWD, CROWD, MATCHES, st.integers(0, 6), st.integers(0, 4))
+def test_pods_are_found_by_their_labels_however_many_are_sorted(infos, more, match, most_unsorted, pods_a_set):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pod_table, "_MAX_UNSORTED", most_unsorted)
+        patch.setattr(pod_table, "_PODS_A_SET", pods_a_set)
+        table = table_of(infos)
+        assert sorted(table.rows_matching(match)) == [row for row, info in enumerate(infos) if is_meant(match, info)]
+        for info in more:
+            table.add(info)
 
-    class Selector:
-        def matches(self, labels):
-            asked.append(dict(labels))
-            return "app" in labels
-
-    table = PodTable()
-    distinct = []
-    for labels in label_sets:
-        info = type("Info", (), {})()
-        info.labels, info.namespace, info.priority, info.is_terminating = labels, "default", 0, False
-        info.pod = type("Pod", (), {"spec": type("Spec", (), {"affinity": None})})
-        table.add(info)
-        if labels not in distinct:
-            distinct.append(labels)
-    match = PodMatch(((None, Selector()),))
-    for _ in range(2):
-        assert table.matching(match).tolist() == ["app" in labels for labels in label_sets]
-
-    assert asked == distinct
+        found = sorted(table.rows_matching(match))
+        assert found == [row for row, info in enumerate([*infos, *more]) if is_meant(match, info)]
 
 
 def test_a_mask_is_kept_until_too_many_others_were_asked_for(monkeypatch):

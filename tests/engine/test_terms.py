@@ -9,6 +9,7 @@ from kplan.api.labels import selector_from, selector_from_map
 from kplan.engine.terms import TermIndex, TermKind, pod_terms
 from kplan.rules.affinity import AffinityTerm, PodAffinityTerms, WeightedAffinityTerm
 from tests.engine.crowds import PODS
+from tests.engine.test_label_sets import LABELS, SELECTORS
 
 ARRIVALS = st.lists(st.tuples(PODS, st.integers(0, 2)), max_size=6)
 WEB = AffinityTerm(selector_from_map({"app": "web"}), frozenset({"default"}), selector_from(None), "zone")
@@ -63,3 +64,29 @@ def test_a_copy_and_its_original_do_not_notice_each_other(pods, more):
         twin.change(info.affinity, row, -1)
 
     assert [each for each in read(twin) if each[3]] == [each for each in before if each[3]]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(PODS, SELECTORS), max_size=6), st.lists(SELECTORS, max_size=3), LABELS)
+def test_groups_are_found_by_the_labels_that_their_selectors_want(held, more, labels):
+    def meant(index):
+        return [group for group in index.groups if group.term.selector.matches(labels)]
+
+    def term(selector):
+        return AffinityTerm(selector, frozenset({"default"}), selector_from(None), "zone")
+
+    index = TermIndex()
+    for row, (info, selector) in enumerate(held):
+        index.change(info.affinity, row, 1)
+        index.group_id(TermKind.REQUIRED_AFFINITY, term(selector), 0)
+    twin = index.copy()
+    for selector in more:
+        twin.group_id(TermKind.REQUIRED_ANTI_AFFINITY, term(selector), 0)
+    for selector in reversed(more):
+        index.group_id(TermKind.PREFERRED_AFFINITY, term(selector), 5)
+
+    for each in (index, twin):
+        found = each.groups_for(labels)
+        assert [group for group in found if group.term.selector.matches(labels)] == meant(each)
+        positions = [each.groups.index(group) for group in found]
+        assert positions == sorted(set(positions))

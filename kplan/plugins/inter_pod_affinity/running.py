@@ -104,9 +104,9 @@ class RunningTerms:
         self.n_rejecting = self.n_scoring = 0
         self._rejected: BoolArray | None = None
         self._position = len(self._cluster.log)
-        for group in self._cluster.terms.groups:
-            effect = self._effect(group.kind, group.term, group.weight)
-            if effect is None or not group.holders:
+        for group in self._cluster.terms.groups_for(self._pod.labels):
+            effect = self._effect(group.kind, group.term, group.weight) if group.holders else None
+            if effect is None:
                 continue
             rows, holders = group.arrays()
             labelled = effect.where.column.present[rows]
