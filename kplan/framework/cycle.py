@@ -267,7 +267,7 @@ def _raise_errors(outcome: FilterOutcome) -> None:
     for row in outcome.rows_with_code(Code.ERROR).tolist():
         status = outcome.status(row)
         assert status is not None  # noqa: S101 - it has a code
-        raise PluginError(f'running "{status.plugin}" filter plugin: {", ".join(status.texts)}')
+        raise PluginError(status.error)
 
 
 def _call_extender_filters(session: Session, cycle: CycleState, outcome: FilterOutcome) -> None:

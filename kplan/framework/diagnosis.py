@@ -38,6 +38,12 @@ class NodeStatus:
         """The reasons as texts."""
         return tuple(reason.text for reason in self.reasons)
 
+    @property
+    def error(self) -> str:
+        """What the runtime makes of a plugin that could not tell. Upstream: RunFilterPlugins (v1.36)."""
+        text = ", ".join(self.texts)
+        return f'running "{self.plugin}" filter plugin: {text}' if self.plugin else text
+
 
 def node_status(status: Status) -> NodeStatus:
     """Turn the rejection of a pod into that of one node."""

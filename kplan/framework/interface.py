@@ -26,7 +26,7 @@ Rules that the runtime relies on:
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
@@ -208,11 +208,13 @@ class PostFilterResult:
     status : SUCCESS when a node was nominated, UNSCHEDULABLE with the text otherwise, ERROR
     nominated_row : the node on which room will be made, or None
     detail : how it was decided; for DefaultPreemption a `kplan.preemption` result object
+    effects : what the plugins change at once, whether or not a node was nominated; for whoever follows the cycle up
     """
 
     status: Status
     nominated_row: int | None = None
     detail: Any = None
+    effects: tuple[Callable[[], None], ...] = ()
 
 
 @runtime_checkable

@@ -369,11 +369,12 @@ class Framework:
             result = plugin.post_filter(cycle, outcome)
             status = Status(result.status.code, result.status.reasons, plugin.name)
             detail = result.detail if result.detail is not None else found.detail
+            effects = found.effects + result.effects
             if status.is_success or not status.is_rejected or status.code is StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return PostFilterResult(status, result.nominated_row, detail)
+                return PostFilterResult(status, result.nominated_row, detail, effects)
             reasons += status.reasons
             rejector = rejector or plugin.name
-            found.detail = detail
+            found.detail, found.effects = detail, effects
         found.status = Status(StatusCode.UNSCHEDULABLE, tuple(reasons), rejector)
         return found
 

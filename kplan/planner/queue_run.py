@@ -86,6 +86,7 @@ class QueueRun:
         self._generations: dict[int, int] = {}
         self._tried_at: dict[int, int] = {}
         self._active = SchedulingQueue(session)
+        self._n_effects = 0
         self._started_with = self._latest_creation()
 
     def __iter__(self) -> Iterator[CycleResult]:
@@ -107,12 +108,16 @@ class QueueRun:
             waiting = still if any(self._has_changed_since(pod) for pod in still) else []
 
     def _has_changed_since(self, pod: int) -> bool:
-        return self._tried_at[pod] != len(self.session.cluster.log)
+        return self._tried_at[pod] != self._n_changes()
+
+    def _n_changes(self) -> int:
+        """Count what may let a pod in that was tried before: pods that came and went, and what plugins cleared."""
+        return len(self.session.cluster.log) + self._n_effects
 
     def _try(self, pod: int) -> CycleResult:
         self.attempts.append(Attempt(self.rounds, pod))
         result = schedule_pod(self.session, pod)
-        self._tried_at[pod] = len(self.session.cluster.log)
+        self._tried_at[pod] = self._n_changes()
         return result
 
     def _schedule(self, pod: int, still: list[int]) -> Iterator[CycleResult]:
@@ -131,6 +136,8 @@ class QueueRun:
         victims = result.post_filter.detail.leaving_pods if nominates(result) and result.post_filter else ()
         rows = {victim: node_of[victim] for victim in victims if node_of[victim] != NOWHERE}
         placed = settle(self.session, result)
+        if not placed and result.post_filter is not None:
+            self._n_effects += len(result.post_filter.effects)
         for victim, row in rows.items():
             heir = self._make_again(victim)
             self.evictions.append(Eviction(victim, result.pod, row, heir))

@@ -19,8 +19,9 @@ Run = Iterator[CycleResult]
 def run_in_order(session: Session, pods: Sequence[int], *, settle_preemption: bool) -> Run:
     """Schedule pods in the order given.
 
-    A placed pod takes its room before the next is looked at. One that fits nowhere leaves no trace, unless preemption
-    is settled: then its victims leave at once, it is nominated to their node, and tried again right after.
+    A placed pod takes its room before the next is looked at. One that fits nowhere leaves no trace, but for what
+    plugins clear out of its way at once, such as a claim on devices that failed. If preemption is settled its victims
+    leave at once, it is nominated to their node, and tried again right after.
     """
     session.nominate_from_status(pods)
     for pod in pods:
@@ -35,10 +36,12 @@ def run_in_order(session: Session, pods: Sequence[int], *, settle_preemption: bo
 
 
 def place(session: Session, result: CycleResult) -> bool:
-    """Put a scheduled pod on its node; tell whether it was scheduled."""
+    """Put a scheduled pod on its node, or let plugins clear its way for later; tell whether it was scheduled."""
     if result.outcome is Outcome.SCHEDULED and result.row is not None:
         session.bind(result.pod, result.row)
         return True
+    for take_effect in result.post_filter.effects if result.post_filter is not None else ():
+        take_effect()
     return False
 
 

@@ -226,8 +226,7 @@ def _raise_errors(run: DryRun) -> None:
     for row in run.rejections.rows_with_code(Code.ERROR).tolist():
         status = run.rejections.status(row)
         assert status is not None  # noqa: S101 - it has a code
-        text = ", ".join(status.texts)
-        texts[f'running "{status.plugin}" filter plugin: {text}' if status.plugin else text] = None
+        texts[status.error] = None
     if texts:
         raise _PreemptionError(f"[{', '.join(texts)}]" if len(texts) > 1 else next(iter(texts)), run)
 

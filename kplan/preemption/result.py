@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from kplan.api.meta import controller_of
 from kplan.api.time import from_micros
+from kplan.engine.verdicts import Code, Reason
 from kplan.framework.diagnosis import NodeStatus
 from kplan.preemption.budgets import Budgets
 from kplan.preemption.choice import CRITERIA, Candidates, Choice
@@ -129,7 +130,7 @@ class PreemptionResult:
             return {}
         rejections = self.dry_run.rejections
         statuses = ((row, rejections.status(row)) for row in self.dry_run.rejections.rows.tolist())
-        return {self.names[row]: status for row, status in statuses if status is not None}
+        return {self.names[row]: _as_reported(status) for row, status in statuses if status is not None}
 
     def reprieve_steps(self, node: str) -> list[dict[str, Any]]:
         """List what became of every lower-priority pod of a node, in the order in which it was tried.
@@ -221,3 +222,8 @@ def _victim(info: PodInfo, *, is_violating: bool) -> dict[str, Any]:
         "owner": None if owner is None else f"{owner.kind}/{owner.name}",
         "startTime": info.pod.status.start_time,
     }
+
+
+def _as_reported(status: NodeStatus) -> NodeStatus:
+    """Return a status as the runtime reports it: the error of a plugin names the plugin."""
+    return replace(status, reasons=(Reason(status.error, Code.ERROR),)) if status.code is Code.ERROR else status

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import ClassVar
 
 import msgspec
@@ -97,7 +98,7 @@ class DynamicResources:
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Collect the pod's claims; those that are not there and classes that do not exist reject the pod."""
         pod = cycle.pod.pod
-        state = ClaimState()
+        state = ClaimState(pod.metadata.namespace)
         cycle.write(state)
         self._devices.catch_up()
         try:
@@ -258,24 +259,30 @@ class DynamicResources:
         return Verdicts.first_of(*failures)
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
-        """Say what upstream would do about claims that are in the way; nothing is changed."""
+        """Free a claim that is in the way, where nobody but the pod holds it."""
         state = cycle.find(ClaimState)
         if state is None:
             return PostFilterResult(Status.error("not found"))
-        return PostFilterResult(Status.unschedulable(self._remedy(cycle, state, outcome)))
+        text, freed = self._remedy(cycle, state, outcome)
+        effects = () if freed is None else (partial(self._tracker.deallocate, key_of(freed)),)
+        return PostFilterResult(Status.unschedulable(text), effects=effects)
 
-    def _remedy(self, cycle: CycleState, state: ClaimState, outcome: FilterOutcome) -> str:
+    def _remedy(self, cycle: CycleState, state: ClaimState, outcome: FilterOutcome) -> tuple[str, ResourceClaim | None]:
+        """Return what upstream says, and the claim that loses its devices, if one does.
+
+        Upstream takes any of several such claims; here it is the first.
+        """
         if state.is_empty:
-            return "no new claims to deallocate"
+            return "no new claims to deallocate", None
         met = _rows_not_available(outcome)
         for claim, where in state.unavailable:
             me = identity_of(cycle.pod.pod)
             is_mine = all(consumer.uid == me for consumer in claim.status.reserved_for)
             if is_mine and len(claim.status.reserved_for) <= 1 and bool(where[met].any()):
-                return "deallocation of ResourceClaim completed"
+                return "deallocation of ResourceClaim completed", claim
         if state.leftover is not None:
-            return "deletion of ResourceClaim completed"
-        return "still not schedulable"
+            return "deletion of ResourceClaim completed", state.leftover
+        return "still not schedulable", None
 
     # --- scores -----------------------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ class ClaimState:
 
     Attributes
     ----------
+    namespace : the pod's
     claims : the claims that the pod names, in its order
     to_allocate : those of them that have no allocation
     resources : extended resources that the pod asks for, if a device class stands behind one of them
@@ -45,6 +46,7 @@ class ClaimState:
     found : what filter found, by the key of the claims to allocate
     """
 
+    namespace: str = ""
     claims: tuple[ResourceClaim, ...] = ()
     to_allocate: tuple[ResourceClaim, ...] = ()
     resources: dict[str, int] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class ClaimState:
     @property
     def names(self) -> list[str]:
         """Names of the claims to allocate, the one for extended resources last."""
-        return [*("/".join(key_of(claim)) for claim in self.to_allocate), UNNAMED_CLAIM]
+        return [*("/".join(key_of(claim)) for claim in self.to_allocate), f"{self.namespace}/{UNNAMED_CLAIM}"]
 
     def keep(self, key: bytes, rows: RowArray, n_nodes: int, outcomes: Outcomes) -> None:
         """Keep what was found on some nodes."""

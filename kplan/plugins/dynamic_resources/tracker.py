@@ -72,6 +72,21 @@ class ClaimTracker:
         self._unnamed[identity_of(pod)] = allocation
         self.log.extend(self.allocated.add(allocation))
 
+    def deallocate(self, key: ClaimKey) -> None:
+        """Take a claim's devices from it; one that was made for extended resources goes altogether."""
+        claim = self.claims[key]
+        for consumer in claim.status.reserved_for:
+            self._reserved[consumer.uid].discard(key)
+        if claim.status.allocation is not None:
+            self.log.extend(self.allocated.remove(claim.status.allocation))
+        if key in self._for_extended_resources:
+            self._for_extended_resources.remove(key)
+            del self.claims[key]
+        else:
+            self.claims[key] = replace(
+                claim, status=replace(claim.status, allocation=None, devices=(), reserved_for=())
+            )
+
     def take_back(self, pod: Pod) -> None:
         """Undo all that was assigned to a pod."""
         for key, before in self._before.pop(identity_of(pod), {}).items():
