@@ -18,6 +18,8 @@ _kplan() {
         --request-timeout) COMPREPLY=(); return ;;
         --namespaces) COMPREPLY=(); return ;;
         --scheduler-config) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --kubernetes-version) COMPREPLY=(); return ;;
+        --feature-gates) COMPREPLY=(); return ;;
         --sampling) COMPREPLY=($(compgen -W "all as-configured" -- "$current")); return ;;
         --start-index) COMPREPLY=(); return ;;
         --seed) COMPREPLY=(); return ;;
@@ -38,11 +40,11 @@ _kplan() {
     esac
     case "$path" in
         "kplan") words="place preempt plan capacity explain show schema snapshot config --version --debug -h --help" ;;
-        "kplan place") words="--filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan preempt") words="--settle --follow --no-follow --filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --save --filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan capacity") words="--max --exclude-nodes --mix --preempt --save --filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
-        "kplan explain") words="--snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan place") words="--filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan preempt") words="--settle --follow --no-follow --filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --save --filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan capacity") words="--max --exclude-nodes --mix --preempt --save --filename -f --namespace -n --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan explain") words="--snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --seed --extenders --output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan show") words="--output -o --report --explain --top --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan schema") words="-h --help" ;;
         "kplan snapshot") words="save show check rbac -h --help" ;;

@@ -82,10 +82,17 @@ def ask(
     manifests = manifests or ManifestFlags()
     files, names = split_arguments(what or (), manifests.filename or ())
     _check(cluster, manifests, scheduler, files)
-    from kplan.config import load_scheduler_config
+    from kplan.config.loading import read_configuration
+    from kplan.config.releases import chosen_release, nearest, parse_gates, with_gates
 
-    config = load_scheduler_config(scheduler.scheduler_config or None)
+    gates = parse_gates(scheduler.feature_gates)
+    release = chosen_release(scheduler.kubernetes_version, gates)
+    # What is wrong with the configuration is said before the cluster is read, unless its server is to judge it.
+    config = read_configuration(scheduler.scheduler_config or None, release) if release else None
     snapshot = open_cluster(cluster.snapshot, cluster.live(), quiet=verbosity.quiet)
+    if config is None:
+        release = with_gates(nearest(snapshot.server_version), gates)
+        config = read_configuration(scheduler.scheduler_config or None, release)
     _tell_snapshot(snapshot, verbosity)
     incoming = _incoming(files, manifests, snapshot, verbosity)
     from kplan.planner.planner import Planner
@@ -93,6 +100,8 @@ def ask(
     planner = Planner(
         snapshot,
         config,
+        kubernetes=scheduler.kubernetes_version,
+        feature_gates=gates,
         sampling=scheduler.sampling.value,
         start_index=scheduler.start_index or 0,
         seed=scheduler.seed,

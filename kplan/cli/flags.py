@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ClusterFlags",
     "ExtenderMode",
+    "FeatureGatesOption",
+    "KubernetesOption",
     "ManifestFlags",
     "OutputFlags",
     "OutputFormat",
@@ -47,6 +49,26 @@ __all__ = [
 _OUTPUT_PANEL = "Output"
 _SCHEDULER_PANEL = "Scheduler"
 DEFAULT_TOP = 5
+
+
+KubernetesOption = Annotated[
+    str,
+    typer.Option(
+        "--kubernetes-version",
+        metavar="auto|MINOR",
+        help="Decide as this minor does, such as 1.34; auto: as the cluster's server.",
+        rich_help_panel=_SCHEDULER_PANEL,
+    ),
+]
+FeatureGatesOption = Annotated[
+    str,
+    typer.Option(
+        "--feature-gates",
+        metavar="NAME=BOOL,...",
+        help="Feature gates of kube-scheduler that are not as by default.",
+        rich_help_panel=_SCHEDULER_PANEL,
+    ),
+]
 
 
 class OutputFormat(StrEnum):
@@ -137,6 +159,8 @@ class SchedulerFlags:
             rich_help_panel=_SCHEDULER_PANEL,
         ),
     ] = ""
+    kubernetes_version: KubernetesOption = "auto"
+    feature_gates: FeatureGatesOption = ""
     sampling: Annotated[
         SamplingMode,
         typer.Option(

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration: read, defaulted, validated and expanded as kube-scheduler v1.36 does it."""
+"""KubeSchedulerConfiguration: read, defaulted, validated and expanded as kube-scheduler does it."""
 
 from kplan.config.defaults import default_configuration
 from kplan.config.loading import load_scheduler_config

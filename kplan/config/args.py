@@ -1,10 +1,10 @@
-"""Typed plugin arguments, with the defaults of kube-scheduler v1.36.
+"""Typed plugin arguments, with their defaults.
 
 An attribute is the snake case of the JSON field. A struct made without arguments is what the plugin gets when the
 configuration says nothing about it. Fields without a default here are empty (`""`, 0) when a file leaves them out,
 and validation then speaks about them, as upstream.
 
-Upstream: staging kube-scheduler/config/v1/types_pluginargs.go, apis/config/v1/defaults.go (v1.36, default gates).
+Upstream: staging kube-scheduler/config/v1/types_pluginargs.go, apis/config/v1/defaults.go (default gates).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final, NewType
 import msgspec
 
 from kplan.api.affinity import NodeAffinity, TopologySpreadConstraint
+from kplan.config.releases import Release
 
 __all__ = [
     "ARGS_TYPES",
@@ -35,6 +36,10 @@ __all__ = [
     "ScoringStrategy",
     "UtilizationShapePoint",
     "VolumeBindingArgs",
+    "args_type",
+    "default_args",
+    "has_binding_timeout",
+    "has_filter_timeout",
 ]
 
 #: A Go duration ("1m30s" in a file) as a whole number of nanoseconds.
@@ -136,10 +141,10 @@ class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
-    """Arguments of DynamicResources; a filter timeout of 0 is none."""
+    """Arguments of DynamicResources; a filter timeout of 0 is none, and so is one whose feature is off (None)."""
 
-    filter_timeout: Nanoseconds = Nanoseconds(10 * _SECOND)
-    binding_timeout: Nanoseconds = Nanoseconds(600 * _SECOND)
+    filter_timeout: Nanoseconds | None = Nanoseconds(10 * _SECOND)
+    binding_timeout: Nanoseconds | None = Nanoseconds(600 * _SECOND)
 
 
 #: Plugin name -> the type of its arguments. A plugin that is not here takes none.
@@ -155,3 +160,30 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = MappingProxyType(
         "VolumeBinding": VolumeBindingArgs,
     }
 )
+
+
+def args_type(name: str, release: Release) -> type[PluginArgs] | None:
+    """Return the type of a plugin's arguments; None where it takes none in that release."""
+    kind = ARGS_TYPES.get(name)
+    return None if kind is None or (kind.__name__, "*") in release.absent_fields else kind
+
+
+def default_args(name: str, release: Release) -> PluginArgs:
+    """Return the arguments of a plugin that is given none."""
+    args = ARGS_TYPES[name]()
+    if not isinstance(args, DynamicResourcesArgs):
+        return args
+    return DynamicResourcesArgs(
+        filter_timeout=args.filter_timeout if has_filter_timeout(release) else None,
+        binding_timeout=args.binding_timeout if has_binding_timeout(release) else None,
+    )
+
+
+def has_filter_timeout(release: Release) -> bool:
+    """Tell whether DynamicResources limits the time that it takes for a node."""
+    return release.is_on("DRASchedulerFilterTimeout")
+
+
+def has_binding_timeout(release: Release) -> bool:
+    """Tell whether DynamicResources waits for devices to become ready."""
+    return release.is_on("DRADeviceBindingConditions") and release.is_on("DRAResourceClaimDeviceStatus")

@@ -10,11 +10,14 @@ import msgspec
 from kplan.config.args import (
     ARGS_TYPES,
     DEFAULT_RESOURCES,
+    DynamicResourcesArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PluginArgs,
     PodTopologySpreadArgs,
     ResourceSpec,
+    has_binding_timeout,
+    has_filter_timeout,
 )
 from kplan.config.decoding import decode
 from kplan.config.foreign import API_GROUP, API_VERSION
@@ -38,7 +41,34 @@ def decode_args(name: str, value: object, path: str, problems: Problems) -> Plug
             message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {given_kind}.{API_GROUP}"
             problems.add(child(path, "kind"), message, f"write: kind: {kind}, or leave it out")
     args = decode({} if value is None else value, ARGS_TYPES[name], path, problems, type_meta=True)
+    if isinstance(args, DynamicResourcesArgs):
+        return _without_what_is_off(args, value, path, problems)
     return _apply_defaults(args)
+
+
+def _without_what_is_off(
+    args: DynamicResourcesArgs, value: object, path: str, problems: Problems
+) -> DynamicResourcesArgs:
+    """Leave out the timeouts whose features are off, which a file must not set.
+
+    Upstream: SetDefaults_DynamicResourcesArgs, ValidateDynamicResourcesArgs.
+    """
+    given, release = value if isinstance(value, dict) else {}, problems.release
+    for field, name, is_on, gates in (
+        ("filter_timeout", "filterTimeout", has_filter_timeout(release), "DRASchedulingFilterTimeout"),
+        (
+            "binding_timeout",
+            "bindingTimeout",
+            has_binding_timeout(release),
+            "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus",
+        ),
+    ):
+        if is_on:
+            continue
+        if given.get(name) is not None and (type(args).__name__, name) not in release.absent_fields:
+            problems.forbidden(child(path, name), f"{gates} feature gate is disabled", "remove it, or turn the gate on")
+        args = msgspec.structs.replace(args, **{field: None})
+    return args
 
 
 def _apply_defaults(args: PluginArgs) -> PluginArgs:

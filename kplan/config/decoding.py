@@ -23,6 +23,8 @@ from kplan.config.wire import Int32
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kplan.config.releases import Release
+
 __all__ = ["closest", "decode"]
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -71,12 +73,14 @@ def decode(value: object, cls: type[S], path: str, problems: Problems, *, type_m
     if not isinstance(value, dict):
         problems.unreadable(path, f"expected {_describe_type(cls)}, got {_describe(value)}", _type_hint(cls, value))
         value = {}
-    fields = msgspec.structs.fields(cls)
+    absent = problems.release.absent_fields
+    fields = [field for field in msgspec.structs.fields(cls) if (cls.__name__, field.encode_name) not in absent]
     by_name = {field.encode_name: field for field in fields}
     for name in value:
         if name not in by_name and not (type_meta and name in {"apiVersion", "kind"}):
             place = child(path, name)
-            problems.add(place, f"unknown field {go_value(place)}", _unknown_field_hint(cls, name, tuple(by_name)))
+            hint = _unknown_field_hint(cls, name, tuple(by_name), problems.release)
+            problems.add(place, f"unknown field {go_value(place)}", hint)
     decoded: dict[str, object] = {}
     for field in fields:
         given = value.get(field.encode_name)
@@ -182,7 +186,9 @@ def _zero_struct(cls: type[msgspec.Struct]) -> msgspec.Struct:
     return cls(**{field.name: _zero(field.type) for field in msgspec.structs.fields(cls) if field.required})
 
 
-def _unknown_field_hint(cls: type[msgspec.Struct], name: str, known: tuple[str, ...]) -> str:
+def _unknown_field_hint(cls: type[msgspec.Struct], name: str, known: tuple[str, ...], release: Release) -> str:
+    if (cls.__name__, name) in release.absent_fields:
+        return f"remove it: Kubernetes {release.minor} does not have this field yet"
     elsewhere = _ELSEWHERE.get((cls.__name__, name))
     if elsewhere:
         return elsewhere

@@ -1,4 +1,4 @@
-"""The configuration of a kube-scheduler v1.36 that is started without a file."""
+"""The configuration of a kube-scheduler that is started without a file."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from kplan.config.args import ARGS_TYPES
-from kplan.config.in_tree import DEFAULT_PLUGINS, EXTENSION_POINTS, IMPLEMENTS
+from kplan.config.args import args_type, default_args
+from kplan.config.in_tree import EXTENSION_POINTS
 from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
+from kplan.config.releases import Release, newest
 from kplan.config.validation import settings_of
 from kplan.config.wire import KubeSchedulerConfiguration
 
@@ -17,23 +18,27 @@ __all__ = ["DEFAULT_SCHEDULER_NAME", "default_configuration", "default_profile"]
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 
-@lru_cache
-def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Profile:
-    """Return the default profile under the given scheduler name."""
+def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME, release: Release | None = None) -> Profile:
+    """Return the default profile under the given scheduler name; of the newest release unless another is given."""
+    release = release or newest()
     plugins = {
         point: tuple(
             PluginRef(name, (weight or 1) if point == "score" else 0)
-            for name, weight in DEFAULT_PLUGINS
-            if point in IMPLEMENTS[name]
+            for name, weight in release.default_plugins
+            if point in release.implements[name]
         )
         for point in EXTENSION_POINTS
     }
-    args = {name: ARGS_TYPES[name]() for name, _ in DEFAULT_PLUGINS if name in ARGS_TYPES}
+    args = {name: default_args(name, release) for name, _ in release.default_plugins if args_type(name, release)}
     return Profile(scheduler_name=scheduler_name, plugins=MappingProxyType(plugins), args=MappingProxyType(args))
 
 
-@lru_cache
-def default_configuration() -> SchedulerConfiguration:
-    """Return the default configuration: one profile, `default-scheduler`, every default plugin."""
+def default_configuration(release: Release | None = None) -> SchedulerConfiguration:
+    """Return the default configuration: one profile, `default-scheduler`, every default plugin of the release."""
+    return _default_configuration(release or newest())
+
+
+@lru_cache(maxsize=16)
+def _default_configuration(release: Release) -> SchedulerConfiguration:
     settings = MappingProxyType(settings_of(KubeSchedulerConfiguration()))
-    return SchedulerConfiguration(profiles=(default_profile(),), settings=settings)
+    return SchedulerConfiguration(profiles=(default_profile(release=release),), settings=settings, release=release)

@@ -19,6 +19,7 @@ from kplan.config.durations import format_duration
 from kplan.config.foreign import API_VERSION, KIND
 from kplan.config.model import ExtenderTLSConfig, PluginRef, Profile, SchedulerConfiguration
 from kplan.config.problems import child, index
+from kplan.config.releases import Release
 from kplan.config.wire import POINT_NAMES
 
 __all__ = ["Difference", "args_document", "differences", "to_document"]
@@ -60,18 +61,18 @@ def differences(config: SchedulerConfiguration) -> tuple[Difference, ...]:
 
     A list counts as one value. Every profile is held against the default one, its name apart.
     """
-    effective, default = to_document(config), to_document(default_configuration())
+    effective, default = to_document(config), to_document(default_configuration(config.release))
     found: list[Difference] = []
     for name in dict.fromkeys((*default, *effective)):
         if name != "profiles":
             found.extend(_compare(name, default.get(name), effective.get(name)))
     for i, profile in enumerate(config.profiles):
-        found.extend(_compare_profile(index("profiles", i), profile))
+        found.extend(_compare_profile(index("profiles", i), profile, config.release))
     return tuple(found)
 
 
-def _compare_profile(path: str, profile: Profile) -> list[Difference]:
-    default = default_configuration().profiles[0]
+def _compare_profile(path: str, profile: Profile, release: Release) -> list[Difference]:
+    default = default_configuration(release).profiles[0]
     found = []
     for field, default_value, value in (
         ("schedulerName", default.scheduler_name, profile.scheduler_name),
@@ -84,7 +85,7 @@ def _compare_profile(path: str, profile: Profile) -> list[Difference]:
     default_args = args_document(default)
     for position, (name, args) in enumerate(args_document(profile).items()):
         place = child(index(child(path, "pluginConfig"), position), "args")
-        found.extend(_compare(place, default_args[name], args))
+        found.extend(_compare(place, default_args.get(name), args))
     return found
 
 
@@ -129,7 +130,9 @@ def _plain(value: object) -> object:
             held = getattr(value, field.name)
             if held is None or (isinstance(value, ExtenderTLSConfig) and (field.name == "key_data" or not held)):
                 continue
-            document[field.encode_name] = format_duration(held) if field.type is Nanoseconds else _plain(held)
+            document[field.encode_name] = (
+                format_duration(held) if Nanoseconds in (field.type, *typing.get_args(field.type)) else _plain(held)
+            )
         return document
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

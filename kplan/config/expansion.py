@@ -13,18 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kplan.config.in_tree import (
-    DEFAULT_PLUGINS,
-    EXTENSION_POINTS,
-    IMPLEMENTS,
-    PLACEMENT_POINTS,
-    UPSTREAM_POINT_NAMES,
-)
+from kplan.config.in_tree import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES
 from kplan.config.model import PluginRef
 from kplan.config.problems import Problems
+from kplan.config.releases import Release
 from kplan.config.wire import POINT_NAMES
 
-__all__ = ["DEFAULT_SETS", "MULTI_POINT", "Entry", "PointSet", "enabled_names", "expand", "merge"]
+__all__ = ["MULTI_POINT", "Entry", "PointSet", "default_sets", "enabled_names", "expand", "merge"]
 
 MULTI_POINT: Final = "multi_point"
 _POINTS: Final = (*EXTENSION_POINTS, *PLACEMENT_POINTS)
@@ -48,10 +43,9 @@ class PointSet:
     disabled: tuple[str, ...] = ()
 
 
-#: The sets of the default profile: everything through `multiPoint`.
-DEFAULT_SETS: Final[Mapping[str, PointSet]] = {
-    MULTI_POINT: PointSet(tuple(Entry(name, weight) for name, weight in DEFAULT_PLUGINS)),
-}
+def default_sets(release: Release) -> dict[str, PointSet]:
+    """Return the sets of the default profile: everything through `multiPoint`."""
+    return {MULTI_POINT: PointSet(tuple(Entry(name, weight) for name, weight in release.default_plugins))}
 
 
 def merge(default: Mapping[str, PointSet], custom: Mapping[str, PointSet]) -> dict[str, PointSet]:
@@ -89,8 +83,8 @@ def enabled_names(sets: Mapping[str, PointSet]) -> tuple[str, ...]:
 def expand(
     sets: Mapping[str, PointSet],
     problems: Problems,
+    implements: Mapping[str, frozenset[str]],
     path: str = "",
-    implements: Mapping[str, frozenset[str]] = IMPLEMENTS,
 ) -> dict[str, tuple[PluginRef, ...]]:
     """Spread `multi_point` over the extension points.
 
@@ -101,6 +95,8 @@ def expand(
     ----------
     sets
         The merged sets. Every plugin in them is one of `implements`.
+    implements
+        In-tree plugin -> the extension points that it implements.
     path
         Where the plugin sets stand, for problems of default entries.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import msgspec
@@ -14,35 +16,74 @@ from kplan.config.foreign import check_type_meta
 from kplan.config.model import DEFAULT_EXTENDER_TIMEOUT, Extender, Profile, SchedulerConfiguration
 from kplan.config.problems import Problems, child, index
 from kplan.config.profiles import Warn, build_profiles
+from kplan.config.releases import Release, chosen_release, newest, with_gates
 from kplan.config.validation import settings_of, validate_configuration
 from kplan.config.wire import KubeSchedulerConfiguration
 from kplan.snapshot.model import Warning as InputWarning
 
-__all__ = ["load_scheduler_config"]
+__all__ = ["load_scheduler_config", "read_again", "read_configuration"]
 
 
-def load_scheduler_config(source: str | os.PathLike[str] | dict[str, object] | None = None) -> SchedulerConfiguration:
-    """Load a scheduler configuration as kube-scheduler v1.36 would understand it.
+def load_scheduler_config(
+    source: str | os.PathLike[str] | dict[str, object] | None = None,
+    *,
+    kubernetes: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> SchedulerConfiguration:
+    """Load a scheduler configuration as kube-scheduler would understand it.
 
     Parameters
     ----------
     source
         The path of a YAML or JSON file, `-` for standard input, the document itself as a dictionary, or None for the
         defaults.
+    kubernetes
+        The minor that reads it, such as ``1.34``; None reads it as the newest does, until a planner knows better.
+    feature_gates
+        Feature gates of that kube-scheduler that are not as by default.
+
+    Raises
+    ------
+    UsageError
+        When there is no such release, or a feature gate cannot be set.
+    ConfigError
+        When kube-scheduler would refuse it; `problems` names every reason with its path and a hint.
+    """
+    gates = feature_gates or {}
+    chosen = chosen_release(kubernetes, gates)
+    config = read_configuration(source, chosen or with_gates(newest(), gates))
+    return config if chosen is None else replace(config, is_release_given=True)
+
+
+def read_configuration(
+    source: str | os.PathLike[str] | dict[str, object] | None, release: Release
+) -> SchedulerConfiguration:
+    """Load a scheduler configuration as a release reads it; source and errors as for `load_scheduler_config`."""
+    if source is None:
+        return default_configuration(release)
+    if isinstance(source, dict):
+        return _load(source, "object", Problems("", release=release), others=0)
+    from kplan.config.reading import read_file
+
+    document = read_file(os.fspath(source))
+    document.problems.release = release
+    return _load(document.value, document.problems.file, document.problems, document.others)
+
+
+def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerConfiguration:
+    """Return a configuration as another release reads the same file.
 
     Raises
     ------
     ConfigError
-        When kube-scheduler would refuse it; `problems` names every reason with its path and a hint.
+        When that release would refuse it.
     """
-    if source is None:
-        return default_configuration()
-    if isinstance(source, dict):
-        return _load(source, "object", Problems(""), others=0)
-    from kplan.config.reading import read_file
-
-    document = read_file(os.fspath(source))
-    return _load(document.value, document.problems.file, document.problems, document.others)
+    if config.release == release:
+        return config
+    if config.document is None:
+        return default_configuration(release)
+    file = "" if config.source == "object" else config.source
+    return _load(config.document, config.source, Problems(file, release=release), others=config.other_documents)
 
 
 def _load(value: object, source: str, problems: Problems, others: int) -> SchedulerConfiguration:
@@ -61,7 +102,7 @@ def _load(value: object, source: str, problems: Problems, others: int) -> Schedu
     profiles = build_profiles(wire.profiles, problems, warn)
     profiles = _ignore_extender_resources(profiles, wire.extenders, problems, warn)
     problems.raise_if_any(value)
-    default = default_configuration()
+    default = default_configuration(problems.release)
     return SchedulerConfiguration(
         profiles=profiles,
         percentage_of_nodes_to_score=wire.percentage_of_nodes_to_score or 0,
@@ -72,6 +113,9 @@ def _load(value: object, source: str, problems: Problems, others: int) -> Schedu
         source=source,
         warnings=tuple(warnings),
         settings=MappingProxyType(settings_of(wire)),
+        release=problems.release,
+        document=value,
+        other_documents=others,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kplan.config.args import ConfigStruct, Nanoseconds, PluginArgs
+from kplan.config.releases import Release, newest
 
 if TYPE_CHECKING:
     from kplan.snapshot.model import Warning as InputWarning
@@ -115,6 +116,14 @@ class SchedulerConfiguration:
         What the file asks for and kplan does not have.
     settings
         Fields that no decision depends on (`leaderElection`, `clientConnection`, …), defaulted, as JSON values.
+    release
+        The release that reads it so; another may understand it otherwise.
+    document
+        What the file says, for another release to read; None when there is none.
+    other_documents
+        How many documents of the file follow the one that counts.
+    is_release_given
+        The release was asked for, not assumed.
     """
 
     profiles: tuple[Profile, ...]
@@ -126,6 +135,10 @@ class SchedulerConfiguration:
     source: str = "default"
     warnings: tuple[InputWarning, ...] = ()
     settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    release: Release = field(default_factory=newest)
+    document: object = field(default=None, repr=False, compare=False)
+    other_documents: int = field(default=0, repr=False, compare=False)
+    is_release_given: bool = field(default=False, compare=False)
 
     def profile(self, scheduler_name: str) -> Profile | None:
         """Return the profile of that scheduler name, or None when this scheduler does not answer to it."""

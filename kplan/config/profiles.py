@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kplan.config.args import ARGS_TYPES, PluginArgs
+from kplan.config.args import PluginArgs, args_type, default_args
 from kplan.config.args_decoding import decode_args
 from kplan.config.decoding import closest
-from kplan.config.expansion import DEFAULT_SETS, MULTI_POINT, Entry, PointSet, enabled_names, expand, merge
-from kplan.config.in_tree import EXTENSION_POINTS, GATED_PLUGINS, IMPLEMENTS, PLACEMENT_POINTS, REMOVED_PLUGINS
+from kplan.config.expansion import MULTI_POINT, Entry, PointSet, default_sets, enabled_names, expand, merge
+from kplan.config.in_tree import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES, in_tree_since
 from kplan.config.model import PluginRef, Profile
 from kplan.config.problems import Problems, child, go_value, index
+from kplan.config.releases import Release
 from kplan.config.validation import validate_percentage
 from kplan.config.validation_args import validate_args
 from kplan.config.wire import POINT_NAMES, KubeSchedulerProfile, Plugins
@@ -59,12 +60,14 @@ def _draft(wire: KubeSchedulerProfile, path: str, count: int, problems: Problems
     validate_percentage(wire.percentage_of_nodes_to_score, child(path, "percentageOfNodesToScore"), problems)
     plugins_path = child(path, "plugins")
     custom = _custom_sets(wire.plugins or Plugins(), plugins_path)
-    for point_set in custom.values():
+    for point, point_set in custom.items():
         for entry in point_set.enabled:
             _refuse_removed(entry.name, entry.path, problems)
-    sets = merge(DEFAULT_SETS, custom)
+            _refuse_newer(point, entry, problems)
+    release = problems.release
+    sets = merge(default_sets(release), custom)
     known = {
-        point: PointSet(tuple(e for e in point_set.enabled if e.name in IMPLEMENTS), point_set.disabled)
+        point: PointSet(tuple(e for e in point_set.enabled if e.name in release.implements), point_set.disabled)
         for point, point_set in sets.items()
     }
     return _Draft(name or "", path, sets, known)
@@ -82,15 +85,25 @@ def _custom_sets(plugins: Plugins, path: str) -> dict[str, PointSet]:
     return sets
 
 
-def _has(name: str) -> bool:
-    return name in IMPLEMENTS and name not in GATED_PLUGINS
+def _has(name: str, release: Release) -> bool:
+    return name in release.implements and name not in release.gated_plugins
 
 
 def _refuse_removed(name: str, path: str, problems: Problems) -> None:
-    if name in REMOVED_PLUGINS:
+    removed = problems.release.removed_plugins
+    if name in removed:
         version = '"kubescheduler.config.k8s.io/v1"'
         detail = f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})"
-        problems.invalid(path, name, detail, f"remove it: {REMOVED_PLUGINS[name]} counts these volumes now")
+        problems.invalid(path, name, detail, f"remove it: {removed[name]} counts these volumes now")
+
+
+def _refuse_newer(point: str, entry: Entry, problems: Problems) -> None:
+    """Record a plugin that came with a later minor than the one that reads the file."""
+    since = in_tree_since(entry.name)
+    if since and entry.name not in problems.release.implements:
+        kind = UPSTREAM_POINT_NAMES.get(point, "Plugin")
+        hint = f"remove it: Kubernetes {problems.release.minor} does not have {entry.name}, which came with {since}"
+        problems.add(entry.path, f'{kind} "{entry.name}" does not exist', hint)
 
 
 def _distinct_names(drafts: list[_Draft], problems: Problems) -> None:
@@ -117,7 +130,7 @@ def _common_queue_sort(drafts: list[_Draft], problems: Problems) -> None:
             problems.invalid(
                 child(draft.path, "plugins", "queueSort"),
                 _plain(point_set),
-                "must be the same for all profiles",
+                problems.release.texts.queue_sort_differs,
                 f"write the same queueSort as in {drafts[0].path}; all pods wait in one queue",
             )
 
@@ -128,14 +141,15 @@ def _plain(point_set: PointSet) -> dict[str, object]:
 
 
 def _finish(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: Warn) -> Profile:
+    release = problems.release
     args = _args(wire, draft, problems, warn)
     expanded = {
-        point: tuple(ref for ref in refs if ref.name not in GATED_PLUGINS)
-        for point, refs in expand(draft.known, problems, child(draft.path, "plugins")).items()
+        point: tuple(ref for ref in refs if ref.name not in release.gated_plugins)
+        for point, refs in expand(draft.known, problems, release.implements, child(draft.path, "plugins")).items()
     }
     _check_queue_sort(draft, expanded, problems)
     _check_bind(draft, expanded, problems)
-    _warn_about_plugins(wire, draft, expanded, warn)
+    _warn_about_plugins(wire, draft, expanded, release, warn)
     plugins = {point: expanded[point] for point in EXTENSION_POINTS}
     # Pods have to wait in some order, even if the plugin that knows it is not here.
     plugins["queue_sort"] = plugins["queue_sort"] or (PluginRef("PrioritySort"),)
@@ -149,6 +163,7 @@ def _finish(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn:
 
 def _args(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: Warn) -> dict[str, PluginArgs]:
     """Read the arguments that the file gives and add the defaults of every other enabled plugin that takes some."""
+    release = problems.release
     enabled = enabled_names(draft.sets)
     subject = f"profile {draft.name}"
     args: dict[str, PluginArgs] = {}
@@ -159,36 +174,37 @@ def _args(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: W
             problems.duplicate(path, config.name, f"merge the entries of {config.name} into one")
         seen.add(config.name)
         _refuse_removed(config.name, path, problems)
-        if config.name in ARGS_TYPES:
+        if args_type(config.name, release):
             given = decode_args(config.name, config.args, child(path, "args"), problems)
             args.setdefault(config.name, given)
             # Only the plugin itself looks at NodeResourcesFit's arguments, and only if it is started.
             if config.name != "NodeResourcesFit" or config.name in enabled:
                 validate_args(config.name, given, child(path, "args"), problems)
-        elif config.name in IMPLEMENTS and config.args is not None:
+        elif config.name in release.implements and config.args is not None:
             warn(
                 "IgnoredConfiguration", subject, f"{path}: {config.name} takes no arguments; what stands here is unused"
             )
-        elif config.name not in enabled and config.name not in IMPLEMENTS and config.name not in REMOVED_PLUGINS:
-            text = (
-                f"{path}: no plugin {go_value(config.name)} is enabled; its arguments are unused{_meant(config.name)}"
-            )
+        elif config.name not in {*enabled, *release.implements, *release.removed_plugins}:
+            meant = _meant(config.name, release)
+            text = f"{path}: no plugin {go_value(config.name)} is enabled; its arguments are unused{meant}"
             warn("IgnoredConfiguration", subject, text)
     for name in enabled:
-        if name in ARGS_TYPES and name not in args:
-            args[name] = ARGS_TYPES[name]()
+        if name not in args and args_type(name, release):
+            args[name] = default_args(name, release)
     return args
 
 
-def _meant(name: str) -> str:
-    guess = closest(name, tuple(IMPLEMENTS))
+def _meant(name: str, release: Release) -> str:
+    guess = closest(name, tuple(release.implements))
     return f" (did you mean {guess}?)" if guess else ""
 
 
 def _check_queue_sort(draft: _Draft, expanded: Mapping[str, tuple[PluginRef, ...]], problems: Problems) -> None:
-    count = len(expanded["queue_sort"]) + sum(not _has(entry.name) for entry in draft.sets["queue_sort"].enabled)
+    count = len(expanded["queue_sort"]) + sum(
+        not _has(entry.name, problems.release) for entry in draft.sets["queue_sort"].enabled
+    )
     several_named = len(draft.sets["queue_sort"].enabled) > 1  # has a problem of its own already
-    if count == 1 or several_named or (count == 0 and _has_strangers(draft)):
+    if count == 1 or several_named or (count == 0 and _has_strangers(draft, problems.release)):
         return
     place = child(draft.path, "plugins", "queueSort")
     message = (
@@ -203,28 +219,33 @@ def _check_queue_sort(draft: _Draft, expanded: Mapping[str, tuple[PluginRef, ...
 
 def _check_bind(draft: _Draft, expanded: Mapping[str, tuple[PluginRef, ...]], problems: Problems) -> None:
     own = draft.sets["bind"].enabled
-    if expanded["bind"] or _has_strangers(draft) or any(not _has(entry.name) for entry in own):
+    release = problems.release
+    if expanded["bind"] or _has_strangers(draft, release) or any(not _has(entry.name, release) for entry in own):
         return
     message = f"at least one bind plugin is needed for profile with scheduler name {go_value(draft.name)}"
     hint = "enable one: bind: {enabled: [{name: DefaultBinder}]}"
     problems.add(child(draft.path, "plugins", "bind"), message, hint)
 
 
-def _has_strangers(draft: _Draft) -> bool:
+def _has_strangers(draft: _Draft, release: Release) -> bool:
     """Tell whether `multiPoint` enables a plugin that is not in-tree, which may implement any extension point."""
-    return any(entry.name not in IMPLEMENTS for entry in draft.sets[MULTI_POINT].enabled)
+    return any(entry.name not in release.implements for entry in draft.sets[MULTI_POINT].enabled)
 
 
 def _warn_about_plugins(
-    wire: KubeSchedulerProfile, draft: _Draft, expanded: Mapping[str, tuple[PluginRef, ...]], warn: Warn
+    wire: KubeSchedulerProfile,
+    draft: _Draft,
+    expanded: Mapping[str, tuple[PluginRef, ...]],
+    release: Release,
+    warn: Warn,
 ) -> None:
     subject = f"profile {draft.name}"
     for name in enabled_names(draft.sets):
-        if not _has(name) and name not in REMOVED_PLUGINS:
-            code = "FeatureGateOff" if name in GATED_PLUGINS else "UnknownPlugin"
-            warn(code, subject, _missing_plugin(name, draft.sets))
+        if not _has(name, release) and name not in release.removed_plugins:
+            code = "FeatureGateOff" if name in release.gated_plugins else "UnknownPlugin"
+            warn(code, subject, _missing_plugin(name, draft.sets, release))
     for point in PLACEMENT_POINTS:
-        if any(_has(entry.name) for entry in draft.sets[point].enabled):
+        if any(_has(entry.name, release) for entry in draft.sets[point].enabled):
             gate = "TopologyAwareWorkloadScheduling"
             text = (
                 f"plugins.{POINT_NAMES[point]} is unused: it runs with the feature gate {gate}, which is off by default"
@@ -234,30 +255,32 @@ def _warn_about_plugins(
         if ref.weight < 0:
             text = f"{ref.name} scores with the negative weight {ref.weight}: the nodes that it likes least win"
             warn("NegativeWeight", subject, text)
-    _warn_about_disabled(wire.plugins or Plugins(), subject, warn)
+    _warn_about_disabled(wire.plugins or Plugins(), subject, release, warn)
 
 
-def _missing_plugin(name: str, sets: Mapping[str, PointSet]) -> str:
+def _missing_plugin(name: str, sets: Mapping[str, PointSet], release: Release) -> str:
     named_at = [point for point, point_set in sets.items() if any(entry.name == name for entry in point_set.enabled)]
-    if name in GATED_PLUGINS:
-        points = [POINT_NAMES[point] for point in (*EXTENSION_POINTS, *PLACEMENT_POINTS) if point in IMPLEMENTS[name]]
-        gate = GATED_PLUGINS[name]
-        return f"{name} is missing from {', '.join(points)}: its feature gate {gate} is off by default"
+    if name in release.gated_plugins:
+        implemented = release.implements[name]
+        points = [POINT_NAMES[point] for point in (*EXTENSION_POINTS, *PLACEMENT_POINTS) if point in implemented]
+        gate = release.gated_plugins[name]
+        default = "" if gate in release.switched else " by default"
+        return f"{name} is missing from {', '.join(points)}: its feature gate {gate} is off{default}"
     points = [POINT_NAMES[point] for point in named_at if point != MULTI_POINT]
     if MULTI_POINT in named_at:
         points.insert(0, "every extension point that it implements (multiPoint)")
     order = "; pods queue as PrioritySort orders them" if "queue_sort" in named_at else ""
+    meant = _meant(name, release)
     return (
-        f"{name} is not one of kube-scheduler's own plugins{_meant(name)}; it is missing from {', '.join(points)}"
+        f"{name} is not one of kube-scheduler's own plugins{meant}; it is missing from {', '.join(points)}"
         f"{order}; a kube-scheduler without it compiled in does not start"
     )
 
 
-def _warn_about_disabled(plugins: Plugins, subject: str, warn: Warn) -> None:
+def _warn_about_disabled(plugins: Plugins, subject: str, release: Release, warn: Warn) -> None:
     for point, name in POINT_NAMES.items():
         for plugin in getattr(plugins, point).disabled:
-            if plugin.name != "*" and plugin.name not in IMPLEMENTS:
-                text = (
-                    f"plugins.{name} disables {go_value(plugin.name)}, which is no in-tree plugin{_meant(plugin.name)}"
-                )
+            if plugin.name != "*" and plugin.name not in release.implements:
+                meant = _meant(plugin.name, release)
+                text = f"plugins.{name} disables {go_value(plugin.name)}, which is no in-tree plugin{meant}"
                 warn("IgnoredConfiguration", subject, text)

@@ -20,6 +20,7 @@ from kplan.config.args import (
     PluginArgs,
     PodTopologySpreadArgs,
     ResourceSpec,
+    ScoringStrategy,
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
@@ -127,17 +128,22 @@ def _node_resources_fit(args: NodeResourcesFitArgs, path: str, problems: Problem
         problems.unsupported(child(place, "type"), strategy.type, _STRATEGIES, hint)
     for i, resource_spec in enumerate(strategy.resources):
         _resource_weight(resource_spec, index(child(place, "resources"), i), problems)
+    _ratio(strategy, place, problems)
+
+
+def _ratio(strategy: ScoringStrategy, place: str, problems: Problems) -> None:
+    by_type, ratio = problems.release.rules.checks_ratio_by_type, strategy.requested_to_capacity_ratio
     ratio_path = child(place, "requestedToCapacityRatio")
-    ratio = strategy.requested_to_capacity_ratio
-    if strategy.type == "RequestedToCapacityRatio":
-        if ratio is None:
-            hint = "add its shape, for example: shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
-            problems.required(ratio_path, "must be specified when type is RequestedToCapacityRatio", hint)
-        else:
-            _function_shape(ratio.shape, child(ratio_path, "shape"), problems)
-    elif ratio is not None:
+    is_needed = strategy.type == "RequestedToCapacityRatio"
+    if is_needed and ratio is None:
+        # Where kube-scheduler does not check it, it ends with a panic.
+        hint = "add its shape, for example: shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
+        problems.required(ratio_path, "must be specified when type is RequestedToCapacityRatio", hint)
+    elif ratio is not None and not is_needed and by_type:
         hint = "write type: RequestedToCapacityRatio, or remove requestedToCapacityRatio"
         problems.forbidden(ratio_path, "must be nil when type is not RequestedToCapacityRatio", hint)
+    elif ratio is not None:
+        _function_shape(ratio.shape, child(ratio_path if by_type else place, "shape"), problems)
 
 
 def _resource_weight(resource: ResourceSpec, path: str, problems: Problems) -> None:
@@ -155,7 +161,7 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, problem
         if shape[i - 1].utilization >= shape[i].utilization:
             hint = f"order the points by utilization; this one must be above {shape[i - 1].utilization}"
             place = child(index(path, i), "utilization")
-            problems.invalid(place, shape[i].utilization, "values must be sorted in increasing order", hint)
+            problems.invalid(place, shape[i].utilization, problems.release.texts.utilization_order, hint)
             break
     for i, point in enumerate(shape):
         for field, value, most in (("utilization", point.utilization, 100), ("score", point.score, 10)):
@@ -184,15 +190,15 @@ def _volume_binding(args: VolumeBindingArgs, path: str, problems: Problems) -> N
     if args.shape is not None:
         points = [{"utilization": point.utilization, "score": point.score} for point in args.shape]
         detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        problems.invalid(child(path, "shape"), points, detail, "remove it; that gate is off by default in v1.36")
+        problems.invalid(child(path, "shape"), points, detail, "remove it; that gate is off")
 
 
 def _dynamic_resources(args: DynamicResourcesArgs, path: str, problems: Problems) -> None:
-    if args.filter_timeout < 0:
+    if args.filter_timeout is not None and args.filter_timeout < 0:
         hint = "write 0s for no limit, or a duration; the default is 10s"
         value = format_duration(args.filter_timeout)
         problems.invalid(child(path, "filterTimeout"), value, "must be zero or positive", hint)
-    if args.binding_timeout < _SECOND:
+    if args.binding_timeout is not None and args.binding_timeout < _SECOND:
         value = format_duration(args.binding_timeout)
         hint = "write 1s or more; the default is 600s"
         problems.invalid(child(path, "bindingTimeout"), value, "must be at least 1 second", hint)

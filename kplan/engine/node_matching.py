@@ -29,7 +29,7 @@ from kplan.api.tolerations import (
     Toleration,
     tolerations_tolerate,
 )
-from kplan.engine.arrays import BoolArray, Int64Array
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.node_table import NodeTable
 
 
@@ -131,6 +131,32 @@ def untolerated_hard_taints(nodes: NodeTable, tolerations: Sequence[Toleration])
     """Return which nodes have a NoSchedule or NoExecute taint that is not tolerated, bool of shape (n_nodes,)."""
     tolerations = tuple(tolerations)
     return nodes.derived(("hard taints", tolerations), lambda: _count_taints(nodes, tolerations, hard=True) > 0)
+
+
+def first_untolerated_hard_taints(
+    nodes: NodeTable, tolerations: Sequence[Toleration]
+) -> tuple[RowArray, tuple[tuple[str, str], ...]]:
+    """Return which NoSchedule or NoExecute taint of each node is the first that is not tolerated.
+
+    Returns
+    -------
+    positions : intp array of shape (n_nodes,), index into `taints`, or -1 where all are tolerated
+    taints : distinct (key, value), in the order of the nodes that first have them
+    """
+    tolerations = tuple(tolerations)
+    return nodes.derived(("first hard taints", tolerations), lambda: _first_taints(nodes, tolerations))
+
+
+def _first_taints(nodes: NodeTable, tolerations: Sequence[Toleration]) -> tuple[RowArray, tuple[tuple[str, str], ...]]:
+    known: dict[tuple[str, str], int] = {}
+    per_set = np.full(len(nodes.taint_sets), -1, np.intp)
+    for code, taints in enumerate(nodes.taint_sets):
+        found = (each for each in taints if is_hard(each) and not tolerations_tolerate(tolerations, each))
+        first = next(found, None)
+        if first is not None:
+            per_set[code] = known.setdefault((first.key, first.value or ""), len(known))
+    positions: RowArray = per_set[nodes.taint_codes]
+    return positions, tuple(known)
 
 
 def count_untolerated_soft_taints(nodes: NodeTable, tolerations: Sequence[Toleration]) -> Int64Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -80,6 +80,13 @@ class Verdicts(msgspec.Struct, frozen=True):
     def where(rejected: BoolArray, reason: Reason) -> Verdicts:
         """Make verdicts of a single reason."""
         return Verdicts(rejected.astype(np.uint32), (reason,))
+
+    @staticmethod
+    def one_of(chosen: RowArray, reasons: Sequence[Reason]) -> Verdicts:
+        """Make verdicts of reasons of which each node has one at most; `chosen` is its index, or -1."""
+        wide = np.uint32 if len(reasons) <= 32 else np.uint64 if len(reasons) <= 64 else np.object_
+        one = np.asarray([0, *(1 << k for k in range(len(reasons)))], wide)
+        return Verdicts(one[chosen + 1], tuple(reasons))
 
     @staticmethod
     def first_of(*failures: tuple[BoolArray, Reason]) -> Verdicts:

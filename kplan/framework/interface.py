@@ -27,9 +27,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
+from kplan.config.releases import Release, newest
 from kplan.engine.arrays import Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.resource_scoring import DeviceTotals
@@ -186,6 +187,7 @@ class Handle:
     extenders : called by whoever has a verb for them, in this order
     is_sampling : stop early where kube-scheduler would, instead of looking at everything
     random : draws among equals; None takes the first by name
+    release : the release of Kubernetes whose rules hold
     device_totals : counts the devices behind an extended resource, for scores; set by DynamicResources
     """
 
@@ -197,6 +199,7 @@ class Handle:
     is_sampling: bool = False
     random: Random | None = None
     device_totals: DeviceTotals | None = None
+    release: Release = field(default_factory=newest)
 
 
 @dataclass

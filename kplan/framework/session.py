@@ -69,6 +69,7 @@ class Session:
                 extenders=self.extenders,
                 is_sampling=self.options.sample,
                 random=None if self.options.seed is None else self.random,
+                release=self.config.release,
             )
             handle.framework = Framework(profile, self.make_plugins(profile, handle), handle)
             self.frameworks[profile.scheduler_name] = handle.framework

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 API_VERSION = "kplan/v1"
 FORMAT_VERSION = "1.0"
-KUBERNETES_VERSION = "1.36"
 
 
 def header(planner: Planner, kind: str) -> dict[str, Any]:
@@ -40,7 +39,7 @@ def header(planner: Planner, kind: str) -> dict[str, Any]:
             ],
         },
         "scheduler": {
-            "kubernetesVersion": KUBERNETES_VERSION,
+            "kubernetesVersion": planner.release.version,
             "profiles": [profile.scheduler_name for profile in planner.config.profiles],
             "configSource": planner.config.source,
         },

@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from kplan.admission.disabled_fields import disabled_fields, drop, without_disabled_fields
 from kplan.api.core import Pod
-from kplan.config.defaults import default_configuration
 from kplan.config.model import Profile, SchedulerConfiguration
+from kplan.config.releases import AUTO, Release
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.errors import UsageError
@@ -31,6 +32,7 @@ from kplan.planner.placement import Explain, Origin, Placement, PodRef
 from kplan.planner.plan import Plan
 from kplan.planner.queue_plan import QueuePlan
 from kplan.planner.queue_run import DEFAULT_MAX_ROUNDS, QueueRun
+from kplan.planner.release import as_decided, server_warnings
 from kplan.planner.run import Replay, Run, run_in_order
 from kplan.planner.successors import claims_of_successors
 from kplan.planner.unmodelled import unmodelled
@@ -57,6 +59,9 @@ class Planner:
     ----------
     snapshot : the cluster
     config : None for kube-scheduler's defaults
+    kubernetes : decide as this minor, such as ``1.34``; None or ``auto`` takes the one that the configuration was
+        loaded for, else the server's, else the newest
+    feature_gates : feature gates that are not as by default
     sampling : ``all`` looks at every node; ``as-configured`` stops early as percentageOfNodesToScore says
     start_index : where the first sampled search starts
     seed : draw among equal best nodes at random with this seed; None takes the first by name
@@ -70,6 +75,8 @@ class Planner:
         snapshot: Snapshot,
         config: SchedulerConfiguration | None = None,
         *,
+        kubernetes: str | None = None,
+        feature_gates: Mapping[str, bool] | None = None,
         sampling: Sampling = "all",
         start_index: int = 0,
         seed: int | None = None,
@@ -80,10 +87,11 @@ class Planner:
         if sampling not in ("all", "as-configured"):
             raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
         self.snapshot = snapshot
-        self.config = config or default_configuration()
+        self.config = as_decided(config, snapshot, kubernetes, feature_gates)
+        self.is_release_given = kubernetes not in (None, AUTO) or (config is not None and config.is_release_given)
         self.options = SessionOptions(sampling == "as-configured", start_index, seed)
         self.extenders = tuple(extenders)
-        self.world = with_objects(snapshot, additions)
+        self.world = without_disabled_fields(with_objects(snapshot, additions), self.release.is_on)
         self._asked_with = tuple(warnings)
         self._origins: dict[int, Origin] = {}
 
@@ -107,7 +115,13 @@ class Planner:
         not_honoured = unmodelled(self.world, asked_about, self.config, self.extenders)
         told = {each.object for each in self.snapshot.warnings if each.code == "MissingKind"}
         missing = (missing_warning(each) for each in self.snapshot.missing if each.resource not in told)
-        return (*missing, *self.snapshot.warnings, *self.config.warnings, *self._asked_with, *not_honoured)
+        server = server_warnings(self.config, self.snapshot, is_given=self.is_release_given)
+        return (*missing, *server, *self.snapshot.warnings, *self.config.warnings, *self._asked_with, *not_honoured)
+
+    @property
+    def release(self) -> Release:
+        """The release of Kubernetes that it decides as."""
+        return self.config.release
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -239,6 +253,8 @@ class Planner:
         return Planner(
             snapshot,
             self.config,
+            kubernetes=self.release.version if self.is_release_given else None,
+            feature_gates=self.release.switched,
             sampling="as-configured" if self.options.sample else "all",
             start_index=self.options.start_index,
             seed=self.options.seed,
@@ -276,12 +292,16 @@ class Planner:
         if isinstance(pod, str):
             return self._pending(pod)
         if not isinstance(pod, IncomingPod):
-            return self.session.cluster.add_pod(PodInfo(self._as_pod(pod)))
-        row = self.session.cluster.add_pod(PodInfo(pod.pod))
+            return self.session.cluster.add_pod(PodInfo(self._as_stored(self._as_pod(pod))))
+        row = self.session.cluster.add_pod(PodInfo(self._as_stored(pod.pod)))
         self._origins[row] = pod.origin
         if pod.refused:
             self.session.refused[row] = pod.refused
         return row
+
+    def _as_stored(self, pod: Pod) -> Pod:
+        """Return a pod as the API server would store it, whose feature gates the release has."""
+        return drop((pod,), disabled_fields(self.release.is_on))[0]
 
     def _as_pod(self, pod: Pod | Mapping[str, Any]) -> Pod:
         if isinstance(pod, Pod):

@@ -30,31 +30,33 @@ class ImageLocality:
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
 
     def __init__(self, args: None, handle: Handle) -> None:
-        pass
+        self._with_volumes = handle.release.rules.scores_image_volumes
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Score from 0 to 100 by how many bytes of images need not be pulled."""
         pod, table = cycle.pod.pod, cycle.cluster.nodes
         total = np.zeros(len(nodes), np.int64)
-        for image in pod_images(pod):
+        for image in pod_images(pod, with_volumes=self._with_volumes):
             total += nodes.take(scaled_sizes(table, image))
         return image_score(total, len(pod.spec.init_containers) + len(pod.spec.containers))
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Name the images that are on a node."""
         index = ImageIndex.of(cycle.cluster.nodes)
-        present = [image for image in dict.fromkeys(pod_images(cycle.pod.pod)) if row in index.rows(image)]
+        images = pod_images(cycle.pod.pod, with_volumes=self._with_volumes)
+        present = [image for image in dict.fromkeys(images) if row in index.rows(image)]
         return [
             f"image {image} is there ({index.size(image) // _MEGABYTE} MiB, on {len(index.rows(image))} nodes)"
             for image in present
         ]
 
 
-def pod_images(pod: Pod) -> list[str]:
-    """List the images of a pod's containers and image volumes, with their tags, repeated ones repeated."""
+def pod_images(pod: Pod, *, with_volumes: bool) -> list[str]:
+    """List the images of a pod's containers, and volumes, with their tags; repeated ones repeated."""
     spec = pod.spec
     images = [container.image for container in (*spec.init_containers, *spec.containers)]
-    images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    if with_volumes:
+        images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     return [with_tag(image) for image in images]
 
 

@@ -33,6 +33,7 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         self._handle = handle
+        self._scores_change = handle.release.rules.scores_change_of_balance
         classes = handle.listers.extended_resource_classes
         devices = frozenset(each.name for each in args.resources if each.name in classes)
         if devices:
@@ -55,11 +56,18 @@ class NodeResourcesBalancedAllocation:
         return _PreScoreState(self._scoring.request_for(cycle.cluster.nodes, amounts))
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Score each node from 50 (much less even) over 75 to 100 (much more even)."""
+        """Score each node from 50 (much less even) over 75 to 100 (much more even).
+
+        Before 1.36 the balance with the pod is the score.
+        """
         state = cycle.find(_PreScoreState) or self._state(cycle)
         if state is None:
             return np.zeros(len(nodes), np.int64)
         capacities, used = state.request.on(nodes, self._handle.device_totals)
+        if not self._scores_change:
+            used += state.request.asked
+            balance: Int64Array = evenness((used / capacities.divisor)[:, None], capacities)[0]
+            return balance
         shares: FloatArray = np.empty((len(used), 2, len(nodes)))
         np.divide(used, capacities.divisor, out=shares[:, 0])
         used += state.request.asked

@@ -75,6 +75,7 @@ class NodeResourcesFit:
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         self._handle = handle
+        self._is_final = handle.release.rules.rejects_too_large_for_good
         self._classes = handle.listers.extended_resource_classes
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
@@ -135,7 +136,7 @@ class NodeResourcesFit:
                     partial(_shortfall, nodes, request),
                 )
             )
-        return Verdicts(bits, tuple(reasons), nodes.take(state.too_large))
+        return Verdicts(bits, tuple(reasons), nodes.take(state.too_large) if self._is_final else None)
 
     # --- score --------------------------------------------------------------------------------------------------------
 

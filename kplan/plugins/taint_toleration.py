@@ -10,13 +10,16 @@ from typing import ClassVar
 
 from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint, Toleration, tolerations_tolerate
 from kplan.engine.arrays import Int64Array, default_normalize_score
-from kplan.engine.node_matching import count_untolerated_soft_taints, is_hard, untolerated_hard_taints
+from kplan.engine.node_matching import (
+    count_untolerated_soft_taints,
+    first_untolerated_hard_taints,
+    is_hard,
+    untolerated_hard_taints,
+)
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
 from kplan.framework.outcomes import PluginError
-
-REASON_UNTOLERATED = "node(s) had untolerated taint(s)"
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class TaintToleration:
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
 
     def __init__(self, args: None, handle: Handle) -> None:
-        pass
+        self._reason = handle.release.texts.untolerated_taint
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes with a NoSchedule or NoExecute taint that is not tolerated."""
@@ -47,10 +50,13 @@ class TaintToleration:
                 if is_hard(taint) and not tolerations_tolerate(tolerations, taint)
             ]
 
-        return Verdicts.where(
-            nodes.take(untolerated_hard_taints(table, tolerations)),
-            Reason(REASON_UNTOLERATED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details),
-        )
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        if "{" not in self._reason:
+            rejected = nodes.take(untolerated_hard_taints(table, tolerations))
+            return Verdicts.where(rejected, Reason(self._reason, code, details))
+        first, taints = first_untolerated_hard_taints(table, tolerations)
+        texts = [self._reason.format(key=key, value=value) for key, value in taints]
+        return Verdicts.one_of(nodes.take(first), [Reason(text, code, details) for text in texts])
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
         """Pick the tolerations that count for scores."""

@@ -23,9 +23,6 @@ from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreF
 from kplan.rules.volumes import ClaimKey, not_found
 
 REASON_DISK_CONFLICT = "node(s) had no available disk"
-REASON_READ_WRITE_ONCE_POD_CONFLICT = (
-    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
-)
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 _MAX_NAMED_PODS = 5
@@ -90,6 +87,7 @@ class VolumeRestrictions:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers
+        self._conflict = handle.release.texts.read_write_once_pod
         self.uses = VolumeUses(handle.cluster)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
@@ -134,7 +132,7 @@ class VolumeRestrictions:
             (self._disk_conflicts(state, nodes), Reason(REASON_DISK_CONFLICT, Code.UNSCHEDULABLE, disk_details)),
             (
                 self._claim_conflicts(state, nodes),
-                Reason(REASON_READ_WRITE_ONCE_POD_CONFLICT, Code.UNSCHEDULABLE, claim_details),
+                Reason(self._conflict, Code.UNSCHEDULABLE, claim_details),
             ),
         )
 
@@ -185,7 +183,7 @@ class VolumeRestrictions:
                 if row >= 0 and info.namespace == namespace and claim in claim_names(info.pod)
             ]
             if users:
-                detail = {"reason": REASON_READ_WRITE_ONCE_POD_CONFLICT, "claim": f"{namespace}/{claim}"}
+                detail = {"reason": self._conflict, "claim": f"{namespace}/{claim}"}
                 found.append({**detail, **_named("usedBy", users)})
         return found
 

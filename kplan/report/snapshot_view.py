@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
+from kplan.config.releases import nearest
 from kplan.rules.resources import nano, pod_requests, resource_order
 from kplan.snapshot.inspect import Finding, check_snapshot, overview_of_nodes, overview_of_pods
-from kplan.snapshot.knowledge import MODELLED_MINOR
 from kplan.snapshot.model import Snapshot
 
 __all__ = ["check_report", "overview_report", "render_check", "render_overview"]
@@ -168,7 +168,7 @@ def _missing_lines(missing: list[dict[str, Any]]) -> list[str]:
 
 
 def _server(version: str | None) -> str:
-    return f"{version or 'unknown version'} (kplan decides as v1.{MODELLED_MINOR})"
+    return f"{version or 'unknown version'} (kplan decides as v{nearest(version).version})"
 
 
 def _nodes(nodes: dict[str, Any]) -> str:

@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.config.expansion import DEFAULT_SETS, Entry, PointSet, expand, merge
-from kplan.config.in_tree import DEFAULT_PLUGINS, EXTENSION_POINTS, IMPLEMENTS, PLACEMENT_POINTS
+from kplan.config.expansion import Entry, PointSet, default_sets, expand, merge
+from kplan.config.in_tree import EXTENSION_POINTS, PLACEMENT_POINTS
 from kplan.config.problems import Problems
+from kplan.config.releases import newest
 
 POINTS = (*EXTENSION_POINTS, *PLACEMENT_POINTS)
+DEFAULT_PLUGINS = newest().default_plugins
+DEFAULT_SETS = default_sets(newest())
+IMPLEMENTS = newest().implements
 
 IMPLEMENTED = {
     "everything": frozenset(POINTS),
@@ -250,7 +254,7 @@ def test_expand_refuses(sets: dict[str, tuple[Entry, ...]], wanted: list[tuple[s
 def test_the_default_sets_expand_to_the_plugins_that_implement_each_point() -> None:
     problems = Problems("test")
 
-    found = expand(merge(DEFAULT_SETS, {}), problems)
+    found = expand(merge(DEFAULT_SETS, {}), problems, IMPLEMENTS)
 
     assert problems.found == []
     assert {point: [ref.name for ref in refs] for point, refs in found.items()} == {
@@ -266,9 +270,9 @@ names = st.sampled_from([name for name, _ in DEFAULT_PLUGINS])
 def test_disabling_takes_exactly_the_named_plugins_out_of_a_point(disabled: dict[str, frozenset[str]]) -> None:
     custom = {point: PointSet((), tuple(names)) for point, names in disabled.items()}
 
-    found = expand(merge(DEFAULT_SETS, custom), Problems("test"))
+    found = expand(merge(DEFAULT_SETS, custom), Problems("test"), IMPLEMENTS)
 
-    usual = expand(merge(DEFAULT_SETS, {}), Problems("test"))
+    usual = expand(merge(DEFAULT_SETS, {}), Problems("test"), IMPLEMENTS)
     assert found == {
         point: tuple(ref for ref in refs if ref.name not in disabled.get(point, ())) for point, refs in usual.items()
     }
@@ -279,7 +283,7 @@ def test_disabling_takes_exactly_the_named_plugins_out_of_a_point(disabled: dict
 def test_the_order_of_multi_point_after_a_star_is_the_order_at_every_point(order: list[str]) -> None:
     custom = {"multi_point": point_set(*order, disabled=("*",))}
 
-    found = expand(merge(DEFAULT_SETS, custom), Problems("test"))
+    found = expand(merge(DEFAULT_SETS, custom), Problems("test"), IMPLEMENTS)
 
     assert {point: [ref.name for ref in refs] for point, refs in found.items()} == {
         point: [name for name in order if point in IMPLEMENTS[name]] for point in POINTS

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from kplan.config import default_configuration
 from kplan.config.args import ARGS_TYPES
-from kplan.config.in_tree import (
-    DEFAULT_PLUGINS,
-    EXTENSION_POINTS,
-    GATED_PLUGINS,
-    IMPLEMENTS,
-    PLACEMENT_POINTS,
-    REMOVED_PLUGINS,
-    UPSTREAM_POINT_NAMES,
-)
+from kplan.config.in_tree import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES
+from kplan.config.releases import newest
+
+DEFAULT_PLUGINS = newest().default_plugins
+GATED_PLUGINS = newest().gated_plugins
+IMPLEMENTS = newest().implements
+REMOVED_PLUGINS = newest().removed_plugins
 
 
 def test_every_default_plugin_is_in_tree_and_stands_once() -> None:

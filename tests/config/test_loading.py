@@ -38,10 +38,11 @@ from kplan.config.args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from kplan.config.in_tree import DEFAULT_PLUGINS, IMPLEMENTS
 from kplan.config.model import Extender, ExtenderTLSConfig, ManagedResource
+from kplan.config.releases import newest
 from kplan.errors import ConfigError, Problem
 
+DEFAULT_PLUGINS = newest().default_plugins
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
@@ -561,7 +562,7 @@ def test_whatever_the_document_holds_it_is_loaded_or_refused_with_hints(fields: 
     assert all(problem.message and problem.hint for problem in refused)
 
 
-scoring = st.sampled_from(sorted(name for name, points in IMPLEMENTS.items() if "score" in points))
+scoring = st.sampled_from(sorted(name for name, points in newest().implements.items() if "score" in points))
 
 
 @settings(deadline=None)

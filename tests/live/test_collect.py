@@ -227,17 +227,7 @@ def test_an_unknown_user_is_told_to_log_in(start: Start) -> None:
     assert "log in again" in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("version", "part"),
-    [
-        ("v1.33.4", "later versions turned it on by default: DynamicResourceAllocation (v1.34)"),
-        ("v1.38.0", "what v1.37 and later changed or turned on is not known here"),
-    ],
-)
-def test_another_version_of_the_server_is_a_warning_with_what_may_differ(start: Start, version: str, part: str) -> None:
-    _, options = start(Cluster(git_version=version))
+def test_the_version_of_the_server_is_kept_for_whoever_decides(start: Start) -> None:
+    _, options = start(Cluster(git_version="v1.34.1-gke.100"))
 
-    (warning,) = collect_snapshot(options).warnings
-
-    assert warning.code == "ServerVersion"
-    assert part in warning.message
+    assert collect_snapshot(options).server_version == "v1.34.1-gke.100"

@@ -4,15 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kplan.config.releases import newest
 from kplan.framework.interface import SKIP_SHAPE
 from kplan.plugins.volume_restrictions import REASON_DISK_CONFLICT, VolumeRestrictions
-from kplan.plugins.volume_restrictions import REASON_READ_WRITE_ONCE_POD_CONFLICT as REASON_ONCE
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 
 from .volume_worlds import VolumeWorld, answers, claim, delta_cases, delta_view, details, node, pod, pods_after
 from .worlds import few
 
+REASON_ONCE = newest().texts.read_write_once_pod
 CLAIMS = [
     claim(name, namespace=namespace, accessModes=modes)
     for name, modes in (("once", ["ReadWriteOncePod"]), ("also", ["ReadWriteOncePod"]), ("many", ["ReadWriteMany"]))

@@ -41,7 +41,7 @@ def test_what_is_missing_stands_in_the_overview_with_the_blind_plugins() -> None
     text = render_overview(overview_report(MISSING))
 
     assert "pods: forbidden; blind without it: NodePorts" in text
-    assert "v1.34.0 (kplan decides as v1.36)" in text
+    assert "v1.34.0 (kplan decides as v1.34.0)" in text
 
 
 def test_terminated_pods_and_pods_elsewhere_ask_for_nothing() -> None:

@@ -144,7 +144,7 @@ class DynamicResources:
             allocation = claim.status.allocation
             if allocation is None:
                 continue
-            if is_broken(claim, self._now_micros(), self._args.binding_timeout // 1000):
+            if is_broken(claim, self._now_micros(), (self._args.binding_timeout or 0) // 1000):
                 yield claim, np.ones(len(self._nodes), np.bool_)
             elif allocation.node_selector is not None:
                 yield claim, ~match_node_selector(self._nodes, compile_node_selector(allocation.node_selector))
@@ -169,7 +169,7 @@ class DynamicResources:
         for case_rows, specs in cases:
             is_asked[case_rows] = True
             if specs:
-                limit = -(-self._args.filter_timeout // _NANOS_PER_STEP)
+                limit = -(-(self._args.filter_timeout or 0) // _NANOS_PER_STEP)
                 key = _encoder.encode((specs, limit))
                 outcomes = self._devices.solve(specs, key, case_rows, limit)
                 codes[case_rows] = outcomes.codes[case_rows]

@@ -1,0 +1,145 @@
+"""Fields that an API server drops, and its scheduler never sees, since the feature gate behind them is off.
+
+Upstream: pkg/api/pod/util.go dropDisabledFields, the strategies of pkg/registry/resource, pkg/api/persistentvolume.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from kplan.api import affinity, core, pod, resource, volumes
+from kplan.api.kinds import KINDS
+from kplan.snapshot.model import Snapshot
+
+__all__ = ["without_disabled_fields"]
+
+S = TypeVar("S", bound=msgspec.Struct)
+Field = tuple[type[msgspec.Struct], str]
+
+_DEVICE_CONDITIONS: Final = ("binds_to_node", "binding_conditions", "binding_failure_conditions")
+_PLACES: Final = ("node_name", "node_selector", "all_nodes")
+
+#: Feature gate -> the fields that are of no use without it.
+FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
+    {
+        "DRAAdminAccess": ((resource.ExactDeviceRequest, "admin_access"),),
+        "DRAConsumableCapacity": (
+            (resource.ExactDeviceRequest, "capacity"),
+            (resource.DeviceSubRequest, "capacity"),
+            (resource.DeviceConstraint, "distinct_attribute"),
+            (resource.DeviceCapacity, "request_policy"),
+            (resource.Device, "allow_multiple_allocations"),
+            (resource.DeviceRequestAllocationResult, "share_id"),
+            (resource.DeviceRequestAllocationResult, "consumed_capacity"),
+        ),
+        "DRADeviceBindingConditions": (
+            *((resource.Device, name) for name in _DEVICE_CONDITIONS),
+            *((resource.DeviceRequestAllocationResult, name) for name in _DEVICE_CONDITIONS[1:]),
+        ),
+        "DRADeviceTaints": (
+            (resource.Device, "taints"),
+            (resource.ExactDeviceRequest, "tolerations"),
+            (resource.DeviceSubRequest, "tolerations"),
+        ),
+        "DRAExtendedResource": (
+            (resource.DeviceClassSpec, "extended_resource_name"),
+            (pod.PodStatus, "extended_resource_claim_status"),
+        ),
+        "DRAPartitionableDevices": (
+            (resource.ResourceSliceSpec, "shared_counters"),
+            (resource.ResourceSliceSpec, "per_device_node_selection"),
+            (resource.Device, "consumes_counters"),
+            *((resource.Device, name) for name in _PLACES),
+        ),
+        "DRAPrioritizedList": ((resource.DeviceRequest, "first_available"),),
+        "InPlacePodLevelResourcesVerticalScaling": (
+            (pod.PodStatus, "resources"),
+            (pod.PodStatus, "allocated_resources"),
+        ),
+        "InPlacePodVerticalScaling": (
+            (pod.ContainerStatus, "resources"),
+            (pod.ContainerStatus, "allocated_resources"),
+        ),
+        "MatchLabelKeysInPodTopologySpread": ((affinity.TopologySpreadConstraint, "match_label_keys"),),
+        "PodLevelResources": ((pod.PodSpec, "resources"),),
+        "VolumeAttributesClass": (
+            (core.PersistentVolumeSpec, "volume_attributes_class_name"),
+            (volumes.PersistentVolumeClaimSpec, "volume_attributes_class_name"),
+        ),
+    }
+)
+
+
+class _Step(NamedTuple):
+    """One field of a struct: emptied, or looked into."""
+
+    name: str
+    default: object
+    is_emptied: bool
+
+
+def without_disabled_fields(snapshot: Snapshot, is_on: Callable[[str], bool]) -> Snapshot:
+    """Return a cluster as a server with these feature gates holds it; the same one where nothing is dropped."""
+    disabled = disabled_fields(is_on)
+    changes: dict[str, Any] = {}
+    for kind in KINDS:
+        objects = snapshot.objects(kind.attribute)
+        if objects and (kept := drop(objects, disabled)) is not objects:
+            changes[kind.attribute] = kept
+    return dataclasses.replace(snapshot, **changes) if changes else snapshot
+
+
+def disabled_fields(is_on: Callable[[str], bool]) -> frozenset[Field]:
+    """Return the fields whose gates are off."""
+    return frozenset(field for gate, fields in FIELDS.items() if not is_on(gate) for field in fields)
+
+
+def drop(objects: tuple[S, ...], disabled: frozenset[Field]) -> tuple[S, ...]:
+    """Return objects without the fields that are disabled; the same tuple where none has any."""
+    kept = tuple(_without(each, disabled) for each in objects)
+    return kept if any(new is not old for new, old in zip(kept, objects, strict=True)) else objects
+
+
+def _without(value: Any, disabled: frozenset[Field]) -> Any:
+    if isinstance(value, tuple):
+        return drop(value, disabled)
+    if isinstance(value, dict):
+        entries = {key: _without(each, disabled) for key, each in value.items()}
+        return entries if any(entries[key] is not value[key] for key in value) else value
+    if not isinstance(value, msgspec.Struct):
+        return value
+    changes: dict[str, Any] = {}
+    for name, default, is_emptied in _steps(type(value), disabled):
+        held = getattr(value, name)
+        kept = default if is_emptied else _without(held, disabled)
+        if kept is not held and kept != held:
+            changes[name] = kept
+    return msgspec.structs.replace(value, **changes) if changes else value
+
+
+@lru_cache(maxsize=1024)
+def _steps(cls: type[msgspec.Struct], disabled: frozenset[Field]) -> tuple[_Step, ...]:
+    """List the fields of a struct that are disabled or may hold something that is."""
+    steps = []
+    for field in msgspec.structs.fields(cls):
+        if (cls, field.name) in disabled:
+            steps.append(_Step(field.name, field.default, is_emptied=True))
+        elif any(_steps(inner, disabled) for inner in _structs_in(field.type)):
+            steps.append(_Step(field.name, None, is_emptied=False))
+    return tuple(steps)
+
+
+def _structs_in(kind: Any) -> Iterable[type[msgspec.Struct]]:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield kind
+    elif typing.get_origin(kind) in (types.UnionType, typing.Union, tuple, dict, typing.Annotated):
+        for each in typing.get_args(kind):
+            yield from _structs_in(each)

@@ -1,0 +1,111 @@
+"""The minors of Kubernetes that kplan decides as: one module each, `v1_36` and the like, found by their names.
+
+Where a docstring in kplan says "Upstream: FILE", it means the sources at the tag of the newest of them,
+`newest().source`.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import import_module
+from typing import Final
+
+from kplan.config.releases.gates import parse_gates, with_gates
+from kplan.config.releases.model import EVEN, HEAP, Gate, Patch, Release, Rules, Texts
+from kplan.errors import UsageError
+
+__all__ = [
+    "AUTO",
+    "EVEN",
+    "HEAP",
+    "Gate",
+    "Patch",
+    "Release",
+    "Rules",
+    "Texts",
+    "chosen_release",
+    "known_minors",
+    "nearest",
+    "newest",
+    "parse_gates",
+    "parse_version",
+    "release_of",
+    "releases",
+    "with_gates",
+]
+
+AUTO: Final = "auto"
+"""The release of the snapshot's server."""
+
+_MODULE: Final = re.compile(r"v1_(\d{1,3})")
+_VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re.DOTALL)
+
+
+@lru_cache(maxsize=1)
+def releases() -> tuple[Release, ...]:
+    """Return every release, the oldest first."""
+    names = [each.name for each in pkgutil.iter_modules(__path__) if _MODULE.fullmatch(each.name)]
+    found: list[Release] = [import_module(f"{__name__}.{name}").RELEASE for name in names]
+    return tuple(sorted(found, key=lambda release: release.number))
+
+
+def known_minors() -> tuple[str, ...]:
+    """Name every minor, the oldest first."""
+    return tuple(release.minor for release in releases())
+
+
+def newest() -> Release:
+    """Return the newest release."""
+    return releases()[-1]
+
+
+def parse_version(text: str) -> tuple[int, int | None] | None:
+    """Read minor and patch of a version such as ``1.34``, ``v1.34.1`` or ``v1.34.1-gke.100``; None for any other."""
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        return None
+    return int(match.group(1)), None if match.group(2) is None else int(match.group(2))
+
+
+def release_of(text: str) -> Release:
+    """Return the release of a version such as ``1.34`` or ``v1.34.1``; without a patch it is the newest one.
+
+    Raises
+    ------
+    UsageError
+        When it is no version, or one that kplan does not decide as.
+    """
+    version = parse_version(text)
+    known = f"kplan decides as {', '.join(known_minors())}"
+    if version is None:
+        raise UsageError(f"{text!r} is no Kubernetes version", hint=f"write a minor such as {newest().minor}; {known}")
+    minor, patch = version
+    for release in releases():
+        if release.number == minor:
+            return release.at_patch(patch)
+    raise UsageError(f"Kubernetes 1.{minor} is not known here", hint=f"{known}; auto takes the nearest")
+
+
+def chosen_release(text: str | None, gates: Mapping[str, bool]) -> Release | None:
+    """Return the release of a version with feature gates set; None where the version is left to the server.
+
+    Raises
+    ------
+    UsageError
+        When there is no such release, or a feature gate cannot be set.
+    """
+    return None if text in (None, AUTO) else with_gates(release_of(text), gates)
+
+
+def nearest(git_version: str | None) -> Release:
+    """Return the release that decides most like a server of this version; the newest where it says nothing."""
+    version = parse_version(git_version or "")
+    if version is None:
+        return newest()
+    minor, patch = version
+    number = min(max(minor, releases()[0].number), newest().number)
+    release = next(each for each in reversed(releases()) if each.number <= number)
+    return release.at_patch(patch) if release.number == minor else release

@@ -1,0 +1,96 @@
+"""Feature gates set by hand: which can be, and which kplan can follow.
+
+Upstream: component-base featuregate/feature_gate.go SetFromMap, pkg/features/kube_features.go.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.config.releases.model import Release
+
+__all__ = ["NOT_FOLLOWED", "parse_gates", "with_gates"]
+
+#: Gate -> what kplan does not know how to do once it is on.
+NOT_FOLLOWED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "DRADeviceTaintRules": "DeviceTaintRule objects are not read",
+        "DRAListTypeAttributes": "lists as attributes of devices are not compared",
+        "DRANodeAllocatableResources": "devices that stand for resources of a node are not counted",
+        "DRAWorkloadResourceClaims": "claims of pod groups are not shared out",
+        "GangScheduling": "pods are scheduled one by one, not as a gang",
+        "GenericWorkload": "pods are scheduled one by one, not with their group",
+        "StorageCapacityScoring": "nodes are not scored by their storage",
+        "TaintTolerationComparisonOperators": "tolerations with operator Lt or Gt are not compared",
+        "TopologyAwareWorkloadScheduling": "pod groups are not placed as a whole",
+        "VolumeLimitScaling": "pods are not kept off nodes on which a CSI driver is missing",
+        "WorkloadAwarePreemption": "pod groups are not preempted as a whole",
+    }
+)
+
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+
+
+def parse_gates(text: str) -> dict[str, bool]:
+    """Read ``NAME=BOOL,…`` as kube-scheduler's ``--feature-gates`` does.
+
+    Raises
+    ------
+    UsageError
+        When a part is not of that form.
+    """
+    gates: dict[str, bool] = {}
+    for part in text.split(","):
+        name, separator, value = (each.strip() for each in part.partition("="))
+        if not name and not separator:
+            continue
+        if not separator or not name:
+            raise UsageError(f"--feature-gates: missing bool value for {part.strip()}", hint="write NAME=true or false")
+        if value not in _TRUE | _FALSE:
+            hint = f"write {name}=true or {name}=false"
+            raise UsageError(f"--feature-gates: invalid value of {name}={value}, expected a bool", hint=hint)
+        gates[name] = value in _TRUE
+    return gates
+
+
+def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
+    """Return a release with feature gates set.
+
+    Raises
+    ------
+    UsageError
+        For a gate that the release does not have, that is locked, or that kplan cannot follow.
+    """
+    if not gates:
+        return release
+    for name, is_on in gates.items():
+        gate = release.gates.get(name)
+        if gate is None:
+            raise _unknown(release, name)
+        if gate.is_locked and gate.is_on is not is_on:
+            message = f"cannot set feature gate {name} to {_go(is_on)}, feature is locked to {_go(gate.is_on)}"
+            raise UsageError(message, hint=f"leave {name} out: Kubernetes {release.minor} does not let it be changed")
+        if is_on and name in NOT_FOLLOWED:
+            raise UsageError(
+                f"kplan cannot follow feature gate {name}: {NOT_FOLLOWED[name]}",
+                hint=f"leave {name} out; the answer is then that of a scheduler without it",
+            )
+    return replace(release, switched={**release.switched, **gates})
+
+
+def _unknown(release: Release, name: str) -> UsageError:
+    near = difflib.get_close_matches(name, release.gates, n=1)
+    hint = f"did you mean {near[0]}?" if near else "kplan config show lists the gates that scheduling depends on"
+    return UsageError(f"no feature gate {name!r} touches scheduling in Kubernetes {release.minor}", hint=hint)
+
+
+def _go(value: bool) -> str:  # noqa: FBT001 - it is the value, not a switch
+    return str(value).lower()

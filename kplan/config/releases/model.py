@@ -1,0 +1,201 @@
+"""What a minor of Kubernetes decides by, as data.
+
+A module of this package describes one minor by what it changes against the next newer one; `Release.but` makes the
+one from the other. Whatever decides asks the release, so that a new minor is a new module and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+__all__ = ["EVEN", "HEAP", "Gate", "Patch", "Release", "Rules", "Texts"]
+
+V = TypeVar("V")
+
+HEAP: Final = "heap"
+"""Equal best nodes: no draw, the one that the heap of nodes and scores brings up first."""
+EVEN: Final = "even"
+"""Equal best nodes: each as likely as the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A feature gate of a minor: whether it is on, how far it has come, and whether it can be set at all."""
+
+    is_on: bool
+    stage: str
+    is_locked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Words of kube-scheduler that are not the same in every minor.
+
+    Attributes
+    ----------
+    untolerated_taint : why TaintToleration rejects; ``{key}`` and ``{value}`` stand for the first such taint
+    read_write_once_pod : why VolumeRestrictions rejects a node where another pod uses the volume
+    queue_sort_differs, utilization_order : what is wrong with a configuration
+    """
+
+    untolerated_taint: str
+    read_write_once_pod: str
+    queue_sort_differs: str
+    utilization_order: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is not decided alike in every minor.
+
+    Attributes
+    ----------
+    scores_change_of_balance : NodeResourcesBalancedAllocation scores how a pod changes a node's balance, rather than
+        the balance with the pod
+    rejects_too_large_for_good : NodeResourcesFit says UnschedulableAndUnresolvable where a pod asks for more than the
+        node has when it is empty
+    scores_image_volumes : ImageLocality counts images that are mounted as volumes
+    migrates_by_annotation : volumes of in-tree plugins count towards a CSI driver's limit only where the CSINode lists
+        the plugin as migrated
+    checks_ratio_by_type : NodeResourcesFitArgs must have a shape where the strategy needs one, and none elsewhere
+    ties : how equal best nodes are told apart, HEAP or EVEN
+    """
+
+    scores_change_of_balance: bool
+    rejects_too_large_for_good: bool
+    scores_image_volumes: bool
+    migrates_by_annotation: bool
+    checks_ratio_by_type: bool
+    ties: str
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """What held before a patch release of a minor: texts by the names of `Texts`."""
+
+    before: int
+    texts: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A minor of Kubernetes, at a patch release where that is known, with its feature gates as they are set.
+
+    Attributes
+    ----------
+    minor : such as "1.36"
+    source : the tag of Kubernetes' sources that this was read from and that docstrings speak of
+    gates : the feature gates that scheduling depends on
+    implements : in-tree plugin -> the extension points that it implements
+    profile : the default profile's `multiPoint` with all gates on, in order, with the weight that counts where the
+        plugin scores (0: none given)
+    plugin_gates : in-tree plugin -> the gate without which it does nothing
+    removed_plugins : plugins that configuration v1 refuses by name -> what does their work now
+    absent_fields : (type, field) of the configuration that this minor does not have; the field * means the type
+    patch : the patch release, where it is known
+    switched : gate -> whether it is on, where that was said
+    """
+
+    minor: str
+    source: str
+    gates: Mapping[str, Gate]
+    implements: Mapping[str, frozenset[str]]
+    profile: tuple[tuple[str, int], ...]
+    plugin_gates: Mapping[str, str]
+    removed_plugins: Mapping[str, str]
+    texts: Texts
+    rules: Rules
+    absent_fields: frozenset[tuple[str, str]] = frozenset()
+    patches: tuple[Patch, ...] = ()
+    patch: int | None = None
+    switched: Mapping[str, bool] = field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Release) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        return (self.minor, self.source, self.texts, tuple(sorted(self.switched.items())))
+
+    @property
+    def version(self) -> str:
+        """Minor and patch: "1.34.1", or the minor alone where no patch is known."""
+        return self.minor if self.patch is None else f"{self.minor}.{self.patch}"
+
+    @property
+    def number(self) -> int:
+        """The minor's number: 36 for "1.36"."""
+        return int(self.minor.partition(".")[2])
+
+    def is_on(self, gate: str) -> bool:
+        """Tell whether a feature gate is on; one that this minor does not have is off."""
+        if gate in self.switched:
+            return self.switched[gate]
+        return gate in self.gates and self.gates[gate].is_on
+
+    @cached_property
+    def gated_plugins(self) -> Mapping[str, str]:
+        """In-tree plugin -> its feature gate, for those that do nothing since it is off."""
+        return {plugin: gate for plugin, gate in self.plugin_gates.items() if not self.is_on(gate)}
+
+    @cached_property
+    def default_plugins(self) -> tuple[tuple[str, int], ...]:
+        """The default profile's `multiPoint`, in order, each plugin with its weight."""
+        return tuple((name, weight) for name, weight in self.profile if name not in self.gated_plugins)
+
+    def at_patch(self, patch: int | None) -> Release:
+        """Return this minor as it was at a patch release."""
+        texts = self.texts
+        for each in self.patches:
+            if patch is not None and patch < each.before:
+                texts = replace(texts, **each.texts)
+        return replace(self, patch=patch, texts=texts)
+
+    def but(
+        self,
+        minor: str,
+        source: str,
+        *,
+        gates: Mapping[str, Gate | None] = MappingProxyType({}),
+        implements: Mapping[str, frozenset[str] | None] = MappingProxyType({}),
+        weights: Mapping[str, int] = MappingProxyType({}),
+        absent_fields: frozenset[tuple[str, str]] = frozenset(),
+        texts: Mapping[str, str] = MappingProxyType({}),
+        rules: Mapping[str, bool | str] = MappingProxyType({}),
+        patches: tuple[Patch, ...] = (),
+    ) -> Release:
+        """Return another minor, by what is not as in this one.
+
+        Parameters
+        ----------
+        gates, implements : None for a gate or a plugin that the other minor does not have
+        weights : weights of the default profile
+        absent_fields : fields of the configuration that the other minor lacks besides
+        texts, rules : by the names of `Texts` and `Rules`
+        """
+        plugins = _changed(self.implements, implements)
+        return Release(
+            minor=minor,
+            source=source,
+            gates=_changed(self.gates, gates),
+            implements=plugins,
+            profile=tuple((name, weights.get(name, weight)) for name, weight in self.profile if name in plugins),
+            plugin_gates={plugin: gate for plugin, gate in self.plugin_gates.items() if plugin in plugins},
+            removed_plugins=self.removed_plugins,
+            texts=replace(self.texts, **texts),
+            rules=replace(self.rules, **rules),  # type: ignore[arg-type] # each rule's type is its own
+            absent_fields=self.absent_fields | absent_fields,
+            patches=patches,
+        )
+
+
+def _changed(old: Mapping[str, V], changes: Mapping[str, V | None]) -> dict[str, V]:
+    merged = {**old, **changes}
+    return {key: value for key, value in merged.items() if value is not None}

@@ -1,0 +1,53 @@
+"""Which release of Kubernetes a planner decides as, and what to say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kplan.config.defaults import default_configuration
+from kplan.config.loading import read_again
+from kplan.config.model import SchedulerConfiguration
+from kplan.config.releases import chosen_release, nearest, parse_version, with_gates
+from kplan.config.releases.servers import version_note
+from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Warning as InputWarning
+
+__all__ = ["as_decided", "server_warnings"]
+
+
+def as_decided(
+    config: SchedulerConfiguration | None,
+    snapshot: Snapshot,
+    kubernetes: str | None,
+    feature_gates: Mapping[str, bool] | None,
+) -> SchedulerConfiguration:
+    """Return the configuration as the release reads it that decides here.
+
+    That is the one asked for, else the one that the configuration was loaded for, else that of the snapshot's server,
+    else the newest.
+
+    Raises
+    ------
+    ConfigError
+        When that release would refuse the configuration.
+    UsageError
+        When there is no such release, or a feature gate cannot be set.
+    """
+    gates = {**({} if config is None else config.release.switched), **(feature_gates or {})}
+    release = chosen_release(kubernetes, gates)
+    if release is None and config is not None and config.is_release_given:
+        release = with_gates(config.release, gates)
+    if release is None:
+        release = with_gates(nearest(snapshot.server_version), gates)
+    return default_configuration(release) if config is None else read_again(config, release)
+
+
+def server_warnings(config: SchedulerConfiguration, snapshot: Snapshot, *, is_given: bool) -> Iterator[InputWarning]:
+    """Say that the server is of a version that is not known here, unless the release was chosen by hand."""
+    server = snapshot.server_version
+    if not server or is_given:
+        return
+    version = parse_version(server)
+    note = version_note(server, None if version is None else version[0], config.release)
+    if note:
+        yield InputWarning("ServerVersion", server, note)

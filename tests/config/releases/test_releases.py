@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from kplan.config.releases import known_minors, nearest, newest, release_of, releases
+from kplan.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("version", "minor", "patch"),
+    [
+        ("1.36", "1.36", None),
+        ("v1.36.2", "1.36", 2),
+        ("v1.34.1-gke.1829001", "1.34", 1),
+        ("1.33+", "1.33", None),
+        ("v1.35.0-alpha.1", "1.35", 0),
+        ("v1.36.2+k3s1", "1.36", 2),
+    ],
+)
+def test_any_vendors_version_is_read(version: str, minor: str, patch: int | None) -> None:
+    release = release_of(version)
+
+    assert (release.minor, release.patch) == (minor, patch)
+    assert nearest(version) == release
+
+
+@pytest.mark.parametrize("version", ["", "latest", "v2.0.0", "1", "1.x", "1.34.1.2", "1.99999999999", "1.34 "])
+def test_what_is_no_version_is_refused_with_those_that_are_known(version: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        release_of(version)
+
+    assert "1.33, 1.34, 1.35, 1.36" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("version", "minor"), [("v1.30.4", "1.33"), ("v1.40.0", "1.36"), (None, "1.36"), ("v2", "1.36")]
+)
+def test_a_server_that_is_not_known_is_taken_as_the_nearest(version: str | None, minor: str) -> None:
+    assert nearest(version).minor == minor
+
+
+def test_a_version_that_is_not_known_is_not_silently_another() -> None:
+    with pytest.raises(UsageError, match=r"Kubernetes 1\.32 is not known here"):
+        release_of("1.32")
+
+
+def test_releases_come_oldest_first_and_are_told_by_their_modules() -> None:
+    assert known_minors() == ("1.33", "1.34", "1.35", "1.36")
+    assert newest() is releases()[-1]
+    assert all(release.source.startswith(f"v{release.minor}.") for release in releases())
+
+
+def test_every_plugin_of_a_profile_is_in_its_tree_and_its_gates_exist() -> None:
+    for release in releases():
+        assert {name for name, _ in release.profile} == set(release.implements)
+        assert set(release.plugin_gates.values()) <= set(release.gates), release.minor
+        assert all(gate.is_on for gate in release.gates.values() if gate.is_locked)
+
+
+def test_the_taint_lost_its_name_in_the_second_patch_of_1_34() -> None:
+    named = "node(s) had untolerated taint {{{key}: {value}}}"
+    texts = {version: release_of(version).texts.untolerated_taint for version in ("1.33.13", "1.34.0", "1.34.1")}
+
+    assert set(texts.values()) == {named}
+    assert {release_of(version).texts.untolerated_taint for version in ("1.34.2", "1.34", "1.35.0", "1.36")} == {
+        "node(s) had untolerated taint(s)"
+    }
+
+
+def test_equal_releases_are_told_apart_by_what_decides() -> None:
+    assert release_of("1.34.2") == release_of("1.34.9") == release_of("1.34")
+    assert release_of("1.34.1") != release_of("1.34.2")
+    assert len({release_of("1.34.2"), release_of("1.34.9")}) == 1

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from kplan.config.releases import newest, release_of
+from kplan.config.releases.servers import version_note
+
+
+def test_a_known_version_needs_no_words() -> None:
+    assert version_note("v1.36.2-eks-1234", 36, newest()) == ""
+
+
+def test_an_older_server_lacks_what_came_later() -> None:
+    note = version_note("v1.31.4", 31, release_of("1.33"))
+
+    assert "the server is v1.31.4, and kplan decides as kube-scheduler v1.33" in note
+    assert "SchedulerQueueingHints (1.32), InPlacePodVerticalScaling (1.33)" in note
+    assert "MatchLabelKeysInPodAffinity" not in note
+
+
+def test_a_newer_server_may_have_what_nobody_knows_here() -> None:
+    assert "what v1.37 and later changed is not known here" in version_note("v1.38.0", 38, newest())
+
+
+def test_a_version_that_is_none_is_said_as_it_is() -> None:
+    assert version_note("v2.1", None, newest()) == "the server is v2.1, and kplan decides as kube-scheduler v1.36"
