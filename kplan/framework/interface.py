@@ -12,6 +12,8 @@ Rules that the runtime relies on:
   So for equal shapes their pre_filter, pre_score and the tuple of reasons must be equal, `Verdicts.unresolvable` must
   be given always or never, and row i's verdict and raw score must not depend on other rows. If such a plugin
   normalizes, equal raw scores must normalize to a value that does not depend on how many nodes there are.
+- Pods of different shapes may still say the same to one plugin. A plugin that says what it reads of a pod
+  (`KeyedPlugin`) has whatever is kept per shape kept for all pods of which it reads the same.
 - A shape does not tell one claim or disk from another, so a plugin that reads a pod's volumes is of `Scope.CLUSTER`.
 - `Scope.CLUSTER` plugins are asked in every cycle. They keep what they derive up to date themselves
   (`Cluster.match_counts`, `Cluster.log`, `TermGroup`).
@@ -26,7 +28,7 @@ Rules that the runtime relies on:
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
@@ -240,6 +242,17 @@ class PreEnqueuePlugin(Protocol):
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Say whether the pod may enter the queue."""
+        ...
+
+
+@runtime_checkable
+class KeyedPlugin(Protocol):
+    """Says what it reads of a pod (optional)."""
+
+    name: ClassVar[str]
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return all that the plugin's kept answers for a pod depend on; equal where they are the same."""
         ...
 
 

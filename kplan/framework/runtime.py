@@ -16,7 +16,6 @@ from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors, no_nodes_left
 from kplan.framework.interface import (
     SUCCESS,
-    ConstantScorePlugin,
     CycleState,
     FilterPlugin,
     Handle,
@@ -27,9 +26,7 @@ from kplan.framework.interface import (
     PostFilterResult,
     PreEnqueuePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
-    PreScoreResult,
     QueueSortPlugin,
     ReservePlugin,
     Scope,
@@ -37,8 +34,9 @@ from kplan.framework.interface import (
     Status,
     StatusCode,
 )
+from kplan.framework.keeper import Keeper
 from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
-from kplan.framework.shape_cache import KeptScores, KeptVerdicts, ShapeEntry, is_uniform, shape_cache
+from kplan.framework.shape_cache import ShapeEntry
 from kplan.rules.pod_info import PodInfo
 
 
@@ -49,7 +47,6 @@ class Framework:
         self.profile = profile
         self.handle = handle
         self.cluster = handle.cluster
-        self._shapes = shape_cache()
 
         def at(point: str) -> list[Plugin]:
             return [plugins[ref.name] for ref in profile.plugins.get(point, ()) if ref.name in plugins]
@@ -69,11 +66,17 @@ class Framework:
             for name, plugin in plugins.items()
             if plugin.scope is Scope.NODE_OBJECT or getattr(plugin, "ignores_pods", False)
         }
-        self._is_kept = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
         # Asked once: telling a protocol by looking at the methods of a plugin takes longer than many a score.
         self._normalizers = {name: each for name, each in plugins.items() if isinstance(each, NormalizeScorePlugin)}
-        self._constants = {name: each for name, each in plugins.items() if isinstance(each, ConstantScorePlugin)}
-        self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
+        self._keeper = Keeper(
+            self.cluster,
+            self.weights,
+            pre_filters=self.pre_filter_plugins,
+            filters=self.filter_plugins,
+            pre_scores=self.pre_score_plugins,
+            scores=self.score_plugins,
+            normalizers=self._normalizers,
+        )
 
     def ignores_pods(self, name: str) -> bool:
         """Tell whether a plugin's verdicts are the same whichever pods run on a node."""
@@ -91,7 +94,7 @@ class Framework:
 
     def shape(self, pod: PodInfo) -> ShapeEntry:
         """Return what is kept for pods like this one."""
-        return self._shapes.get(pod.shape, ShapeEntry)
+        return self._keeper.entry(pod)
 
     def run_pre_filter(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome:
         """Run all PreFilter plugins.
@@ -101,7 +104,7 @@ class Framework:
         PluginError
             When one of them fails.
         """
-        outcome = self._run_open_pre_filters(cycle, entry)
+        outcome = self._keeper.open_pre_filters(cycle, entry)
         if outcome is not None:
             return outcome
         skipped: set[str] = set()
@@ -109,7 +112,7 @@ class Framework:
         nodes: frozenset[str] | None = None
         rejected: Status | None = None
         for plugin in self.pre_filter_plugins:
-            result = self._pre_filter(plugin, cycle, entry)
+            result = self._keeper.pre_filter(plugin, cycle, entry)
             if result is None:
                 continue
             if result.skip:
@@ -129,38 +132,8 @@ class Framework:
                 nodes = result.nodes if nodes is None else nodes & result.nodes
                 if not nodes:
                     return PreFilterOutcome(no_nodes_left(named), nodes, frozenset(named), frozenset(skipped))
-        entry.pre_filters.close(self.pre_filter_plugins)
+        self._keeper.close_pre_filters(entry)
         return PreFilterOutcome(rejected, nodes, frozenset(named), frozenset(skipped))
-
-    def _run_open_pre_filters(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome | None:
-        """Ask only the plugins whose answer is not kept; None when that is not known, or one does more than skip."""
-        kept = entry.pre_filters
-        if kept.open is None:
-            return None
-        cycle.states.update(kept.all_states)
-        skipped = kept.skipped
-        for plugin in kept.open:
-            result = plugin.pre_filter(cycle)
-            if result is None:
-                continue
-            if not result.skip:
-                cycle.states.clear()
-                return None
-            skipped |= {plugin.name}
-        return PreFilterOutcome(skipped=skipped)
-
-    def _pre_filter(self, plugin: PreFilterPlugin, cycle: CycleState, entry: ShapeEntry) -> PreFilterResult | None:
-        name, kept = plugin.name, entry.pre_filters
-        if name in kept.results:
-            # Not before its turn: a plugin that is not reached has no state.
-            cycle.states.update(kept.states[name])
-            return kept.results[name]
-        known = set(cycle.states)
-        result = plugin.pre_filter(cycle)
-        if self._is_kept[name] or (result is not None and result.skip and result.for_shape):
-            kept.results[name] = result
-            kept.states[name] = {kind: state for kind, state in cycle.states.items() if kind not in known}
-        return result
 
     # --- filters ------------------------------------------------------------------------------------------------------
 
@@ -180,7 +153,7 @@ class Framework:
         verdicts : (plugin, verdicts) in order
         passes : bool array of shape (n_nodes,)
         """
-        kept = self._kept_verdicts(cycle, entry, skipped)
+        kept = self._keeper.verdicts(cycle, entry, skipped)
         passes = kept.passes
         verdicts: list[tuple[str, Verdicts]] = []
         for plugin in self.filter_plugins:
@@ -193,24 +166,6 @@ class Framework:
                 passes = passes & (verdict.bits == 0)
             verdicts.append((name, verdict))
         return verdicts, passes
-
-    def _kept_verdicts(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> KeptVerdicts:
-        if entry.verdicts is not None:
-            entry.verdicts.refresh(cycle, self.cluster)
-            return entry.verdicts
-        plugins = [each for each in self.filter_plugins if self._is_kept[each.name] and each.name not in skipped]
-        everywhere = NodeView(self.cluster)
-        by_plugin = {plugin.name: plugin.filter(cycle, everywhere) for plugin in plugins}
-        following = [plugin for plugin in plugins if self._follows_pods[plugin.name]]
-        lasting = np.ones(len(self.cluster), np.bool_)
-        for plugin in plugins:
-            if not self._follows_pods[plugin.name]:
-                lasting &= by_plugin[plugin.name].bits == 0
-        passes = lasting.copy()
-        for plugin in following:
-            passes &= by_plugin[plugin.name].bits == 0
-        entry.verdicts = KeptVerdicts(by_plugin, following, lasting, passes, len(self.cluster.log))
-        return entry.verdicts
 
     def statuses(
         self, cycle: CycleState, rows: RowArray, skipped: frozenset[str], delta: PodDelta | None = None
@@ -275,13 +230,13 @@ class Framework:
         """
         everywhere = len(rows) == len(self.cluster)
         feasible = NodeView(self.cluster, None if everywhere else rows)
-        skipped = self._run_pre_score(cycle, feasible, entry if entry is not None else ShapeEntry())
+        skipped = self._keeper.pre_score(cycle, feasible, entry if entry is not None else ShapeEntry())
         if entry is None:
             outcome = ScoreOutcome(rows, np.zeros(len(rows), np.int64))
             to_ask: Sequence[tuple[int, ScorePlugin]] = list(enumerate(self.score_plugins))
             kept_raw: Mapping[str, Int64Array] = {}
         else:
-            kept = self._kept_scores(cycle, entry, skipped)
+            kept = self._keeper.scores(cycle, entry, skipped)
             outcome = ScoreOutcome(rows, feasible.take(kept.total), kept.parts.copy())
             to_ask, kept_raw = kept.open, kept.raw
         for rank, plugin in to_ask:
@@ -294,69 +249,6 @@ class Framework:
             outcome.parts.append(ScorePart(rank, name, self.weights[name], scores, is_full=False))
             outcome.total = outcome.total + self.weights[name] * scores
         return outcome
-
-    def _run_pre_score(self, cycle: CycleState, feasible: NodeView, entry: ShapeEntry) -> frozenset[str]:
-        """Ask PreScore plugins, and return those whose score is left out."""
-        cycle.states.update(entry.pre_score_states)
-        skipped = entry.pre_score_skipped
-        for plugin in self.pre_score_plugins if entry.open_pre_scores is None else entry.open_pre_scores:
-            name = plugin.name
-            known = set(cycle.states)
-            result = plugin.pre_score(cycle, feasible)
-            if isinstance(result, Status):
-                raise PluginError(f'running PreScore plugin "{name}": {result.message}')
-            if result is not None:
-                skipped |= {name}
-            if self._is_kept[name] or result is PreScoreResult.SKIP_SHAPE:
-                entry.pre_score[name] = result
-                more = {kind: state for kind, state in cycle.states.items() if kind not in known}
-                entry.pre_score_states.update(more)
-        if entry.open_pre_scores is None:
-            entry.open_pre_scores = [each for each in self.pre_score_plugins if each.name not in entry.pre_score]
-            entry.pre_score_skipped = frozenset(name for name, result in entry.pre_score.items() if result is not None)
-        return skipped
-
-    def _kept_scores(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> KeptScores:
-        if entry.scores is not None:
-            entry.scores.refresh(cycle, self.cluster)
-            return entry.scores
-        n_nodes = len(self.cluster)
-        everywhere = NodeView(self.cluster)
-        kept = KeptScores(self.weights, np.zeros(n_nodes, np.int64), len(self.cluster.log))
-        for rank, plugin in enumerate(self.score_plugins):
-            name = plugin.name
-            constant = self._constants[name].constant_score(cycle) if name in self._constants else None
-            if constant is not None and name not in skipped:
-                final = self._uniform(cycle, name, np.full(n_nodes, constant, np.int64))
-                assert final is not None  # noqa: S101 - all are the same
-                kept.add(ScorePart(rank, name, self.weights[name], final, is_full=True), None)
-                continue
-            if not self._is_kept[name] or (name in self._normalizers and self._follows_pods[name]):
-                kept.open.append((rank, plugin))
-                continue
-            if name in skipped:
-                continue
-            raw = plugin.score(cycle, everywhere)
-            final = raw
-            if name in self._normalizers:
-                final = self._uniform(cycle, name, raw)
-            if final is None:
-                kept.raw[name] = raw
-                kept.open.append((rank, plugin))
-            else:
-                part = ScorePart(rank, name, self.weights[name], final, is_full=True)
-                kept.add(part, plugin if self._follows_pods[name] else None)
-        entry.scores = kept
-        return kept
-
-    def _uniform(self, cycle: CycleState, name: str, raw: Int64Array) -> Int64Array | None:
-        """Return normalized scores where all nodes have the same raw score, whichever of them are feasible."""
-        if not is_uniform(raw):
-            return None
-        if name not in self._normalizers:
-            return raw
-        (value,) = self._normalizers[name].normalize_score(cycle, raw[:1].copy())
-        return np.full(len(raw), value, np.int64)
 
     # --- after the choice, or without one -----------------------------------------------------------------------------
 

@@ -54,13 +54,22 @@ class KeptPreFilters:
     skipped: frozenset[str] = frozenset()
     all_states: dict[type, Any] = field(default_factory=dict)
 
+    def keep(self, name: str, result: PreFilterResult | None, states: dict[type, Any]) -> None:
+        """Take in what a plugin answered and wrote."""
+        self.results[name] = result
+        self.states[name] = states
+
     def close(self, plugins: Sequence[PreFilterPlugin]) -> None:
         """Note which plugins stay open, once all have been asked."""
-        if self.open is not None or any(result is not None and not result.skip for result in self.results.values()):
+        if any(result is not None and not result.skip for result in self.results.values()):
             return
         self.open = [plugin for plugin in plugins if plugin.name not in self.results]
         self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
         self.all_states = {kind: state for states in self.states.values() for kind, state in states.items()}
+
+    def copy(self) -> KeptPreFilters:
+        """Return the same, to which more can be added."""
+        return KeptPreFilters(self.results.copy(), self.states.copy(), self.open, self.skipped, self.all_states)
 
 
 @dataclass
@@ -130,24 +139,40 @@ class KeptScores:
     weights: Mapping[str, int]
     lasting: Int64Array
     position: int
-    total: Int64Array = field(init=False)
+    total: Int64Array
     open: list[tuple[int, ScorePlugin]] = field(default_factory=list)
     following: list[tuple[ScorePlugin, Int64Array]] = field(default_factory=list)
     parts: list[ScorePart] = field(default_factory=list)
     raw: dict[str, Int64Array] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.total = self.lasting.copy()
+    @staticmethod
+    def none(weights: Mapping[str, int], n_nodes: int) -> KeptScores:
+        """Return the scores of no plugin."""
+        return KeptScores(weights, np.zeros(n_nodes, np.int64), 0, np.zeros(n_nodes, np.int64))
 
-    def add(self, part: ScorePart, follower: ScorePlugin | None) -> None:
-        """Take in final scores; those of a follower are asked again where pods change."""
+    def start(self, position: int) -> KeptScores:
+        """Return scores that last, to which more can be added for one shape."""
+        return KeptScores(
+            self.weights,
+            self.lasting,
+            position,
+            self.lasting.copy(),
+            self.open.copy(),
+            parts=self.parts.copy(),
+            raw=self.raw.copy(),
+        )
+
+    def add_lasting(self, part: ScorePart) -> None:
+        """Take in final scores that do not follow pods."""
         self.parts.append(part)
-        weighted = part.weight * part.scores
-        self.total += weighted
-        if follower is None:
-            self.lasting += weighted
-        else:
-            self.following.append((follower, part.scores))
+        self.lasting = self.lasting + part.weight * part.scores
+        self.total += part.weight * part.scores
+
+    def add_following(self, part: ScorePart, plugin: ScorePlugin) -> None:
+        """Take in final scores that are asked again where pods change."""
+        self.parts.append(part)
+        self.total += part.scores if part.weight == 1 else part.weight * part.scores
+        self.following.append((plugin, part.scores))
 
     def refresh(self, cycle: CycleState, cluster: Cluster) -> None:
         """Ask again about the nodes whose pods changed."""
@@ -166,24 +191,71 @@ class KeptScores:
 
 
 @dataclass
-class ShapeEntry:
-    """Kept answers for one shape.
+class KeptPreScores:
+    """What need not be asked again in PreScore.
 
     Attributes
     ----------
-    pre_score : plugin -> its result; a missing key means it must be asked
-    pre_score_states : cycle state that those plugins wrote
-    pre_score_skipped : plugins with a kept skip
-    open_pre_scores : plugins that must be asked again; None while none has been asked
+    results : plugin -> its result; a missing key means it must be asked
+    states : cycle state that those plugins wrote
+    skipped : plugins with a kept skip
+    open : the plugins that must be asked again; None while none has been asked
+    """
+
+    results: dict[str, PreScoreResult | None] = field(default_factory=dict)
+    states: dict[type, Any] = field(default_factory=dict)
+    skipped: frozenset[str] = frozenset()
+    open: Sequence[PreScorePlugin] | None = None
+
+    def keep(self, name: str, result: PreScoreResult | None, states: Mapping[type, Any]) -> None:
+        """Take in what a plugin answered and wrote."""
+        self.results[name] = result
+        self.states.update(states)
+
+    def close(self, plugins: Sequence[PreScorePlugin]) -> None:
+        """Note which plugins stay open, once all have been asked."""
+        self.open = [plugin for plugin in plugins if plugin.name not in self.results]
+        self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
+
+    def copy(self) -> KeptPreScores:
+        """Return the same, to which more can be added."""
+        return KeptPreScores(self.results.copy(), self.states.copy(), self.skipped, self.open)
+
+
+@dataclass
+class CommonEntry:
+    """Kept answers for all shapes of which some plugins read the same: where only requests differ, nearly all.
+
+    Attributes
+    ----------
+    verdicts : plugin -> verdicts over all nodes; plugins that look at node objects alone
+    passes : bool array of shape (n_nodes,), all of `verdicts` pass; None until they have been asked
+    scores : scores of such plugins; None until they have been asked
     """
 
     pre_filters: KeptPreFilters = field(default_factory=KeptPreFilters)
-    verdicts: KeptVerdicts | None = None
-    pre_score: dict[str, PreScoreResult | None] = field(default_factory=dict)
-    pre_score_states: dict[type, Any] = field(default_factory=dict)
-    pre_score_skipped: frozenset[str] = frozenset()
-    open_pre_scores: Sequence[PreScorePlugin] | None = None
+    pre_scores: KeptPreScores = field(default_factory=KeptPreScores)
+    verdicts: dict[str, Verdicts] = field(default_factory=dict)
+    passes: BoolArray | None = None
     scores: KeptScores | None = None
+
+
+class ShapeEntry:
+    """Kept answers for one shape, which starts with what it has in common with others."""
+
+    __slots__ = ("common", "pre_filters", "pre_scores", "scores", "verdicts")
+
+    def __init__(self, common: CommonEntry | None = None) -> None:
+        self.common = CommonEntry() if common is None else common
+        self.pre_filters = self.common.pre_filters.copy()
+        self.pre_scores = self.common.pre_scores.copy()
+        self.verdicts: KeptVerdicts | None = None
+        self.scores: KeptScores | None = None
+
+
+def common_cache() -> Recent[CommonEntry]:
+    """Return a cache of what shapes that were used last have in common."""
+    return Recent(MAX_SHAPES)
 
 
 def shape_cache() -> Recent[ShapeEntry]:

@@ -5,6 +5,7 @@ Upstream: plugins/imagelocality/image_locality.go, backend/cache/cache.go addNod
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from kplan.engine.images import ImageIndex
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
+from kplan.rules.pod_info import PodInfo
 
 _MEGABYTE = 1024 * 1024
 MIN_THRESHOLD = 23 * _MEGABYTE
@@ -31,6 +33,11 @@ class ImageLocality:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._with_volumes = handle.release.rules.scores_image_volumes
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return the pod's images and how many containers it has."""
+        images = pod_images(pod.pod, with_volumes=self._with_volumes)
+        return tuple(images), len(pod.pod.spec.init_containers) + len(pod.pod.spec.containers)
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Score from 0 to 100 by how many bytes of images need not be pulled."""

@@ -5,10 +5,11 @@ Upstream: plugins/nodeaffinity/node_affinity.go (v1.36).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from kplan.api.core import Node, Pod
@@ -42,10 +43,13 @@ from kplan.framework.interface import (
     Status,
 )
 from kplan.framework.outcomes import PluginError
+from kplan.rules.pod_info import PodInfo
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 REASON_CONFLICT = "pod affinity terms conflict"
+
+_encoder = msgspec.json.Encoder()
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,12 @@ class NodeAffinity:
         self._added_selector = None if required is None else compile_node_selector(required)
         self._added_terms = compile_preferred_terms(preferred)
         self._adds_preferences = bool(preferred)
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return the pod's node selector and node affinity, encoded."""
+        spec = pod.pod.spec
+        node_affinity = None if spec.affinity is None else spec.affinity.node_affinity
+        return _encoder.encode((spec.node_selector, node_affinity)) if spec.node_selector or node_affinity else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods that take any node, and name the nodes where every term names some."""

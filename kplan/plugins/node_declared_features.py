@@ -5,7 +5,7 @@ Upstream: plugins/nodedeclaredfeatures/nodedeclaredfeatures.go, component-helper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
+from kplan.rules.pod_info import PodInfo
 
 REASON_UNDECLARED = "node(s) didn't match Pod's required features"
 REASON_NO_STATE = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
@@ -58,9 +59,13 @@ class NodeDeclaredFeatures:
     def __init__(self, args: None, handle: Handle) -> None:
         pass
 
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return the features that the pod needs."""
+        return needed_features(pod.pod)
+
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods that need no feature."""
-        features = tuple(feature for feature, is_needed in FEATURES.items() if is_needed and is_needed(cycle.pod.pod))
+        features = needed_features(cycle.pod.pod)
         if not features:
             return SKIP_SHAPE
         cycle.write(_PreFilterState(features))
@@ -81,6 +86,11 @@ class NodeDeclaredFeatures:
             return [{"feature": feature} for feature in state.features if feature not in declared]
 
         return Verdicts.where(rejected, Reason(REASON_UNDECLARED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details))
+
+
+def needed_features(pod: Pod) -> tuple[str, ...]:
+    """List the features that a pod needs."""
+    return tuple(feature for feature, is_needed in FEATURES.items() if is_needed and is_needed(pod))
 
 
 def declares(nodes: NodeTable, feature: str) -> BoolArray:

@@ -5,6 +5,7 @@ Upstream: plugins/nodename/node_name.go (v1.36).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
+from kplan.rules.pod_info import PodInfo
 
 REASON_NOT_REQUESTED = "node(s) didn't match the requested node name"
 
@@ -24,6 +26,10 @@ class NodeName:
 
     def __init__(self, args: None, handle: Handle) -> None:
         pass
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return the node that the pod names."""
+        return pod.pod.spec.node_name
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject the nodes of other names."""

@@ -5,7 +5,7 @@ Upstream: plugins/nodeports/node_ports.go, kube-scheduler/framework/types.go Hos
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from kplan.engine.pod_table import PodTable
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
-from kplan.rules.pod_info import ANY_ADDRESS, HostPort
+from kplan.rules.pod_info import ANY_ADDRESS, HostPort, PodInfo
 
 REASON_TAKEN = "node(s) didn't have free ports for the requested pod ports"
 REASON_NO_STATE = 'reading "PreFilterNodePorts" from cycleState: not found'
@@ -73,6 +73,10 @@ class NodePorts:
         self._holders = _Holders()
         self._columns: dict[HostPort, _InUse] = {}
         self._rivals: dict[tuple[tuple[HostPort, ...], int], list[HostPort]] = {}
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return the host ports that the pod wants."""
+        return pod.host_ports
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods that want no host port."""

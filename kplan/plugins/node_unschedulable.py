@@ -5,6 +5,7 @@ Upstream: plugins/nodeunschedulable/node_unschedulable.go (v1.36).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from kplan.api.tolerations import NO_SCHEDULE, Taint, tolerations_tolerate
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
+from kplan.rules.pod_info import PodInfo
 
 REASON_UNSCHEDULABLE = "node(s) were unschedulable"
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
@@ -27,6 +29,10 @@ class NodeUnschedulable:
 
     def __init__(self, args: None, handle: Handle) -> None:
         pass
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return the pod's tolerations."""
+        return pod.pod.spec.tolerations
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject cordoned nodes, unless the pod tolerates that."""

@@ -5,6 +5,7 @@ Upstream: plugins/tainttoleration/taint_toleration.go (v1.36).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +21,7 @@ from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
 from kplan.framework.outcomes import PluginError
+from kplan.rules.pod_info import PodInfo
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class TaintToleration:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._reason = handle.release.texts.untolerated_taint
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return the pod's tolerations."""
+        return pod.pod.spec.tolerations
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes with a NoSchedule or NoExecute taint that is not tolerated."""

@@ -6,7 +6,7 @@ Upstream: plugins/volumerestrictions/volume_restrictions.go (v1.36).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import ClassVar, NamedTuple
@@ -20,6 +20,7 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
+from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import ClaimKey, not_found
 
 REASON_DISK_CONFLICT = "node(s) had no available disk"
@@ -89,6 +90,10 @@ class VolumeRestrictions:
         self.listers = handle.listers
         self._conflict = handle.release.texts.read_write_once_pod
         self.uses = VolumeUses(handle.cluster)
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return nothing for pods without volumes, and all that others say."""
+        return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Count the pod's ReadWriteOncePod claims that are in use; nothing to filter without them or shared disks."""

@@ -5,6 +5,7 @@ Upstream: plugins/volumezone/volume_zone.go (v1.36).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -20,6 +21,7 @@ from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
 from kplan.rules.csi_translation import ZONE_DELIMITER
+from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, not_found, quoted
 
 REASON_CONFLICT = "node(s) had no available volume zone"
@@ -54,6 +56,10 @@ class VolumeZone:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return nothing for pods without volumes, and all that others say."""
+        return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Find the topology labels of the pod's bound volumes; claims that can never be bound reject the pod."""

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.engine.view import NodeView
 from kplan.framework import shape_cache
+from kplan.framework.interface import CycleState, KeyedPlugin, Scope
 from tests.oracle.clusters import ClusterMaker
 from tests.oracle.comparison import like, of_document, of_oracle, of_record
 from tests.oracle.scheduler import Scheduler
@@ -110,6 +112,53 @@ def test_long_sequences_of_few_shapes(seed: int) -> None:
     case["objects"] += replicas
     case["pods"] += [key(each) for each in replicas]
     assert decided(case) == expected(case)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_long_sequences_of_pods_that_differ_a_little(seed: int) -> None:
+    maker = ClusterMaker(seed, (5, 25))
+    case = maker.make()
+    originals = [each for each in pending(case) if "nominatedNodeName" not in each["status"]]
+    replicas = [maker.twin(originals[i % len(originals)]) for i in range(25)] if originals else []
+    for i, replica in enumerate(replicas):
+        if i % 3:
+            labels = replica["metadata"].setdefault("labels", {})
+            labels["app"] = f"{labels.get('app', 'x')}-{i % 4}"
+            replica["spec"]["containers"][0].setdefault("resources", {})["requests"] = {"cpu": f"{10 * i}m"}
+    case["objects"] += replicas
+    case["pods"] += [key(each) for each in replicas]
+    assert decided(case) == expected(case)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pods_of_which_a_plugin_reads_the_same_get_the_same_answers(seed: int) -> None:
+    case = ClusterMaker(seed, (3, 10)).make()
+    session = kplan.Planner(kplan.load_snapshot(case["objects"])).session
+    (framework,) = session.frameworks.values()
+    infos = session.cluster.pods.infos
+    cycles = [CycleState(info, pod, session.cluster) for pod, info in enumerate(infos)]
+    for plugin in {each.name: each for each in [*framework.filter_plugins, *framework.score_plugins]}.values():
+        if not isinstance(plugin, KeyedPlugin):
+            continue
+        answers: dict[Any, Any] = {}
+        for cycle in cycles:
+            answer = answer_alone(plugin, cycle, NodeView(session.cluster))
+            assert answers.setdefault(plugin.reads(cycle.pod), answer) == answer, plugin.name
+
+
+def answer_alone(plugin: Any, cycle: CycleState, nodes: NodeView) -> Any:
+    """Ask a plugin at all its points, and read out what is kept of it for more pods than one."""
+    result = plugin.pre_filter(cycle) if hasattr(plugin, "pre_filter") else None
+    if plugin.scope is Scope.CLUSTER:
+        return result if result is not None and result.for_shape else None
+    is_filtered = hasattr(plugin, "filter") and (result is None or not (result.skip or result.status))
+    verdicts = plugin.filter(cycle, nodes) if is_filtered else None
+    skip = plugin.pre_score(cycle, nodes) if hasattr(plugin, "pre_score") else None
+    scores = plugin.score(cycle, nodes).tolist() if hasattr(plugin, "score") and skip is None else None
+    told = None
+    if verdicts is not None:
+        told = [[(each.text, each.code) for each in verdicts.reasons_at(position)] for position in range(len(nodes))]
+    return result, told, skip, scores
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -7,6 +7,7 @@ not installed on a node sets no limit there.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -19,6 +20,7 @@ from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterR
 from kplan.plugins.node_volume_limits.attached import AttachedDelta, AttachedVolumes
 from kplan.plugins.node_volume_limits.limits import LimitCatalogue, limits_of
 from kplan.plugins.node_volume_limits.resolving import PodVolumes, concerns_limits
+from kplan.rules.pod_info import PodInfo
 
 REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"
 
@@ -64,6 +66,10 @@ class NodeVolumeLimits:
     def attached(self) -> AttachedVolumes:
         """Attached volumes of all nodes; counted when the first pod with volumes comes."""
         return AttachedVolumes(self.cluster, self.listers, self.catalogue.resolver)
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return nothing for pods without volumes, and all that others say."""
+        return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Leave out pods without claims and without inline volumes of types that CSI took over."""

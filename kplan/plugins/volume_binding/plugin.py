@@ -6,6 +6,7 @@ upstream makes no scorer, so Score is always skipped.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -39,6 +40,7 @@ from kplan.plugins.volume_binding.finding import (
     VolumeFinder,
 )
 from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
+from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
@@ -91,6 +93,10 @@ class VolumeBinding:
         catalogue = catalogue_of(self.nodes, self.listers)
         self.assumed = assumed_in(handle.cluster, catalogue)
         self.finder = VolumeFinder(catalogue, self.listers, self.assumed)
+
+    def reads(self, pod: PodInfo) -> Hashable:
+        """Return nothing for pods without volumes, and all that others say."""
+        return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Reject pods whose claims are missing, lost, being deleted, somebody else's, or should have been bound."""
