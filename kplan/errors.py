@@ -51,11 +51,12 @@ class Problem:
     document: int | None = None
     json_path: str = ""
     hint: str = ""
+    line: int | None = None
 
     def __str__(self) -> str:
-        place = self.path
-        if self.document is not None:
-            place += f" (document {self.document})"
+        within = [f"document {self.document}"] if self.document is not None else []
+        within += [f"line {self.line}"] if self.line is not None else []
+        place = f"{self.path} ({', '.join(within)})" if within else self.path
         return ": ".join(part for part in (place, self.json_path, self.message) if part)
 
 

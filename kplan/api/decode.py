@@ -7,6 +7,9 @@ and lists.
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,12 +18,16 @@ from msgspec import inspect
 
 from kplan.errors import Problem
 
-__all__ = ["DecodeError", "convert", "decode", "describe"]
+__all__ = ["DecodeError", "builtins", "convert", "decode", "describe"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 #: Problems beyond this number are only counted.
 MAX_PROBLEMS = 20
+
+
+_LARGE_HINT = "write a smaller number, or a quantity in quotes with a suffix such as Gi"
+_DEEP_HINT = "objects are nested some ten levels deep; look for brackets that are never closed"
 
 
 class DecodeError(ValueError):
@@ -48,9 +55,43 @@ def decode(data: bytes | msgspec.Raw, target: type[S]) -> S:
     """
     try:
         decoded: S = _decoder(target).decode(data)
-    except msgspec.ValidationError:
-        return convert(msgspec.json.decode(data), target)
+    except (msgspec.ValidationError, RecursionError):
+        return convert(builtins(data), target)
     return decoded
+
+
+def builtins(data: bytes | msgspec.Raw) -> Any:
+    """Return JSON as builtins.
+
+    Raises
+    ------
+    DecodeError
+        If it is nested too deeply, or holds a number that no computer's number can be.
+    msgspec.DecodeError
+        If the text is not JSON.
+    """
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.ValidationError:
+        problems = [
+            Problem("a number too large for any field", json_path=path, hint=_LARGE_HINT)
+            for path in _endless(json.loads(bytes(data), parse_int=float), "$")
+        ]
+        raise DecodeError(tuple(problems[:MAX_PROBLEMS])) from None
+    except RecursionError:
+        raise DecodeError((Problem("nested too deeply", json_path="$", hint=_DEEP_HINT),)) from None
+
+
+def _endless(value: Any, path: str) -> Iterator[str]:
+    """Yield the paths of numbers that became infinite, being too large."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _endless(item, f"{path}.{key}" if key.isidentifier() else f"{path}[{key!r}]")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _endless(item, f"{path}[{index}]")
+    elif isinstance(value, float) and math.isinf(value):
+        yield path
 
 
 def convert(value: Any, target: type[S]) -> S:

@@ -8,10 +8,12 @@ Upstream: apimachinery util/validation/field/errors.go (v1.36).
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kplan.config.releases import Release, newest
 from kplan.errors import ConfigError, Problem
+from kplan.reading import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,10 +46,13 @@ class Problems:
     release : whose rules the document is held to
     """
 
-    def __init__(self, file: str, document: int | None = None, release: Release | None = None) -> None:
+    def __init__(
+        self, file: str, document: int | None = None, lines: Lines | None = None, release: Release | None = None
+    ) -> None:
         self.release = release or newest()
         self.file = file
         self.document = document
+        self._lines = lines
         self.found: list[Problem] = []
         self._unreadable: list[str] = []
 
@@ -95,7 +100,11 @@ class Problems:
         """
         if self.found:
             order = {path: position for position, path in enumerate(_paths(document, ""))}
-            raise ConfigError(sorted(self.found, key=lambda problem: _place(problem.json_path, order)))
+            found = sorted(self.found, key=lambda problem: _place(problem.json_path, order))
+            raise ConfigError(map(self._with_line, found))
+
+    def _with_line(self, problem: Problem) -> Problem:
+        return replace(problem, line=self._lines.of(problem.json_path)) if self._lines else problem
 
 
 def _paths(value: object, path: str) -> Iterator[str]:

@@ -114,7 +114,7 @@ def _applied(objects: Sequence[msgspec.Struct], snapshot: Snapshot) -> list[msgs
 def _misspelt(manifests: Manifests) -> Iterator[InputWarning]:
     """Warn of fields that no object of the kind has: an API server drops them, or refuses them when strict."""
     for item, struct in manifests.read:
-        content = msgspec.json.decode(item.content) if isinstance(item.content, msgspec.Raw) else item.content
+        content = item.value()
         for problem in unknown_fields(content, struct):
             metadata = content.get("metadata") or {}
             name = object_name(item.kind, str(metadata.get("namespace", "")), str(metadata.get("name", "")))

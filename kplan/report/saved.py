@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
+from kplan.api.decode import DecodeError
 from kplan.errors import InputError, Problem
+from kplan.reading import REPORTS, read_one
 from kplan.report.registry import KINDS
 
 __all__ = ["read_report"]
 
 _API_VERSION = "kplan/v1"
 _MAJOR = "1"
-_STANDARD_INPUT = "-"
-_GZIP_MAGIC = b"\x1f\x8b"
 _NEEDED = ("snapshot", "scheduler", "verdict", "summary", "warnings")
 
 
@@ -28,39 +24,19 @@ def read_report(path: str) -> dict[str, Any]:
     InputError
         When it cannot be read, or is no report of a kind that can be printed.
     """
-    name = "standard input" if path == _STANDARD_INPUT else path
-    document = _parse(name, _read(path))
+    problems: list[Problem] = []
+    read = read_one(path, problems, limits=REPORTS, expected="a report that kplan saved, as JSON or YAML")
+    if read is None:
+        raise InputError(problems)
+    try:
+        document = read.value()
+    except DecodeError as error:
+        raise InputError(map(read.locate, error.problems)) from None
     problem = _check(document)
     if problem is not None:
-        raise InputError([Problem(problem[0], path=name, json_path=problem[1], hint=problem[2])])
+        raise InputError([read.locate(Problem(problem[0], json_path=problem[1], hint=problem[2]))])
     found: dict[str, Any] = document
     return found
-
-
-def _read(path: str) -> bytes:
-    try:
-        data = sys.stdin.buffer.read() if path == _STANDARD_INPUT else Path(path).read_bytes()
-        return gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
-    except (OSError, EOFError) as error:
-        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError([Problem(f"cannot be read: {text}", path=path)]) from error
-
-
-def _parse(path: str, data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except ValueError:
-        return _parse_yaml(path, data)
-
-
-def _parse_yaml(path: str, data: bytes) -> Any:
-    import yaml
-
-    try:
-        return yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        text = str(error).split("\n", maxsplit=1)[0]
-        raise InputError([Problem(f"neither JSON nor YAML: {text}", path=path)]) from error
 
 
 def _check(document: Any) -> tuple[str, str, str] | None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kplan.api import core
 from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.errors import Problem, SnapshotError
+from kplan.reading import Document
 from kplan.snapshot.checks import QuantityCheck, reference_warnings
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.knowledge import knowledge_warnings
@@ -22,17 +23,17 @@ __all__ = ["Place", "SnapshotBuilder", "build_snapshot"]
 
 
 class Place(NamedTuple):
-    """Where an object came from."""
+    """Where an object came from; without `origin`, from memory."""
 
-    path: str = ""
-    document: int | None = None
+    origin: Document | None = None
     json_path: str = "$"
 
     def locate(self, problem: Problem, prefix: str = "") -> Problem:
         """Return the object's problem with its place in the file."""
         message = f"{prefix}: {problem.message}" if prefix else problem.message
         json_path = self.json_path + problem.json_path.removeprefix("$")
-        return Problem(message, self.path, self.document, json_path, problem.hint)
+        located = Problem(message, json_path=json_path, hint=problem.hint)
+        return self.origin.locate(located) if self.origin is not None else located
 
 
 NOWHERE = Place()

@@ -17,9 +17,9 @@ import msgspec
 from kplan.api.decode import DecodeError, convert, decode
 from kplan.api.kinds import KINDS, Kind, kind_of, split_api_version, type_of
 from kplan.errors import Problem
+from kplan.reading import SNAPSHOTS, STANDARD_INPUT, Item, read_items
 from kplan.snapshot.build import Place, SnapshotBuilder
 from kplan.snapshot.document import API_VERSION, KIND, SnapshotDocument, SnapshotMetadata, field_name, missing_of
-from kplan.snapshot.documents import STANDARD_INPUT, Item, read_items
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
 __all__ = ["DEMO", "load_snapshot"]
@@ -82,7 +82,7 @@ def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snap
 def _load_files(source: str | Path, name: str, stdin: BinaryIO | None) -> Snapshot:
     loader = _Loader(SnapshotBuilder(refuses_odd=True))
     problems = loader.builder.problems
-    for item in read_items(source, problems, stdin=stdin):
+    for item in read_items(source, problems, limits=SNAPSHOTS, stdin=stdin):
         loader.take(item)
     if not problems and not loader.has_nodes:
         problems.append(Problem("no nodes in the snapshot", path=name, hint=_NO_NODES_HINT))
@@ -100,7 +100,7 @@ class _Loader:
         self._metadata: SnapshotMetadata | None = None
 
     def take(self, item: Item) -> None:
-        place = Place(item.path, item.document, item.json_path)
+        place = Place(item.origin, item.json_path)
         if item.api_version == API_VERSION and item.kind == KIND:
             self._take_own(item, place)
             return

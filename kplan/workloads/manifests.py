@@ -17,7 +17,7 @@ from kplan.api.decode import DecodeError
 from kplan.api.kinds import Kind, kind_of, split_api_version
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.errors import ManifestError, Problem
-from kplan.snapshot.documents import Item, read_items
+from kplan.reading import MANIFESTS, Item, read_items
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.expansion import WORKLOADS, expand
@@ -89,7 +89,7 @@ def load_manifests(
     """
     reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas)
     for source in sources:
-        for item in read_items(source, reader.problems, stdin=stdin):
+        for item in read_items(source, reader.problems, limits=MANIFESTS, stdin=stdin):
             reader.take(item)
     if not reader.problems and not reader.has_workloads:
         reader.problems.append(
@@ -135,6 +135,7 @@ class _Reader:
             return
         try:
             obj: Any = item.decode(target)
+            item.value()  # the fields that scheduling does not read are looked at later
         except DecodeError as error:
             self.problems += [item.locate(problem) for problem in error.problems]
             return

@@ -176,7 +176,7 @@ def test_check_of_a_missing_file_is_a_problem_of_that_file(tmp_path: Path) -> No
     result = CliRunner().invoke(app, ["check", path])
 
     assert result.exit_code == 2
-    assert "  no such file\n" in result.stdout
+    assert "  no such file or directory\n" in result.stdout
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["show", "a.yaml", "--scheduler-config", "b.yaml"]])

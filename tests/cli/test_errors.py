@@ -18,7 +18,7 @@ BOMB = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}' if i else 'x'] * 9)}]\n" 
 
 FILES = {
     "truncated JSON": ('{"kind": "List", "apiVersion": "v1", "items": [{"kind":', "ends before it is complete"),
-    "YAML with tabs": ("kind: Pod\nmetadata:\n\tname: x\n", "not valid YAML: line 3"),
+    "YAML with tabs": ("kind: Pod\nmetadata:\n\tname: x\n", "line 3): not valid YAML: found character"),
     "an alias bomb": (BOMB, "aliases unfold into more than"),
     "a list that is not a list": (
         '{"kind": "List", "apiVersion": "v1", "items": {"a": 1}}',
@@ -49,7 +49,7 @@ FILES = {
     ),
     "a comma too many in JSON": (
         '{"kind": "List", "apiVersion": "v1", "items": [{"kind": "Pod"},\n]}',
-        "not valid JSON: trailing comma in array at line 2, column 1",
+        "line 2): not valid JSON: trailing comma in array at column 1",
     ),
     "nothing to place": ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "no pod and no workload"),
 }

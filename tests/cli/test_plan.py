@@ -142,7 +142,7 @@ def test_other_reports_can_be_shown_too(tmp_path: Path) -> None:
         ('{"apiVersion": "kplan/v1", "kind": "Pod"}', "cannot print a document of kind 'Pod'"),
         ('{"apiVersion": "kplan/v1", "kind": "PlanReport", "formatVersion": "2.0"}', "format version '2.0' is not 1.x"),
         ('{"apiVersion": "kplan/v1", "kind": "PlanReport", "formatVersion": "1.0"}', "incomplete: snapshot"),
-        ("{", "neither JSON nor YAML"),
+        ("{", "the JSON ends before it is complete"),
     ],
 )
 def test_what_is_no_report_is_said(tmp_path: Path, text: str, problem: str) -> None:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from kplan.snapshot.yamlreader import YamlProblem, read_yaml
+from kplan.reading.yaml_text import YamlProblem, read_yaml
 
 
 def load(text: str) -> Any:
-    (document,) = read_yaml(text)
+    (document,) = read_yaml(text.encode(), "f.yaml")
     return document.content
 
 
@@ -33,6 +33,12 @@ def load(text: str) -> Any:
         ("a: .5", 0.5),
         ("a: 100m", "100m"),
         ("a: +x", "+x"),
+        ("a: 18446744073709551615", (1 << 64) - 1),
+        ("a: 99999999999999999999", 1e20),
+        ("a: 1e400", "1e400"),
+        ("a: " + "9" * 5000, "9" * 5000),
+        ("a: 0b_", "0b_"),
+        ("a: .nan", ".nan"),
         ("a: !!str 5", "5"),
         ("a: |\n  x\n  y\n", "x\ny\n"),
         ("a: [1, b, {c: d}]", [1, "b", {"c": "d"}]),
@@ -59,10 +65,9 @@ def test_anchors_and_merge_keys() -> None:
 
 
 def test_documents_are_counted_and_empty_ones_left_out() -> None:
-    assert [(d.number, d.content) for d in read_yaml("---\na: 1\n---\n---\n# nothing\n---\nb: 2\n...\n")] == [
-        (1, {"a": 1}),
-        (4, {"b": 2}),
-    ]
+    text = b"---\na: 1\n---\n---\n# nothing\n---\n\n# the second\nb: 2\n...\n"
+    found = [(document.number, document.line, document.content) for document in read_yaml(text, "f.yaml")]
+    assert found == [(1, 2, {"a": 1}), (2, 9, {"b": 2})]
 
 
 def bomb() -> str:
@@ -76,11 +81,15 @@ def bomb() -> str:
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("a:\n\tb: 1", "line 2, column 1", "YAML is indented with spaces, not tabs"),
-        ("a: {{ .Values.x }}", "a key must be a word, at line 1", "render templates first"),
+        (
+            "a:\n\tb: 1",
+            "found character that cannot start any token at column 1",
+            "YAML is indented with spaces, not tabs",
+        ),
+        ("a: {{ .Values.x }}", "a key must be a word", "render templates first"),
         ("a: [1, 2", "not valid YAML", ""),
-        ("a: *b", "alias *b at line 1 refers to nothing before it", ""),
-        ("a: !!python/object:os.system x", "the tag !!python/object:os.system at line 1", "leave the tag out"),
+        ("a: *b", "alias *b refers to nothing before it", ""),
+        ("a: !!python/object:os.system x", "the tag !!python/object:os.system means nothing", "leave the tag out"),
         ("a: " + "[" * 300, "nested deeper than 200 levels", ""),
         (bomb(), "aliases unfold into more than", "write the values out"),
     ],
@@ -88,7 +97,7 @@ def bomb() -> str:
 )
 def test_refused(text: str, message: str, hint: str) -> None:
     with pytest.raises(YamlProblem) as caught:
-        list(read_yaml(text))
+        list(read_yaml(text.encode(), "f.yaml"))
     assert message in str(caught.value)
     assert hint in caught.value.hint
     assert caught.value.document == 1
@@ -97,5 +106,5 @@ def test_refused(text: str, message: str, hint: str) -> None:
 def test_documents_before_a_broken_one_are_read() -> None:
     seen = []
     with pytest.raises(YamlProblem) as caught:
-        seen.extend(document.content for document in read_yaml("a: 1\n---\nb: 2\n---\nc: [\n"))
-    assert caught.value.document == 3
+        seen.extend(document.content for document in read_yaml(b"a: 1\n---\nb: 2\n---\nc: [\n", "f.yaml"))
+    assert (caught.value.document, caught.value.line) == (3, 6)

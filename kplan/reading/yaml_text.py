@@ -6,20 +6,27 @@ strings, and aliases are counted as what they stand for, so that a few lines can
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import yaml
+
+from kplan.reading.documents import Document
+from kplan.reading.limits import MAX_DEPTH
+from kplan.reading.places import Duplicate, Lines, Step, path_of
+from kplan.reading.yaml_lines import YamlLines
 
 __all__ = ["YamlDocument", "YamlProblem", "read_yaml"]
 
 #: How many values a document may hold after aliases are unfolded, beyond ten times those written out.
 _ALIAS_ALLOWANCE = 100_000
-_MAX_DEPTH = 200
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9_]*|0[0-7_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+)")
+_MAX_DIGITS = 2 + 64
+"""Of a number of 64 bits, written in twos after their prefix."""
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -27,23 +34,64 @@ _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), False),
 }
 _STANDARD_TAG = "tag:yaml.org,2002:"
+_TAGGED: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}
 _TAGS = {f"{_STANDARD_TAG}{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq", "timestamp")}
-
-
-class YamlDocument(NamedTuple):
-    """One document of a stream, counted from 1."""
-
-    number: int
-    content: Any
 
 
 class YamlProblem(ValueError):  # noqa: N818 - it is reported as a problem of the file, with others
     """Why a stream could not be read further."""
 
-    def __init__(self, message: str, document: int, *, hint: str = "") -> None:
+    def __init__(self, message: str, document: int, *, hint: str = "", line: int | None = None) -> None:
         super().__init__(message)
         self.document = document
         self.hint = hint
+        self.line = line
+
+
+class _Stream:
+    """The text that documents of one file are read from again when their lines are asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @cached_property
+    def _text(self) -> str | bytes:
+        return self._data if self._data.isascii() else self._data.decode()
+
+    def piece(self, start: int, end: int) -> str | bytes:
+        """Return the characters between two marks of the parser, which counts characters, not bytes."""
+        return self._text[start:end]
+
+
+_Repeated = list[tuple[tuple[Step, ...], int]]
+
+
+class _Origin(NamedTuple):
+    """Where a document's text stands: characters of the stream, and the line that it begins in, counted from 1."""
+
+    stream: _Stream
+    start: int
+    end: int
+    line: int
+    repeated: _Repeated
+
+
+class YamlDocument(Document):
+    """A document in YAML, with the place of its text."""
+
+    def __init__(self, file: str, number: int, line: int, content: Any, origin: _Origin) -> None:
+        super().__init__(file, number, line, content)
+        self._origin = origin
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The lines of all that stands in the document."""
+        origin = self._origin
+        return YamlLines(origin.stream.piece(origin.start, origin.end), origin.line, self.line)
+
+    def duplicates(self) -> tuple[Duplicate, ...]:
+        """Return the keys that stand twice in one mapping, in reading order."""
+        return tuple(Duplicate(path_of(steps), line) for steps, line in self._origin.repeated)
 
 
 class _Node:
@@ -59,7 +107,7 @@ class _Node:
         self.size = 1
 
 
-def read_yaml(data: bytes | str) -> Iterator[YamlDocument]:
+def read_yaml(data: bytes, file: str, *, max_depth: int = MAX_DEPTH) -> Iterator[YamlDocument]:
     """Yield the documents of a stream that are not empty.
 
     Raises
@@ -68,46 +116,73 @@ def read_yaml(data: bytes | str) -> Iterator[YamlDocument]:
         At the first thing that is not YAML, after the documents before it.
     """
     number = 0
-    builder = _Builder()
+    stream = _Stream(data)
+    builder = _Builder(max_depth)
+    start: yaml.Mark | None = None
     try:
         for event in yaml.parse(data, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.DocumentStartEvent):
-                number += 1
-                builder = _Builder()
+                start = _start(event)
+                builder = _Builder(max_depth)
             elif isinstance(event, yaml.DocumentEndEvent):
-                if builder.result is not None:
-                    yield YamlDocument(number, builder.result)
+                if builder.result is not None and start is not None:
+                    number += 1
+                    origin = _Origin(
+                        stream, start.index - start.column, _end(event).index, start.line + 1, builder.repeated
+                    )
+                    yield YamlDocument(file, number, builder.line, builder.result, origin)
             else:
                 builder.take(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        place = f" at column {mark.column + 1}" if mark else ""
         raise YamlProblem(
-            f"not valid YAML: {place}{error.problem or error.context}", max(number, 1), hint=_hint(data, mark)
+            f"not valid YAML: {error.problem or error.context}{place}",
+            number + 1,
+            hint=_hint(data, mark),
+            line=mark.line + 1 if mark else None,
         ) from None
-    except yaml.YAMLError as error:
-        raise YamlProblem(f"not valid YAML: {error}".splitlines()[0], max(number, 1)) from None
+    except yaml.reader.ReaderError as error:
+        line = data.count(b"\n", 0, error.position) + 1
+        message = f"not valid YAML: the character U+{int(error.character):04X} may not stand in it"
+        raise YamlProblem(message, number + 1, hint="look for control characters in the file", line=line) from None
     except _Refused as error:
-        raise YamlProblem(str(error), max(number, 1), hint=error.hint) from None
+        raise YamlProblem(str(error), number + 1, hint=error.hint, line=error.line) from None
+
+
+def _start(event: yaml.Event) -> yaml.Mark:
+    mark: yaml.Mark = event.start_mark  # type: ignore[assignment] # every event of the parser has one
+    return mark
+
+
+def _end(event: yaml.Event) -> yaml.Mark:
+    mark: yaml.Mark = event.end_mark  # type: ignore[assignment] # every event of the parser has one
+    return mark
 
 
 class _Refused(Exception):  # noqa: N818 - says what happened, not that it is an error
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, event: yaml.Event, *, hint: str) -> None:
         super().__init__(message)
+        self.line: int = _start(event).line + 1
         self.hint = hint
 
 
 class _Builder:
     """Puts the events of one document together."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_depth: int) -> None:
         self.result: Any = None
+        self.line = 1
+        self.repeated: _Repeated = []
+        self._max_depth = max_depth
         self._stack: list[_Node] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._written = 0
         self._unfolded = 0
 
     def take(self, event: yaml.Event) -> None:
+        if not self._written:
+            self.line = _start(event).line + 1
         if isinstance(event, yaml.ScalarEvent):
             self._written += 1
             value = _scalar(event)
@@ -116,16 +191,17 @@ class _Builder:
             self._put(value, 1, event)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             self._written += 1
-            if len(self._stack) >= _MAX_DEPTH:
+            if len(self._stack) >= self._max_depth:
                 raise _Refused(
-                    f"nested deeper than {_MAX_DEPTH} levels at line {_line(event)}",
+                    f"nested deeper than {self._max_depth} levels",
+                    event,
                     hint="objects are nested some ten levels deep; look for brackets that are never closed",
                 )
             _check_tag(event)
             self._stack.append(_Node({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor))
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             node = self._stack.pop()
-            for merged in reversed(node.merges):
+            for merged in node.merges:  # the first one that has a key wins
                 node.value = {**merged, **node.value}
             if node.anchor:
                 self._anchors[node.anchor] = (node.value, node.size)
@@ -136,14 +212,16 @@ class _Builder:
     def _take_alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:
             raise _Refused(
-                f"alias *{event.anchor} at line {_line(event)} refers to nothing before it",
+                f"alias *{event.anchor} refers to nothing before it",
+                event,
                 hint=f"define &{event.anchor} before it, or put quotes around a text that starts with *",
             )
         value, size = self._anchors[event.anchor]
         self._unfolded += size
         if self._unfolded > 10 * self._written + _ALIAS_ALLOWANCE:
             raise _Refused(
-                f"aliases unfold into more than {self._unfolded} values (line {_line(event)})",
+                f"aliases unfold into more than {self._unfolded} values",
+                event,
                 hint="write the values out, or use fewer anchors",
             )
         self._put(value, size, event)
@@ -158,6 +236,8 @@ class _Builder:
             node.value.append(value)
         elif node.key is None:
             node.key = _key(value, event)
+            if node.key in node.value:
+                self._note_repeated(event)
         else:
             if node.key == "<<" and isinstance(value, dict | list):
                 merges = [value] if isinstance(value, dict) else value
@@ -166,9 +246,9 @@ class _Builder:
                 node.value[node.key] = value
             node.key = None
 
-
-def _line(event: yaml.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 0
+    def _note_repeated(self, event: yaml.Event) -> None:
+        steps = tuple(len(node.value) if isinstance(node.value, list) else str(node.key) for node in self._stack)
+        self.repeated.append((steps, _start(event).line + 1))
 
 
 def _key(value: Any, event: yaml.Event) -> str:
@@ -179,7 +259,8 @@ def _key(value: Any, event: yaml.Event) -> str:
     if isinstance(value, int | float):
         return str(value)
     raise _Refused(
-        f"a key must be a word, at line {_line(event)}",
+        "a key must be a word",
+        event,
         hint="render templates first; values that start with { or [ need quotes",
     )
 
@@ -187,9 +268,13 @@ def _key(value: Any, event: yaml.Event) -> str:
 def _scalar(event: yaml.ScalarEvent) -> Any:
     if event.tag and event.tag != "!":
         _check_tag(event)
-        if event.tag == f"{_STANDARD_TAG}str":
+        value = _plain(event.value)
+        tag = event.tag.removeprefix(_STANDARD_TAG)
+        if tag in ("str", "timestamp"):
             return event.value
-        return _plain(event.value)
+        if not isinstance(value, _TAGGED.get(tag, object)):
+            raise _Refused(f"{event.value[:40]!r} is not what its tag !!{tag} says", event, hint="leave the tag out")
+        return value
     return _plain(event.value) if event.implicit[0] else event.value
 
 
@@ -197,7 +282,8 @@ def _check_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
     if event.tag and event.tag != "!" and event.tag not in _TAGS:
         tag = event.tag.replace(_STANDARD_TAG, "!!")
         raise _Refused(
-            f"the tag {tag} at line {_line(event)} means nothing in a Kubernetes object",
+            f"the tag {tag} means nothing in a Kubernetes object",
+            event,
             hint="leave the tag out",
         )
 
@@ -209,13 +295,26 @@ def _plain(text: str) -> Any:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
         return text
-    if _INTEGER.fullmatch(text):
-        digits = text.replace("_", "")
-        sign = -1 if digits[0] == "-" else 1
-        digits = digits.lstrip("+-")
-        is_octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
-        return sign * (int(digits, 8) if is_octal else int(digits, 0))
-    return float(text) if _FLOAT.fullmatch(text) else text
+    if _INTEGER.fullmatch(text) and (number := _integer(text.replace("_", ""))) is not None:
+        return number
+    if not _FLOAT.fullmatch(text):
+        return text
+    real = float(text)
+    return real if math.isfinite(real) else text
+
+
+def _integer(text: str) -> int | None:
+    """Read an integer of 64 bits; what is larger becomes a floating point number."""
+    digits = text.lstrip("+-")
+    if len(digits) > _MAX_DIGITS:
+        return None
+    is_octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
+    try:
+        number = int(digits, 8) if is_octal else int(digits, 0)
+    except ValueError:
+        return None  # a prefix without digits
+    number = -number if text[0] == "-" else number
+    return number if -(1 << 63) <= number < 1 << 64 else None
 
 
 def _hint(data: bytes | str, mark: yaml.Mark | None) -> str:

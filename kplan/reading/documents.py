@@ -1,0 +1,302 @@
+"""Documents of a file, JSON or YAML, one or many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from kplan.api import decode
+from kplan.errors import Problem
+from kplan.reading.files import STANDARD_INPUT, NotObjects, files_below, read_source
+from kplan.reading.limits import MAX_DEPTH, SNAPSHOTS, Limits, Progress
+from kplan.reading.places import Duplicate, JsonLines, Lines, json_duplicates
+
+__all__ = ["Document", "as_builtins", "read_documents", "read_one"]
+
+_LOG_SECTION = re.compile(rb"\s*==== START logs for .*?^==== END logs for [^\n]*\n?", re.DOTALL | re.MULTILINE)
+_BYTE_OFFSET = re.compile(r"\(byte (\d+)\)")
+_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_OBJECTS = "Kubernetes objects as JSON or YAML, for example from kubectl get -o json"
+#: Braces with a bare word behind them are YAML, or a template.
+_JSON_START = re.compile(rb"""\s*(\[|\{\s*(["}]|\Z))""")
+_NOT_BLANK = re.compile(rb"\S")
+_DEEP_HINT = "objects are nested some ten levels deep; look for brackets that are never closed"
+
+
+class Document:
+    """One document of a file.
+
+    Attributes
+    ----------
+    file
+        As it was named; "standard input" for ``-``.
+    number
+        Counted from 1; documents that are empty or hold comments only are not counted.
+    line
+        Where its content begins.
+    content
+        JSON text, or builtins that came from YAML.
+    """
+
+    def __init__(self, file: str, number: int, line: int, content: msgspec.Raw | Any) -> None:
+        self.file = file
+        self.number = number
+        self.line = line
+        self.content = content
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The lines of all that stands in the document."""
+        return JsonLines(self.content, self.line)
+
+    def duplicates(self) -> tuple[Duplicate, ...]:
+        """Return the keys that an object of this document holds twice, in reading order."""
+        try:
+            return tuple(json_duplicates(self.content, self.lines))
+        except RecursionError:
+            return ()  # its depth is told when it is decoded
+
+    def value(self) -> Any:
+        """Return the content as builtins.
+
+        Raises
+        ------
+        kplan.api.decode.DecodeError
+            If it cannot be held as builtins: nested too deeply, numbers that no number of a computer holds.
+        """
+        return as_builtins(self.content)
+
+    def locate(self, problem: Problem) -> Problem:
+        """Return the problem of this document with file, document and line."""
+        return Problem(
+            problem.message,
+            path=self.file,
+            document=self.number,
+            json_path=problem.json_path,
+            hint=problem.hint,
+            line=self.lines.of(problem.json_path),
+        )
+
+
+def as_builtins(content: msgspec.Raw | Any) -> Any:
+    """Return JSON text as builtins; builtins as they are.
+
+    Raises
+    ------
+    kplan.api.decode.DecodeError
+        If it cannot be held as builtins: nested too deeply, numbers that no number of a computer holds.
+    """
+    if not isinstance(content, msgspec.Raw):
+        return content
+    value = decode.builtins(content)
+    if _is_deeper(value, MAX_DEPTH):
+        raise decode.DecodeError((Problem(f"nested deeper than {MAX_DEPTH} levels", json_path="$", hint=_DEEP_HINT),))
+    return value
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if below is None:
+        return False
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in below)
+
+
+def read_one(
+    source: str | Path, problems: list[Problem], *, limits: Limits, expected: str, stdin: IO[bytes] | None = None
+) -> Document | None:
+    """Return the only document of a file; None, with the reason in `problems`, where there is none or more than one.
+
+    Parameters are those of :func:`read_documents`.
+    """
+    n_known = len(problems)
+    documents = list(read_documents(source, problems, limits=limits, stdin=stdin, expected=expected))
+    if len(problems) > n_known:
+        return None
+    if len(documents) == 1:
+        return documents[0]
+    name = _name_of(source)
+    message = f"holds {len(documents)} documents, expected one" if documents else "holds comments only"
+    problems.append(Problem(message, path=name, hint=f"expected {expected}"))
+    return None
+
+
+def _name_of(source: str | Path) -> str:
+    return "standard input" if str(source) == STANDARD_INPUT else str(source)
+
+
+def read_documents(
+    source: str | Path,
+    problems: list[Problem],
+    *,
+    limits: Limits = SNAPSHOTS,
+    stdin: IO[bytes] | None = None,
+    progress: Progress | None = None,
+    expected: str = "",
+) -> Iterator[Document]:
+    """Yield every document of a file, a directory (recursively, by name) or ``-``.
+
+    Parameters
+    ----------
+    source
+        A path or ``-``.
+    problems
+        Receives what is wrong.
+    limits
+        How much one file may hold.
+    stdin
+        The stream behind ``-``; standard input if not given.
+    progress
+        Called now and then with the file, the bytes read and how many there are, where that is known.
+    expected
+        What the file should be, for hints: "a kubeconfig"; Kubernetes objects if not given, and then it is read no
+        further when its first megabyte shows none.
+    """
+    read = _Reader(problems, limits, expected, stdin, progress)
+    if str(source) == STANDARD_INPUT:
+        yield from read.file(None)
+        return
+    path = Path(source)
+    try:
+        is_directory = path.is_dir()
+    except (OSError, ValueError):
+        is_directory = False
+    if not is_directory:
+        yield from read.file(path)
+        return
+    if expected:
+        problems.append(Problem("is a directory", path=str(path), hint=f"name the file in it: {expected}"))
+        return
+    n_known = len(problems)
+    files = files_below(path, problems)
+    if not files and len(problems) == n_known:
+        problems.append(
+            Problem(
+                "the directory holds no .json, .yaml or .yml file",
+                path=str(path),
+                hint="name a directory with Kubernetes objects, such as kubectl cluster-info dump writes",
+            )
+        )
+    for file in files:
+        yield from read.file(file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads one file after the other; the fields are the parameters of :func:`read_documents`."""
+
+    problems: list[Problem]
+    limits: Limits
+    expected: str
+    stdin: IO[bytes] | None
+    progress: Progress | None
+
+    def file(self, path: Path | None) -> Iterator[Document]:
+        """Yield the documents of a file, or of standard input."""
+        name = "standard input" if path is None else str(path)
+        data = self._text(path, name)
+        if data is None:
+            return
+        is_json = _JSON_START.match(data)
+        documents = (_json_documents if is_json else _yaml_documents)(data, name, self.problems, self.limits)
+        for document in documents:
+            if document.number > self.limits.max_documents:
+                message = f"holds more than {self.limits.max_documents:,} documents"
+                self.problems.append(Problem(message, path=name, hint="split the file, or write one list"))
+                return
+            yield document
+
+    def _text(self, path: Path | None, name: str) -> bytes | None:
+        """Return what a file holds; None, with the reason among the problems, where it cannot be read."""
+        try:
+            return read_source(path, self.stdin, self.limits, self.progress, is_objects=not self.expected)
+        except NotObjects as error:
+            problem = Problem(str(error), path=name, hint=error.hint or f"expected {self.expected or _OBJECTS}")
+        except FileNotFoundError:
+            problem = Problem("no such file or directory", path=name, hint="check the path")
+        except OSError as error:
+            problem = Problem(f"cannot be read: {error.strerror or 'an error of the system'}", path=name)
+        except ValueError:
+            problem = Problem("no file can have this name", path=name, hint="check the path")
+        self.problems.append(problem)
+        return None
+
+
+def _yaml_documents(data: bytes, path: str, problems: list[Problem], limits: Limits) -> Iterator[Document]:
+    from kplan.reading.yaml_text import YamlProblem, read_yaml
+
+    try:
+        yield from read_yaml(data, path, max_depth=limits.max_depth)
+    except YamlProblem as error:
+        problems.append(Problem(str(error), path=path, document=error.document, hint=error.hint, line=error.line))
+
+
+def _json_documents(data: bytes, path: str, problems: list[Problem], _: Limits) -> Iterator[Document]:
+    """Yield one document, or several one after the other, as ``kubectl cluster-info dump`` prints them."""
+    number = 0
+    start = 0
+    line = 1
+    view = memoryview(data)
+    while found := _NOT_BLANK.search(data, start):
+        number += 1
+        line += data.count(b"\n", start, found.start())
+        start = found.start()
+        try:
+            raw = msgspec.json.decode(view[start:], type=msgspec.Raw)
+        except (msgspec.DecodeError, RecursionError) as error:
+            end = _end_of_document(str(error))
+            if end is None:
+                problems.append(_json_problem(error, data, start, path, number))
+                return
+        else:
+            yield Document(path, number, line, raw)
+            return
+        yield Document(path, number, line, msgspec.Raw(bytes(view[start : start + end])))
+        end += start
+        while log := _LOG_SECTION.match(data, end):
+            end = log.end()
+        line += data.count(b"\n", start, end)
+        start = end
+
+
+def _end_of_document(message: str) -> int | None:
+    """Return where a document ends that is followed by something else; msgspec counts the character that follows."""
+    offset = _BYTE_OFFSET.search(message)
+    return int(offset[1]) - 1 if offset and "trailing characters" in message else None
+
+
+def _json_problem(error: Exception, data: bytes, start: int, path: str, number: int) -> Problem:
+    """Say what is wrong with the document that starts at byte `start`, with line and column of the whole file."""
+    text = str(error)
+    if isinstance(error, RecursionError):
+        return Problem("nested too deeply to be Kubernetes objects", path=path, document=number, hint=_DEEP_HINT)
+    if "truncated" in text:
+        if half := _HALF_PAIR.search(data, start):
+            half_line = data.count(b"\n", 0, half.start()) + 1
+            message = f"not valid JSON: half a character, {half[0].decode()}, or a text cut off, from here on"
+            hint = r"write the character itself, or both \u of it"
+            return Problem(message, path=path, document=number, hint=hint, line=half_line)
+        return Problem(
+            "the JSON ends before it is complete",
+            path=path,
+            document=number,
+            hint="the file was cut off; write it again",
+        )
+    message = text.removeprefix("JSON is malformed: ")
+    line: int | None = None
+    if offset := _BYTE_OFFSET.search(message):
+        before = data[: start + int(offset[1])]
+        line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
+        message = f"{message[: offset.start()].rstrip()} at column {column}"
+    return Problem(f"not valid JSON: {message}", path=path, document=number, hint=_json_hint(message), line=line)
+
+
+def _json_hint(message: str) -> str:
+    if "trailing comma" in message:
+        return "leave the comma out that has nothing behind it"
+    return "look at this place and what stands right before it; kubectl get -o json writes valid JSON"

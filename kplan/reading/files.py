@@ -1,0 +1,216 @@
+"""Bytes from outside: found, unpacked, refused early where they plainly hold no Kubernetes objects."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import os
+import re
+import stat
+import sys
+import zlib
+from pathlib import Path
+from typing import IO, cast
+
+from kplan.errors import Problem
+from kplan.reading.limits import Limits, Progress
+
+__all__ = ["CHUNK", "STANDARD_INPUT", "NotObjects", "files_below", "read_source"]
+
+STANDARD_INPUT = "-"
+CHUNK = 1 << 20
+_SUFFIXES = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
+_GZIP_MAGIC = b"\x1f\x8b"
+_OBJECT_KEY = re.compile(rb"""(^|[\s{,-])["']?(apiVersion|kind|items)["']?\s*:""", re.MULTILINE)
+#: Objects pack to a twentieth or, where all are alike, to a hundredth of their size; bombs to a thousandth.
+_MAX_UNFOLDING = 400
+_UNFOLDING_FROM = 64 << 20
+
+
+def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
+    """Return the files below a directory that may hold objects, by path; hidden ones are left out.
+
+    Directories that cannot be read are added to `problems`.
+    """
+
+    def note(error: OSError) -> None:
+        hint = "give yourself the right to read it, or name the files one by one"
+        problems.append(Problem(f"cannot be read: {error.strerror}", path=str(error.filename), hint=hint))
+
+    found = []
+    for folder, folders, names in os.walk(directory, onerror=note):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [
+            path
+            for name in names
+            if name.lower().endswith(_SUFFIXES) and not name.startswith(".") and (path := Path(folder, name)).is_file()
+        ]
+    return sorted(found)
+
+
+class NotObjects(Exception):  # noqa: N818 - becomes a problem of the file
+    """A stream that holds no text, or plainly no Kubernetes objects."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint  # empty: say what was expected
+
+
+def read_source(
+    path: Path | None, stdin: IO[bytes] | None, limits: Limits, progress: Progress | None, *, is_objects: bool = True
+) -> bytes:
+    """Read a file, or standard input where there is no path, as UTF-8 and unpacked.
+
+    With `is_objects`, what holds nothing like an object in its first megabyte is read no further.
+
+    Raises
+    ------
+    NotObjects
+        With the reason.
+    OSError
+        If the file cannot be opened or read.
+    """
+    if path is None:
+        stream = stdin or getattr(sys.stdin, "buffer", None)
+        if stream is None:
+            raise NotObjects("nothing can be read from it", "name a file, or feed one with < FILE")
+        return _read_text(stream, "standard input", None, limits, progress, is_objects=is_objects)
+    with path.open("rb", buffering=0 if _is_pipe(path) else -1) as stream:
+        return _read_text(stream, str(path), _size(stream, limits), limits, progress, is_objects=is_objects)
+
+
+def _is_pipe(path: Path) -> bool:
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise NotObjects("is a directory", "name a file in it")
+    if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and path.resolve() != Path(os.devnull)):
+        raise NotObjects("is a device", "name a file; standard input is called -")
+    return stat.S_ISFIFO(mode)
+
+
+def _size(stream: IO[bytes], limits: Limits) -> int | None:
+    """Return the size of a regular file, refused when it is too much already; None where there is no size."""
+    status = os.fstat(stream.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    if status.st_size > limits.max_bytes:
+        raise NotObjects(f"larger than {_amount(limits.max_bytes)}")
+    return status.st_size
+
+
+def _amount(n_bytes: int) -> str:
+    return f"{n_bytes >> 30} GiB" if n_bytes >= 1 << 30 else f"{n_bytes >> 20} MiB"
+
+
+def _read_text(
+    stream: IO[bytes], name: str, size: int | None, limits: Limits, progress: Progress | None, *, is_objects: bool
+) -> bytes:
+    head = _fill(stream, CHUNK)
+    packed: _Counted | None = None
+    if head.startswith(_GZIP_MAGIC):
+        packed = _Counted(head, stream)
+        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BufferedReader(packed, CHUNK)))
+        head = _unpacked(stream)
+    encoding = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
+    has_more = len(head) == CHUNK
+    if encoding == "utf-8":
+        _check_head(head, has_more=has_more, is_objects=is_objects)
+    limit = limits.max_bytes if size is not None and packed is None else limits.max_stream_bytes
+    parts = [head]
+    total = len(head)
+    while has_more and (part := _more(stream, is_packed=packed is not None)):
+        parts.append(part)
+        total += len(part)
+        if total > limit:
+            raise NotObjects(f"more than {_amount(limit)}")
+        if packed and total > _UNFOLDING_FROM and total > packed.count * _MAX_UNFOLDING:
+            raise NotObjects(f"unpacks to more than {_MAX_UNFOLDING} times its size", "unpack it first and look inside")
+        if progress:
+            progress(name, packed.count if packed else total, size)
+    data = b"".join(parts) if len(parts) > 1 else head
+    del parts
+    if encoding != "utf-8":
+        data = data.decode(encoding, errors="replace").encode()
+        _check_head(data[:CHUNK], has_more=len(data) > CHUNK, is_objects=is_objects)
+    elif has_more:
+        _check_encoding(data)
+    return data.removeprefix(codecs.BOM_UTF8)
+
+
+class _Counted(io.RawIOBase):
+    """A stream behind bytes that were read from it already; counts what is taken."""
+
+    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+        super().__init__()
+        self._head = memoryview(head)
+        self._rest = rest
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # the stub knows no narrower type than any buffer
+        part = self._head[: len(buffer)] if self._head else self._rest.read(len(buffer)) or b""
+        self._head = self._head[len(buffer) :]
+        buffer[: len(part)] = part
+        self.count += len(part)
+        return len(part)
+
+
+def _unpacked(stream: IO[bytes]) -> bytes:
+    return _fill(_Gunzipped(stream), CHUNK)
+
+
+def _more(stream: IO[bytes], *, is_packed: bool) -> bytes:
+    return _Gunzipped(stream).read(CHUNK << 4) if is_packed else stream.read(CHUNK << 4)
+
+
+class _Gunzipped:
+    """Unpacks, and says in plain words where that fails."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size)
+        except EOFError:
+            raise NotObjects("the gzip file is cut off before its end", "write the file again") from None
+        except (gzip.BadGzipFile, zlib.error):
+            raise NotObjects("the gzip file is damaged", "write the file again") from None
+
+
+def _fill(stream: IO[bytes] | _Gunzipped, size: int) -> bytes:
+    """Read `size` bytes, or all there are; pipes give less at a time."""
+    parts = []
+    missing = size
+    while missing and (part := stream.read(missing)):
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
+
+
+def _check_head(head: bytes, *, has_more: bool, is_objects: bool) -> None:
+    if not head.strip():
+        raise NotObjects("the file is empty")
+    if b"\0" in head:
+        raise NotObjects("a binary file")
+    if not has_more:
+        _check_encoding(head)
+    elif is_objects and not _OBJECT_KEY.search(head):
+        raise NotObjects("no apiVersion, kind or items in the first megabyte")
+
+
+def _check_encoding(data: bytes) -> None:
+    """Decode it all, a piece at a time, and keep nothing."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    view = memoryview(data)
+    start = 0
+    try:
+        for start in range(0, len(data), CHUNK << 2):
+            decoder.decode(view[start : start + (CHUNK << 2)])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, start + error.start) + 1
+        raise NotObjects(f"not text in UTF-8 at line {line}") from None

@@ -1,0 +1,262 @@
+"""Kubernetes objects out of documents: lists are taken apart, also lists in lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from kplan.api import decode
+from kplan.errors import Problem
+from kplan.reading.documents import Document, as_builtins, read_documents
+from kplan.reading.limits import SNAPSHOTS, Limits, Progress
+from kplan.reading.places import Duplicate, Source
+
+__all__ = ["Item", "items_of", "read_items"]
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class Item(NamedTuple):
+    """One object of a document, not yet decoded.
+
+    Attributes
+    ----------
+    origin
+        The document it stands in.
+    json_path
+        Where it stands there.
+    """
+
+    origin: Document
+    json_path: str
+    api_version: str
+    kind: str
+    content: msgspec.Raw | dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        """The file, as it was named."""
+        return self.origin.file
+
+    @property
+    def document(self) -> int:
+        """The number of the document in its file, counted from 1."""
+        return self.origin.number
+
+    def decode(self, target: type[S]) -> S:
+        """Decode the object.
+
+        Raises
+        ------
+        kplan.api.decode.DecodeError
+            With every problem; :meth:`locate` gives each its place in the file.
+        """
+        if isinstance(self.content, msgspec.Raw):
+            return decode.decode(self.content, target)
+        return decode.convert(self.content, target)
+
+    def value(self) -> dict[str, Any]:
+        """Return the object as builtins.
+
+        Raises
+        ------
+        kplan.api.decode.DecodeError
+            If it cannot be held as builtins: nested too deeply, numbers that no number of a computer holds.
+        """
+        value: dict[str, Any] = as_builtins(self.content)
+        return value
+
+    def source(self, path: str = "$.metadata.name") -> Source:
+        """Return file, document and line of what a path in the object leads to."""
+        return Source(self.path, self.document, self.line_of(path))
+
+    def line_of(self, path: str) -> int:
+        """Return the line of what a path in the object leads to, or of the nearest thing around it."""
+        return self.origin.lines.of(self.json_path + path.removeprefix("$"))
+
+    def duplicates(self) -> tuple[Duplicate, ...]:
+        """Return the keys that stand twice in the object, with their paths in it."""
+        return tuple(
+            Duplicate("$" + found.path[len(self.json_path) :], found.line)
+            for found in self.origin.duplicates()
+            if found.path.startswith((f"{self.json_path}.", f"{self.json_path}["))
+        )
+
+    def locate(self, problem: Problem) -> Problem:
+        """Return the problem of this object with file, document, line and the whole JSON path."""
+        return self.origin.locate(
+            Problem(problem.message, json_path=self.json_path + problem.json_path.removeprefix("$"), hint=problem.hint)
+        )
+
+
+class _Envelope(msgspec.Struct, rename="camel"):
+    """What tells a list from an object, in any order of keys."""
+
+    api_version: Any = ""
+    kind: Any = ""
+    items: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _TypeMeta(msgspec.Struct, rename="camel"):
+    api_version: Any = ""
+    kind: Any = ""
+
+
+#: How kubectl and the API server begin an object; reading on for its kind is then unnecessary.
+_KIND_FIRST = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([A-Za-z0-9./-]+)"\s*,\s*"kind"\s*:\s*"([A-Za-z0-9]+)"\s*,')
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_TYPE_META = msgspec.json.Decoder(_TypeMeta)
+#: How deep lists may stand in lists.
+_MAX_LISTS = 20
+_RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def read_items(
+    source: str | Path,
+    problems: list[Problem],
+    *,
+    limits: Limits = SNAPSHOTS,
+    stdin: IO[bytes] | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Item]:
+    """Yield every object of a file, a directory (recursively, by name) or ``-``, with lists taken apart.
+
+    Documents that hold no object, or one without a kind, are added to `problems`, as is all that cannot be read.
+    Parameters are those of :func:`~kplan.reading.documents.read_documents`.
+    """
+    for document in read_documents(source, problems, limits=limits, stdin=stdin, progress=progress):
+        yield from items_of(document, problems)
+
+
+def items_of(document: Document, problems: list[Problem]) -> Iterator[Item]:
+    """Yield the objects of one document, taking lists apart, also lists in lists."""
+    content = document.content
+    if isinstance(content, msgspec.Raw):
+        yield from _raw_items(content, Item(document, "$", "", "", content), problems)
+    else:
+        yield from _builtin_items(content, Item(document, "$", "", "", {}), problems)
+
+
+def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Iterator[Item]:
+    first = bytes(memoryview(content)[:1])
+    if first == b"[":
+        yield from _raw_list(content, place, problems)
+        return
+    try:
+        envelope = _ENVELOPE.decode(content)
+    except (msgspec.ValidationError, RecursionError):
+        problems.append(place.locate(_mistaken(content, _no_object)))
+        return
+    place = place._replace(content=content)
+    if not _has_kind(envelope.api_version, envelope.kind, place, problems):
+        return
+    if not _is_list(envelope.api_version, envelope.kind) or not envelope.items:
+        if envelope.kind.endswith("List"):
+            return
+        yield place._replace(api_version=envelope.api_version, kind=envelope.kind)
+        return
+    items = envelope.items
+    if bytes(memoryview(items)[:4]) == b"null":
+        return
+    place = place._replace(json_path=f"{place.json_path}.items")
+    yield from _raw_list(items, _with_item_kind(place, envelope.api_version, envelope.kind), problems)
+
+
+def _raw_list(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Iterator[Item]:
+    if _is_too_deep(place, problems):
+        return
+    try:
+        elements = _RAW_LIST.decode(content)
+    except msgspec.ValidationError:
+        problems.append(place.locate(_mistaken(content, _no_list)))
+        return
+    for index, element in enumerate(elements):
+        where = place._replace(json_path=f"{place.json_path}[{index}]", content=element)
+        try:
+            meta = _type_meta(element)
+        except (msgspec.ValidationError, RecursionError):
+            problems.append(where.locate(_mistaken(element, _no_object)))
+            continue
+        if meta.kind and _is_list(str(meta.api_version), str(meta.kind)):
+            yield from _raw_items(element, where, problems)
+        elif place.kind and not meta.kind:
+            yield where
+        elif _has_kind(meta.api_version, meta.kind, where, problems):
+            yield where._replace(api_version=meta.api_version, kind=meta.kind)
+
+
+def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Problem:
+    """Say what is wrong with a value that has not the expected shape."""
+    try:
+        return problem_of(as_builtins(content))
+    except decode.DecodeError as error:
+        return error.problems[0]
+
+
+def _is_too_deep(place: Item, problems: list[Problem]) -> bool:
+    if place.json_path.count("[") < _MAX_LISTS:
+        return False
+    problems.append(place.locate(Problem("lists in lists, too deeply", hint="write the objects one after the other")))
+    return True
+
+
+def _type_meta(element: msgspec.Raw) -> _TypeMeta:
+    first = _KIND_FIRST.match(memoryview(element))
+    return _TypeMeta(first[1].decode(), first[2].decode()) if first else _TYPE_META.decode(element)
+
+
+def _builtin_items(content: Any, place: Item, problems: list[Problem]) -> Iterator[Item]:
+    if isinstance(content, list):
+        if _is_too_deep(place, problems):
+            return
+        for index, element in enumerate(content):
+            yield from _builtin_items(element, place._replace(json_path=f"{place.json_path}[{index}]"), problems)
+        return
+    if not isinstance(content, dict):
+        problems.append(place.locate(_no_object(content)))
+        return
+    api_version, kind = content.get("apiVersion") or place.api_version, content.get("kind") or place.kind
+    if not _has_kind(api_version, kind, place, problems):
+        return
+    if not _is_list(api_version, kind):
+        yield place._replace(api_version=api_version, kind=kind, content=content)
+        return
+    items = content.get("items")
+    place = _with_item_kind(place._replace(json_path=f"{place.json_path}.items"), api_version, kind)
+    if isinstance(items, list):
+        yield from _builtin_items(items, place, problems)
+    elif items is not None:
+        problems.append(place.locate(_no_list(items)))
+
+
+def _no_object(value: Any) -> Problem:
+    return Problem(f"expected an object, got {decode.describe(value)}", hint=_WHAT_AN_OBJECT_IS)
+
+
+def _no_list(value: Any) -> Problem:
+    return Problem(f"expected a list, got {decode.describe(value)}", hint="a list holds its objects under items: [ ]")
+
+
+_WHAT_AN_OBJECT_IS = "a Kubernetes object has apiVersion, kind and metadata"
+
+
+def _is_list(api_version: str, kind: str) -> bool:
+    return kind.endswith("List") and not api_version.startswith("kplan/")
+
+
+def _with_item_kind(place: Item, api_version: str, kind: str) -> Item:
+    """Let the elements of a PodList be pods where they do not say so themselves."""
+    return place._replace(api_version=api_version, kind=kind.removesuffix("List")) if kind != "List" else place
+
+
+def _has_kind(api_version: Any, kind: Any, place: Item, problems: list[Problem]) -> bool:
+    if isinstance(kind, str) and kind and isinstance(api_version, str):
+        return True
+    field, value = ("kind", kind) if not isinstance(kind, str) or not kind else ("apiVersion", api_version)
+    message = f"expected a string, got {decode.describe(value)}" if value not in (None, "") else "missing"
+    problems.append(place.locate(Problem(message, json_path=f"$.{field}", hint=_WHAT_AN_OBJECT_IS)))
+    return False

@@ -1,0 +1,46 @@
+"""How much an input may hold. What is larger is something else, or is meant to harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["MANIFESTS", "MAX_DEPTH", "REPORTS", "SETTINGS", "SNAPSHOTS", "Limits", "Progress"]
+
+#: Objects are nested some ten levels deep.
+MAX_DEPTH: Final = 200
+
+#: Called with the file's name, the bytes read so far, and how many there are, where that is known.
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on one file.
+
+    Attributes
+    ----------
+    max_bytes
+        Of a file, unpacked.
+    max_stream_bytes
+        Of what has no size that can be asked for beforehand, and may never end: pipes, and what gzip unfolds to.
+    max_documents
+        In one file.
+    max_depth
+        Levels of nesting.
+    """
+
+    max_bytes: int
+    max_stream_bytes: int
+    max_documents: int = 1_000_000
+    max_depth: int = MAX_DEPTH
+
+
+_MIB: Final = 1 << 20
+
+SNAPSHOTS = Limits(max_bytes=4096 * _MIB, max_stream_bytes=2048 * _MIB)
+MANIFESTS = Limits(max_bytes=512 * _MIB, max_stream_bytes=256 * _MIB)
+REPORTS = Limits(max_bytes=1024 * _MIB, max_stream_bytes=512 * _MIB)
+#: Scheduler configurations and kubeconfigs have a few kilobytes.
+SETTINGS = Limits(max_bytes=4 * _MIB, max_stream_bytes=4 * _MIB, max_documents=1000, max_depth=100)

@@ -1,0 +1,199 @@
+"""Where something stands in a file: the line of any JSON path, and the keys that stand twice.
+
+Both are found by reading a document's text once more, when somebody asks.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+__all__ = ["Duplicate", "JsonLines", "Lines", "Source", "Step", "json_duplicates", "path_of", "steps_of"]
+
+#: A key, or the index of a list's element.
+Step = str | int
+
+_STEP = re.compile(r"""\.?([^.\[\]$'"]+)|\[([0-9]{1,9})\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an object stands.
+
+    Attributes
+    ----------
+    file
+        As it was named; "standard input" for ``-``.
+    document
+        Counted from 1, empty ones left out; None for objects that come from no file.
+    line
+        Counted from 1; None where it is not known.
+    """
+
+    file: str
+    document: int | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A key that an object holds twice; the later one counts.
+
+    Attributes
+    ----------
+    path
+        Of the field: ``$.spec.replicas``.
+    line
+        Of the later one.
+    """
+
+    path: str
+    line: int
+
+
+class Lines(Protocol):
+    """Tells the line of what a JSON path leads to."""
+
+    def of(self, path: str) -> int:
+        """Return the line in the file, of the nearest thing around the path where the path leads to nothing."""
+        ...
+
+
+def steps_of(path: str) -> tuple[Step, ...]:
+    """Take a JSON path apart: ``$.spec.containers[0].resources['a.b/c']``; the leading ``$`` may be missing."""
+    steps: list[Step] = []
+    position = 1 if path.startswith("$") else 0
+    while position < len(path) and (found := _STEP.match(path, position)):
+        name, index, quoted = found.groups()
+        if index is not None:
+            steps.append(int(index))
+        else:
+            steps.append(name if name is not None else _unquoted(quoted))
+        position = found.end()
+    return tuple(steps)
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return str(ast.literal_eval(text))
+    except (ValueError, SyntaxError):
+        return text[1:-1]
+
+
+def path_of(steps: tuple[Step, ...]) -> str:
+    """Write a JSON path."""
+    return "$" + "".join(
+        f"[{step}]" if isinstance(step, int) else (f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{step!r}]")
+        for step in steps
+    )
+
+
+class JsonLines:
+    """Lines of a document in JSON.
+
+    Parameters
+    ----------
+    content
+        The document's text.
+    line
+        Where that text begins in its file.
+    """
+
+    def __init__(self, content: msgspec.Raw, line: int) -> None:
+        self._line = line
+        self._text = memoryview(content)
+        self._last = (0, line)
+        self._known: dict[tuple[Step, ...], msgspec.Raw | None] = {(): content}
+        self._below: dict[tuple[Step, ...], Any] = {}
+
+    def of(self, path: str) -> int:
+        """Return the line of the value at the path."""
+        steps = steps_of(path)
+        found = self._known[()]
+        assert found is not None  # noqa: S101 - the document itself is known
+        for depth in range(1, len(steps) + 1):
+            inner = self._at(steps[:depth], found)
+            if inner is None:
+                break
+            found = inner
+        return self._line_at(_address(found) - _address(self._text))
+
+    def _line_at(self, offset: int) -> int:
+        """Count on from the last place that was asked for, as most questions come in reading order."""
+        start, line = self._last if self._last[0] <= offset else (0, self._line)
+        line += bytes(self._text[start:offset]).count(b"\n")
+        self._last = (offset, line)
+        return line
+
+    def _at(self, steps: tuple[Step, ...], around: msgspec.Raw) -> msgspec.Raw | None:
+        if steps not in self._known:
+            members = self._members(steps[:-1], around)
+            last = steps[-1]
+            if isinstance(members, dict):
+                self._known[steps] = members.get(str(last))
+            else:
+                is_there = isinstance(last, int) and last < len(members)
+                self._known[steps] = members[last] if is_there else None
+        return self._known[steps]
+
+    def _members(self, steps: tuple[Step, ...], around: msgspec.Raw) -> Any:
+        if steps not in self._below:
+            first = bytes(memoryview(around)[:1])
+            kind: Any = {b"{": dict[str, msgspec.Raw], b"[": list[msgspec.Raw]}.get(first)
+            self._below[steps] = msgspec.json.decode(around, type=kind) if kind else ()
+        return self._below[steps]
+
+
+def _address(text: msgspec.Raw | memoryview) -> int:
+    """Return where the text lies in memory: pieces that msgspec hands out are views of the whole."""
+    import numpy as np
+
+    return int(np.frombuffer(text, dtype=np.uint8).ctypes.data)
+
+
+def json_duplicates(content: msgspec.Raw, lines: Lines) -> Iterator[Duplicate]:
+    """Yield the keys that an object of the document holds twice, in reading order."""
+    has_any = False
+
+    def checked(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal has_any
+        has_any = has_any or len({key for key, _ in pairs}) < len(pairs)
+
+    text = bytes(memoryview(content))
+    json.loads(text, object_pairs_hook=checked, parse_int=_nothing, parse_float=_nothing)
+    if has_any:
+        for steps in _repeated(_in_pairs(text), ()):
+            path = path_of(steps)
+            yield Duplicate(path, lines.of(path))
+
+
+def _in_pairs(text: bytes) -> Any:
+    return json.loads(text, object_pairs_hook=_Pairs, parse_int=_nothing, parse_float=_nothing)
+
+
+def _nothing(_: str) -> None:
+    """Take a number, however long, for nothing: only keys matter here."""
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object before its keys are known to be distinct."""
+
+
+def _repeated(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, item in value:
+            if key in seen:
+                yield (*steps, key)
+            seen.add(key)
+            yield from _repeated(item, (*steps, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _repeated(item, (*steps, index))

@@ -1,0 +1,88 @@
+"""The lines of a document in YAML, found by walking through its parser's events."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import yaml
+
+from kplan.reading.places import Step, steps_of
+
+__all__ = ["YamlLines"]
+
+#: Longer documents are lists of a whole cluster; reading them again would take as long as the first time.
+_MAX_LINED = 16 << 20
+
+
+class YamlLines:
+    """Lines of a document in YAML.
+
+    Parameters
+    ----------
+    text
+        The document's text.
+    line
+        Where that text begins in its file.
+    content_line
+        Where its content begins in its file.
+    """
+
+    def __init__(self, text: str | bytes, line: int, content_line: int) -> None:
+        self._text = text
+        self._line = line
+        self._content_line = content_line
+
+    def of(self, path: str) -> int:
+        """Return the line of the key or list element that the path leads to."""
+        steps = steps_of(path)
+        while steps and steps not in self._known:
+            steps = steps[:-1]
+        return self._known[steps] if steps else self._content_line
+
+    @cached_property
+    def _known(self) -> dict[tuple[Step, ...], int]:
+        known: dict[tuple[Step, ...], int] = {}
+        if len(self._text) > _MAX_LINED:
+            return known
+        walk = _Walk()
+        for event in yaml.parse(self._text, Loader=yaml.CSafeLoader):
+            steps = walk.take(event)
+            if steps is not None:
+                mark: Any = event.start_mark  # every event of the parser has one
+                known[steps] = self._line + mark.line
+        return known
+
+
+class _Walk:
+    """Follows the events of a document and tells the path of each key and each element of a list."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step | None] = []  # None: a mapping that waits for its next key
+
+    def take(self, event: yaml.Event) -> tuple[Step, ...] | None:
+        """Return the path that begins with this event, if one does."""
+        if isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._steps.pop()
+            self._finish_value()
+            return None
+        if not isinstance(event, yaml.NodeEvent):
+            return None
+        found = None
+        if self._steps and self._steps[-1] is None:
+            self._steps[-1] = str(event.value) if isinstance(event, yaml.ScalarEvent) else ""
+            return tuple(step for step in self._steps if step is not None)
+        if self._steps and isinstance(self._steps[-1], int):
+            found = tuple(step for step in self._steps if step is not None)
+        if isinstance(event, yaml.MappingStartEvent):
+            self._steps.append(None)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            self._steps.append(0)
+        else:
+            self._finish_value()
+        return found
+
+    def _finish_value(self) -> None:
+        if self._steps:
+            last = self._steps[-1]
+            self._steps[-1] = last + 1 if isinstance(last, int) else None

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.errors import Problem
+from kplan.reading import Document, Item, Source, read_documents, read_items
+from kplan.reading.places import path_of, steps_of
+
+YAML = """\
+# a comment
+apiVersion: v1
+kind: Pod
+metadata:
+  name: a
+  labels:
+    a.b/c: "1"
+---
+# nothing but a comment
+---
+kind: Pod
+apiVersion: v1
+metadata: {name: ü,
+  namespace: x}
+spec:
+  containers:
+  - name: c
+    resources:
+      requests: &r {cpu: "1"}
+  -
+    name: d
+    resources:
+      requests: *r
+"""
+
+
+def documents(text: str) -> list[Document]:
+    problems: list[Problem] = []
+    found = list(read_documents("-", problems, stdin=io.BytesIO(text.encode())))
+    assert problems == []
+    return found
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "line"),
+    [
+        (1, "$", 2),
+        (1, "$.metadata.name", 5),
+        (1, "$.metadata.labels['a.b/c']", 7),
+        (1, "$.spec.containers", 2),
+        (2, "$", 11),
+        (2, "metadata.namespace", 14),
+        (2, "$.spec.containers[0].name", 17),
+        (2, "$.spec.containers[0].resources.requests.cpu", 19),
+        (2, "$.spec.containers[1]", 21),
+        (2, "$.spec.containers[1].name", 21),
+        (2, "$.spec.containers[1].resources.requests.cpu", 23),
+        (2, "$.spec.containers[7].name", 16),
+    ],
+)
+def test_any_path_of_a_manifest_has_its_line(number: int, path: str, line: int) -> None:
+    assert documents(YAML)[number - 1].lines.of(path) == line
+
+
+def test_lines_are_those_of_the_file_also_where_a_document_is_indented() -> None:
+    (document,) = documents("\n\n   kind: Pod\n   metadata:\n     name: x\n")
+    assert (document.line, document.lines.of("$.metadata.name")) == (3, 5)
+
+
+def test_json_has_lines_too() -> None:
+    first, second = documents('\n{"kind": "Pod",\n "metadata":\n  {"name": "a"}}\n\n{"kind":\n"Node", "a": [1,\n2]}')
+    assert (first.line, first.lines.of("$.metadata.name"), first.lines.of("$.kind")) == (2, 4, 2)
+    assert (second.line, second.lines.of("$.kind"), second.lines.of("$.a[1]"), second.lines.of("$")) == (6, 7, 8, 6)
+
+
+def test_an_object_tells_file_document_and_line_of_its_name() -> None:
+    text = "kind: List\napiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: x\n"
+    (item,) = read_items("-", [], stdin=io.BytesIO(text.encode()))
+    assert item.source() == Source("standard input", 1, 7)
+    assert item.locate(Problem("wrong", json_path="$.kind")).line == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Pod\napiVersion: v1\nspec:\n  a: [{b: 1,\n    b: 2}]\n  x.y: 1\n  x.y: 2\n",
+        '{"kind": "Pod", "apiVersion": "v1",\n\n"spec": {\n"a": [{"b": 1,\n"b": 2}],\n"x.y": 1,\n"x.y": 2}}',
+    ],
+    ids=["YAML", "JSON"],
+)
+def test_repeated_keys_are_told_with_path_and_line(text: str) -> None:
+    items: list[Item] = list(read_items("-", [], stdin=io.BytesIO(text.encode())))
+    paths = [(found.path, found.line) for item in items for found in item.duplicates()]
+    assert paths == [("$.spec.a[0].b", 5), ("$.spec['x.y']", 7)]
+
+
+def test_repeated_keys_of_an_object_in_a_list_have_paths_of_their_own() -> None:
+    one = {"kind": "Pod", "apiVersion": "v1", "metadata": {}}
+    text = json.dumps({"kind": "List", "apiVersion": "v1", "items": [one, one]}).replace("{}", '{"name": 1, "name": 2}')
+    found = [item.duplicates() for item in read_items("-", [], stdin=io.BytesIO(text.encode()))]
+    assert [[each.path for each in duplicates] for duplicates in found] == [["$.metadata.name"], ["$.metadata.name"]]
+
+
+keys = st.text(min_size=1, max_size=5)
+
+
+@given(st.lists(keys | st.integers(0, 99), max_size=5))
+def test_paths_are_read_as_they_are_written(steps: list[Any]) -> None:
+    assert steps_of(path_of(tuple(steps))) == tuple(steps)
+
+
+values = st.recursive(
+    st.integers(-9, 9) | st.sampled_from(["", "a b", "ü", "- x", "a\nb", "#"]) | st.none() | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc") | keys, inner, max_size=3),
+    max_leaves=15,
+)
+
+
+def leaves(value: Any, steps: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [steps, *(leaf for key, item in inner for leaf in leaves(item, (*steps, key)))]
+
+
+@given(st.dictionaries(st.sampled_from("abc"), values, min_size=1, max_size=3), st.booleans())
+def test_the_line_of_a_path_is_where_the_value_begins(value: dict[str, Any], flow: bool) -> None:
+    """The plain way: PyYAML's own tree of nodes."""
+    text = "# first\n" + yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True, width=20)
+    (document,) = documents(text)
+    root = yaml.compose(text)
+    for steps in leaves(document.value()):
+        node, line = root, root.start_mark.line
+        for step in steps:
+            if isinstance(step, int):
+                node = node.value[step]
+                line = node.start_mark.line
+            else:
+                line, node = next((k.start_mark.line, v) for k, v in node.value if k.value == step)
+        assert document.lines.of(path_of(steps)) == line + 1
