@@ -21,7 +21,7 @@ A pod that fits nowhere is never an exception: it is a Placement with its reason
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 __all__ = [
@@ -101,6 +101,11 @@ class UsageError(KplanError):
 
 class LiveClusterError(KplanError):
     """The API server could not be asked."""
+
+    def hide(self, secret_to_text: Callable[[str], str]) -> None:
+        """Take out of the message and the hint what nobody must read."""
+        self.message, self.hint = secret_to_text(self.message), secret_to_text(self.hint)
+        self.args = (self.message,)
 
 
 class KubeconfigError(LiveClusterError):

@@ -25,6 +25,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 #: Problems beyond this number are only counted.
 MAX_PROBLEMS = 20
 
+_MOST_SHOWN_BITS = 128
+
 
 _LARGE_HINT = "write a smaller number, or a quantity in quotes with a suffix such as Gi"
 _DEEP_HINT = "objects are nested some ten levels deep; look for brackets that are never closed"
@@ -94,8 +96,12 @@ def _endless(value: Any, path: str) -> Iterator[str]:
         yield path
 
 
-def convert(value: Any, target: type[S]) -> S:
+def convert(value: Any, target: type[S], *, shows_values: bool = True) -> S:
     """Turn builtins into an object.
+
+    Parameters
+    ----------
+    shows_values : say in problems what stands there; not for objects that hold secrets
 
     Raises
     ------
@@ -104,16 +110,19 @@ def convert(value: Any, target: type[S]) -> S:
     """
     try:
         return msgspec.convert(value, target)
-    except msgspec.ValidationError:
-        problems: list[Problem] = []
-        cleaned = _clean(value, inspect.type_info(target), "$", problems)
-        if problems:
-            raise DecodeError(tuple(problems[:MAX_PROBLEMS])) from None
+    except (msgspec.ValidationError, RecursionError):
+        problems = _Problems(shows_values=shows_values)
+        try:
+            cleaned = _clean(value, inspect.type_info(target), "$", problems)
+        except RecursionError:
+            raise DecodeError((Problem("nested too deeply", json_path="$", hint=_DEEP_HINT),)) from None
+        if problems.found:
+            raise DecodeError(tuple(problems.found[:MAX_PROBLEMS])) from None
         try:
             return msgspec.convert(cleaned, target)
         except msgspec.ValidationError as error:
-            message, _, path = str(error).partition(" - at `")
-            raise DecodeError((Problem(message, json_path=path.rstrip("`") or "$"),)) from None
+            path = str(error).partition(" - at `")[2].rstrip("`")
+            raise DecodeError((Problem("not the kind of value that belongs here", json_path=path or "$"),)) from None
 
 
 class _Kinds(NamedTuple):
@@ -123,7 +132,21 @@ class _Kinds(NamedTuple):
     others: tuple[inspect.Type, ...]
 
 
-def _clean(value: Any, type_info: inspect.Type, path: str, problems: list[Problem]) -> Any:
+class _Problems:
+    """Collects what does not fit."""
+
+    def __init__(self, *, shows_values: bool) -> None:
+        self.found: list[Problem] = []
+        self._shows_values = shows_values
+
+    def note(self, value: Any, kinds: _Kinds, path: str) -> None:
+        expected = " or ".join(dict.fromkeys(_name(kind, value) for kind in kinds.others))
+        got = f", got {describe(value)}" if self._shows_values else ""
+        hint = _hint(value, kinds) if self._shows_values else ""
+        self.found.append(Problem(f"expected {expected}{got}", json_path=path, hint=hint))
+
+
+def _clean(value: Any, type_info: inspect.Type, path: str, problems: _Problems) -> Any:
     """Return the value with nulls read as absent or zero; what does not fit its type is noted."""
     kinds = _alternatives(type_info)
     if value is None and kinds.allows_none:
@@ -144,15 +167,13 @@ def _clean(value: Any, type_info: inspect.Type, path: str, problems: list[Proble
                 for index, item in enumerate(value)
             ]
         if _is_scalar(value, kind):
-            return value
-    expected = " or ".join(dict.fromkeys(_name(kind, value) for kind in kinds.others))
-    problems.append(Problem(f"expected {expected}, got {describe(value)}", json_path=path, hint=_hint(value, kinds)))
+            # 3.0 is a whole number to the API machinery; msgspec takes it from text only.
+            return int(value) if isinstance(kind, inspect.IntType) and isinstance(value, float) else value
+    problems.note(value, kinds, path)
     return value
 
 
-def _clean_struct(
-    value: dict[Any, Any], kind: inspect.StructType, path: str, problems: list[Problem]
-) -> dict[str, Any]:
+def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, problems: _Problems) -> dict[str, Any]:
     cleaned = {}
     for field in kind.fields:
         item = value.get(field.encode_name)
@@ -215,7 +236,12 @@ def describe(value: Any) -> str:
         return "an object"
     if isinstance(value, list | tuple):
         return "a list"
-    text = msgspec.json.encode(value).decode() if isinstance(value, bool | int | float | str | None) else repr(value)
+    if isinstance(value, int) and value.bit_length() > _MOST_SHOWN_BITS:
+        # Writing out its digits takes longer the longer it is, and Python refuses that from some thousands on.
+        return "an integer of more than 64 bits"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "no number" if math.isnan(value) else "a number beyond all bounds"
+    text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

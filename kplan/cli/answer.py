@@ -89,7 +89,8 @@ def ask(
     release = chosen_release(scheduler.kubernetes_version, gates)
     # What is wrong with the configuration is said before the cluster is read, unless its server is to judge it.
     config = read_configuration(scheduler.scheduler_config or None, release) if release else None
-    snapshot = open_cluster(cluster.snapshot, cluster.live(), quiet=verbosity.quiet)
+    live = cluster.live(stdin_is_free=_STANDARD_INPUT not in (*files, scheduler.scheduler_config))
+    snapshot = open_cluster(cluster.snapshot, live, quiet=verbosity.quiet)
     if config is None:
         release = with_gates(nearest(snapshot.server_version), gates)
         config = read_configuration(scheduler.scheduler_config or None, release)

@@ -115,8 +115,13 @@ class ClusterFlags:
     insecure_skip_tls_verify: InsecureOption = False
     namespaces: NamespacesOption = None
 
-    def live(self) -> LiveOptions:
-        """Return how to reach a live cluster; raises UsageError when the timeout is no duration."""
+    def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
+        """Return how to reach a live cluster; raises UsageError when the timeout is no duration.
+
+        Parameters
+        ----------
+        stdin_is_free : kplan reads nothing from standard input itself
+        """
         return live_options(
             kubeconfig=self.kubeconfig,
             context=self.context,
@@ -127,6 +132,7 @@ class ClusterFlags:
             request_timeout=self.request_timeout,
             insecure_skip_tls_verify=self.insecure_skip_tls_verify,
             namespaces=self.namespaces,
+            stdin_is_free=stdin_is_free,
         )
 
 

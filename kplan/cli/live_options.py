@@ -107,6 +107,7 @@ def live_options(
     request_timeout: str = "60s",
     insecure_skip_tls_verify: bool = False,
     namespaces: Sequence[str] | None = None,
+    stdin_is_free: bool = True,
 ) -> LiveOptions:
     """Join the flags of a live cluster; namespaces may be given one by one or with commas between.
 
@@ -125,6 +126,7 @@ def live_options(
         request_timeout=parse_timeout(request_timeout),
         insecure_skip_tls_verify=insecure_skip_tls_verify,
         namespaces=tuple(dict.fromkeys(filter(None, named))),
+        stdin_is_free=stdin_is_free,
     )
 
 
@@ -148,7 +150,11 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
     from kplan.live import collect_snapshot
 
     with _progress_bar(shown=not quiet and sys.stderr.isatty()) as progress:
-        return collect_snapshot(live, progress)
+        return collect_snapshot(live, progress, warn=None if quiet else _warn)
+
+
+def _warn(text: str) -> None:
+    typer.echo(f"warning: {text}", err=True)
 
 
 def _check_no_live_flags(live: LiveOptions) -> None:

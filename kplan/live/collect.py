@@ -10,7 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from kplan.errors import ApiError, ForbiddenError
+from kplan.errors import ApiError, ForbiddenError, LiveClusterError
 from kplan.live.discovery import discover, read_version
 from kplan.live.kubeconfig import load_access
 from kplan.live.lists import read_list
@@ -24,7 +24,7 @@ from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import MissingKind, Snapshot
 
-__all__ = ["Progress", "collect_snapshot"]
+__all__ = ["Progress", "Warn", "collect_snapshot"]
 
 #: Lists that are read side by side.
 N_LISTS = 6
@@ -32,6 +32,9 @@ N_LISTS = 6
 #: Told how far a kind is: its plural name, objects so far, and objects in all (None where that is not known yet).
 #: Called from several threads, one at a time.
 Progress = Callable[[str, int, int | None], None]
+
+#: Told one sentence.
+Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class _Collected:
     refused: str = ""
 
 
-def collect_snapshot(options: LiveOptions, progress: Progress | None = None) -> Snapshot:
+def collect_snapshot(options: LiveOptions, progress: Progress | None = None, warn: Warn | None = None) -> Snapshot:
     """Read all that scheduling depends on from a live cluster.
 
     Parameters
@@ -53,6 +56,8 @@ def collect_snapshot(options: LiveOptions, progress: Progress | None = None) -> 
         Which cluster, as whom, and which namespaces.
     progress : callable, optional
         Told after every page.
+    warn : callable, optional
+        Told what the user should know about the connection.
 
     Raises
     ------
@@ -66,9 +71,18 @@ def collect_snapshot(options: LiveOptions, progress: Progress | None = None) -> 
         The server answered what it should not.
     """
     access = load_access(options)
+    if warn is not None and not access.verifies_tls:
+        warn(
+            f"the certificate of {access.server} is not checked: whoever answers there can read the credentials and "
+            "make up the cluster"
+        )
     transport = Transport(access, request_timeout=options.request_timeout, connections=N_LISTS)
     try:
         return collect(transport, options, source=f"live:{access.name}", progress=progress)
+    except LiveClusterError as error:
+        # What the server said may repeat what it was sent; a traceback shows the causes, too.
+        error.hide(access.secrets.hide)
+        raise error.with_traceback(None) from None
     finally:
         transport.close()
 

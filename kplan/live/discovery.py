@@ -6,13 +6,18 @@ group that kplan reads is then asked for its resources.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 
 from kplan.errors import ApiError, ForbiddenError
+from kplan.live.lists import NO_SERVER_HINT
 from kplan.live.reader import Reader
 from kplan.live.resources import Resource
 
 __all__ = ["Discovery", "ServerVersion", "discover", "read_version"]
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 _ACCEPT = f"{_AGGREGATED.format('v2')},{_AGGREGATED.format('v2beta1')},application/json"
@@ -78,16 +83,16 @@ class Discovery:
 def read_version(reader: Reader) -> ServerVersion | None:
     """Return the server's version, or None where this user may not ask for it."""
     try:
-        response = reader.get("/version")
-        return msgspec.json.decode(response.body, type=ServerVersion)
+        return _decode(reader.get("/version").body, ServerVersion, "/version")
     except ForbiddenError:
         return None
-    except msgspec.MsgspecError as error:
-        raise ApiError(
-            f"/version: not an answer of an API server: {error}",
-            status=200,
-            hint="is the server address in the kubeconfig that of a Kubernetes API server?",
-        ) from error
+
+
+def _decode(body: bytes, shape: type[S], path: str) -> S:
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        raise ApiError(f"{path}: not an answer of an API server", status=200, hint=NO_SERVER_HINT) from None
 
 
 def discover(reader: Reader, resources: tuple[Resource, ...]) -> Discovery:
@@ -103,7 +108,7 @@ def discover(reader: Reader, resources: tuple[Resource, ...]) -> Discovery:
     try:
         for root in ("/api", "/apis"):
             body = reader.get(root, accept=_ACCEPT).body
-            found = msgspec.json.decode(body, type=_AggregatedList)
+            found = _decode(body, _AggregatedList, root)
             if found.kind == "APIGroupDiscoveryList":
                 for group in found.items:
                     for version in group.versions:
@@ -126,7 +131,7 @@ def _ask_group(reader: Reader, group: str, resources: tuple[Resource, ...]) -> d
     for version in versions:
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         try:
-            listed = msgspec.json.decode(reader.get(path).body, type=_ResourceList)
+            listed = _decode(reader.get(path).body, _ResourceList, path)
         except ApiError as error:
             if error.status != 404:
                 raise

@@ -8,26 +8,37 @@ Upstream: pkg/scheduler/extender.go, kube-scheduler/extender/v1/types.go (v1.36)
 
 from __future__ import annotations
 
+import functools
 import ssl
 import tempfile
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import urllib3
-from urllib3.exceptions import HTTPError, InsecureRequestWarning
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, InsecureRequestWarning, ReadTimeoutError
 
 from kplan.api.core import Node, Pod
 from kplan.config.model import Extender as ExtenderConfig
 from kplan.config.model import ExtenderTLSConfig, SchedulerConfiguration
 from kplan.errors import UsageError
 from kplan.framework.extenders import ExtenderError, ExtenderFilterResult, ExtenderVictims, PodsOn
+from kplan.live.body import BodyTooLargeError, read_body
+from kplan.live.deadline import OutOfTimeError, in_time
+from kplan.live.extender_answers import Fields, Value, read_answer
+from kplan.live.faults import reason_of
+from kplan.live.secrets import without_account
 
 __all__ = ["HTTPExtender", "http_extenders"]
 
 _OK = 200
 _NANOSECONDS = 1_000_000_000
+
+#: Whole nodes come back, of many thousands.
+_MOST_BYTES = 1 << 28
 
 
 class HTTPExtender:
@@ -40,7 +51,7 @@ class HTTPExtender:
     """
 
     def __init__(self, config: ExtenderConfig) -> None:
-        self.name = config.url_prefix
+        self.name = without_account(config.url_prefix)
         self.weight = config.weight
         self.is_ignorable = config.ignorable
         self.filters = bool(config.filter_verb)
@@ -65,12 +76,12 @@ class HTTPExtender:
         ExtenderError
             When it does not answer, answers with an error, or names nodes that it was not asked about.
         """
-        answer = _fields(self._ask(self._config.filter_verb, self._about(pod, nodes)))
-        if answer.get("error"):
-            raise ExtenderError(str(answer["error"]))
+        answer = self._ask(self._config.filter_verb, self._about(pod, nodes)).fields()
+        if said := answer["error"].text():
+            raise ExtenderError(said)
         asked = {node.metadata.name for node in nodes}
-        names = answer.get("nodenames")
-        if self._config.node_cache_capable and names is not None:
+        if self._config.node_cache_capable and answer["nodenames"].is_given:
+            names = [name.text() for name in answer["nodenames"].items()]
             unknown = [name for name in names if name not in asked]
             if unknown:
                 raise ExtenderError(
@@ -78,11 +89,9 @@ class HTTPExtender:
                     "which is not found in the input node list"
                 )
         else:
-            items = (answer.get("nodes") or {}).get("items") or []
-            names = [item["metadata"]["name"] for item in items]
-        return ExtenderFilterResult(
-            names, answer.get("failednodes") or {}, answer.get("failedandunresolvablenodes") or {}
-        )
+            items = answer["nodes"].fields()["items"].items()
+            names = [item.fields()["metadata"].fields()["name"].text() for item in items]
+        return ExtenderFilterResult(names, answer["failednodes"].texts(), answer["failedandunresolvablenodes"].texts())
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
         """Ask for scores.
@@ -93,10 +102,8 @@ class HTTPExtender:
             When it does not answer or not in a usable way.
         """
         answer = self._ask(self._config.prioritize_verb, self._about(pod, nodes))
-        if not isinstance(answer, list):
-            raise ExtenderError(f'extender "{self.name}" did not answer with a list of scores')
-        scores = [_fields(each) for each in answer]
-        return {str(each.get("host", "")): int(each.get("score", 0)) for each in scores}
+        scores = [each.fields() for each in answer.items()]
+        return {each["host"].text(): each["score"].integer() for each in scores}
 
     def preempt(
         self, pod: Pod, victims: Mapping[str, ExtenderVictims], pods_on: PodsOn
@@ -125,59 +132,68 @@ class HTTPExtender:
                 }
                 for node, each in victims.items()
             }
-        answer = _fields(self._ask(self._config.preempt_verb, question))
-        chosen = answer.get("nodenametometavictims") or {}
-        return {node: self._victims(node, _fields(each), pods_on) for node, each in chosen.items()}
+        answer = self._ask(self._config.preempt_verb, question).fields()
+        chosen = answer["nodenametometavictims"].entries()
+        return {node: self._victims(node, each.fields(), pods_on) for node, each in chosen.items()}
 
-    def _victims(self, node: str, found: dict[str, Any], pods_on: PodsOn) -> ExtenderVictims:
+    def _victims(self, node: str, found: Fields, pods_on: PodsOn) -> ExtenderVictims:
         key_of = {pod.metadata.uid: key for key, pod in pods_on(node).items()}
         keys = []
-        for each in found.get("pods") or []:
-            uid = str(_fields(each).get("uid", ""))
+        for each in found["pods"].items():
+            uid = each.fields()["uid"].text()
             if uid not in key_of:
                 raise ExtenderError(
                     f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: {node}, "
                     "but the pod is not found on that node"
                 )
             keys.append(key_of[uid])
-        return ExtenderVictims(keys, int(found.get("numpdbviolations") or 0))
+        return ExtenderVictims(keys, found["numpdbviolations"].integer())
 
     def _about(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, Any]:
         if self._config.node_cache_capable:
             return {"Pod": pod, "Nodes": None, "NodeNames": [node.metadata.name for node in nodes]}
         return {"Pod": pod, "Nodes": {"metadata": {}, "items": list(nodes)}, "NodeNames": None}
 
-    def _ask(self, verb: str, question: Mapping[str, Any]) -> Any:
+    def _ask(self, verb: str, question: Mapping[str, Any]) -> Value:
+        """Post a question; the time-out of the configuration is for the whole of it, the answer included."""
         url = f"{self.name.rstrip('/')}/{verb}"
+        seconds = min(self._config.http_timeout / _NANOSECONDS, threading.TIMEOUT_MAX)
         try:
-            response = self._pool.request(
-                "POST",
-                url,
-                body=msgspec.json.encode(question),
-                headers={"Content-Type": "application/json"},
-                timeout=urllib3.Timeout(total=self._config.http_timeout / _NANOSECONDS),
-                retries=False,
-            )
-        except HTTPError as error:
-            raise ExtenderError(f'Post "{url}": {error}') from error
-        if response.status != _OK:
-            raise ExtenderError(f"failed {verb} with extender at URL {url}, code {response.status}")
+            status, body = in_time(seconds, functools.partial(self._exchange, verb, question, seconds))
+        except (OutOfTimeError, TimeoutError, ReadTimeoutError, ConnectTimeoutError):
+            raise ExtenderError(
+                f'Post "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+            ) from None
+        except BodyTooLargeError:
+            raise ExtenderError(f'Post "{url}": an answer of more than {_MOST_BYTES >> 20} MiB') from None
+        except (HTTPError, OSError, ValueError) as error:
+            raise ExtenderError(f'Post "{url}": {reason_of(error)}') from None
+        if status != _OK:
+            raise ExtenderError(f"failed {verb} with extender at URL {url}, code {status}")
+        return read_answer(body, self.name)
+
+    def _exchange(self, verb: str, question: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
+        response = self._pool.request(
+            "POST",
+            f"{self._config.url_prefix.rstrip('/')}/{verb}",
+            body=msgspec.json.encode(question),
+            headers={"Content-Type": "application/json"},
+            timeout=urllib3.Timeout(total=seconds),
+            retries=False,
+            preload_content=False,
+        )
         try:
-            return msgspec.json.decode(response.data)
-        except msgspec.DecodeError as error:
-            raise ExtenderError(f'extender "{self.name}" did not answer with JSON: {error}') from error
+            body = read_body(cast("urllib3.HTTPResponse", response), time.monotonic() + seconds, _MOST_BYTES)
+        except BaseException:
+            response.close()
+            raise
+        response.release_conn()
+        return response.status, body
 
 
 def http_extenders(config: SchedulerConfiguration) -> tuple[HTTPExtender, ...]:
     """Return the configured extenders in the order in which they are called."""
     return tuple(HTTPExtender(each) for each in config.extenders_in_call_order())
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """Return an object's fields by lower-case name: Go reads and writes them in any case."""
-    if not isinstance(value, Mapping):
-        raise ExtenderError(f"expected an object, got {type(value).__name__}")
-    return {str(name).lower(): item for name, item in value.items()}
 
 
 def _open_pool(config: ExtenderConfig) -> urllib3.PoolManager:
@@ -186,11 +202,12 @@ def _open_pool(config: ExtenderConfig) -> urllib3.PoolManager:
     verifies = not tls.insecure and (has_authority or not config.enable_https)
     try:
         context = _tls_context(tls, verifies=verifies)
-    except (OSError, ssl.SSLError) as error:
+    except (OSError, ValueError) as error:
         hint = "check certFile, keyFile and caFile under extenders[].tlsConfig"
         raise UsageError(
-            f"the TLS settings of extender {config.url_prefix} cannot be used: {error}", hint=hint
-        ) from error
+            f"the TLS settings of extender {without_account(config.url_prefix)} cannot be used: {reason_of(error)}",
+            hint=hint,
+        ) from None
     if not verifies:
         urllib3.disable_warnings(InsecureRequestWarning)
     server_name = tls.server_name or None
@@ -214,10 +231,15 @@ def _tls_context(tls: ExtenderTLSConfig, *, verifies: bool) -> ssl.SSLContext:
 def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
     """Load certificate and key; OpenSSL takes them from files only, so those in memory pass through a private one."""
     if not tls.cert_data:
-        context.load_cert_chain(tls.cert_file, tls.key_file or None)
+        context.load_cert_chain(tls.cert_file, tls.key_file or None, _no_password)
         return
     with tempfile.TemporaryDirectory() as folder:
         pem = Path(folder) / "client.pem"
         pem.touch(mode=0o600)
         pem.write_bytes(tls.cert_data + b"\n" + tls.key_data)
-        context.load_cert_chain(pem)
+        context.load_cert_chain(pem, password=_no_password)
+
+
+def _no_password() -> str:
+    """Keep OpenSSL from asking for one on the terminal."""
+    return ""

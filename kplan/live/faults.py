@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import ssl
 
 from urllib3.exceptions import (
     ConnectTimeoutError,
+    DecodeError,
     HTTPError,
+    IncompleteRead,
     LocationParseError,
     NameResolutionError,
     NewConnectionError,
@@ -18,7 +21,7 @@ from urllib3.exceptions import (
 
 from kplan.errors import UnreachableError
 
-__all__ = ["CONNECT_SECONDS", "BrokenAnswerError", "explain", "too_slow"]
+__all__ = ["CONNECT_SECONDS", "BrokenAnswerError", "explain", "reason_of", "tls_reason", "too_slow"]
 
 #: A server that does not even take the connection within this time is not there.
 CONNECT_SECONDS = 10.0
@@ -32,7 +35,7 @@ class BrokenAnswerError(UnreachableError):
 _FAULTS: tuple[tuple[type[HTTPError], str, str], ...] = (
     (
         ProxyError,
-        "the proxy on the way to {server} does not let the request through: {error}",
+        "the proxy on the way to {server} does not let the request through: {cause}",
         "look at proxy-url in the kubeconfig, and at HTTPS_PROXY and NO_PROXY",
     ),
     (
@@ -80,21 +83,34 @@ _HANDSHAKES: tuple[tuple[str, str, str], ...] = (
 )
 
 
+#: Libraries' errors that have no error of the operating system behind them.
+_REASONS: tuple[tuple[type[BaseException], str], ...] = (
+    (NameResolutionError, "the host name is unknown"),
+    (ConnectTimeoutError, "no connection in time"),
+    (ReadTimeoutError, "no answer in time"),
+    (IncompleteRead, "the answer is shorter than announced"),
+    (http.client.RemoteDisconnected, "it hung up without an answer"),
+    (http.client.IncompleteRead, "the answer is shorter than announced"),
+    (DecodeError, "the answer cannot be unpacked"),
+    (LocationParseError, "that is no address"),
+)
+
+
 def explain(error: HTTPError, server: str, timeout: float | None) -> UnreachableError:
     """Return the error to raise for a request that ended without a complete answer."""
     if isinstance(error, SSLError):
         return _explain_tls(error, server)
     for kind, message, hint in _FAULTS:
         if isinstance(error, kind):
-            return UnreachableError(message.format(server=server, error=error, cause=_cause(error)), hint=hint)
+            return UnreachableError(message.format(server=server, cause=reason_of(error)), hint=hint)
     if isinstance(error, ReadTimeoutError):
         return too_slow(server, timeout)
     if isinstance(error, ProtocolError):
         return BrokenAnswerError(
-            f"the connection to {server} broke off in the middle of an answer: {error}",
+            f"the connection to {server} broke off in the middle of an answer: {reason_of(error)}",
             hint="try again; a proxy or load balancer on the way may be cutting long answers short",
         )
-    return UnreachableError(f"cannot ask {server}: {error}")
+    return UnreachableError(f"cannot ask {server}: {reason_of(error)}")
 
 
 def too_slow(server: str, timeout: float | None) -> UnreachableError:
@@ -106,17 +122,38 @@ def too_slow(server: str, timeout: float | None) -> UnreachableError:
     )
 
 
+def reason_of(error: BaseException) -> str:
+    """Return why something went wrong in the words of the operating system or of TLS, never in a library's."""
+    seen: list[BaseException] = []
+    waiting: list[object] = [error]
+    while waiting:
+        current = waiting.pop(0)
+        if not isinstance(current, BaseException) or current in seen:
+            continue
+        seen.append(current)
+        if isinstance(current, ssl.SSLError):
+            return tls_reason(current)
+        if isinstance(current, OSError) and current.strerror:
+            return current.strerror[:1].lower() + current.strerror[1:]
+        waiting += [current.__cause__, current.__context__, *current.args]
+    for kind, reason in _REASONS:
+        if any(isinstance(each, kind) for each in seen):
+            return reason
+    return "it does not speak HTTP as it should"
+
+
+def tls_reason(error: ssl.SSLError) -> str:
+    """Return OpenSSL's reason in lower-case words: ``certificate verify failed``."""
+    return (error.reason or "the handshake failed").replace("_", " ").lower()
+
+
 def _explain_tls(error: SSLError, server: str) -> UnreachableError:
     cause = error.args[0] if error.args else error
     if isinstance(cause, ssl.SSLCertVerificationError):
-        reason = cause.verify_message or str(cause)
+        reason = cause.verify_message or tls_reason(cause)
         hint = next(hint for part, hint in _UNTRUSTED if part in reason)
         return UnreachableError(f"the certificate of {server} is not trusted: {reason}", hint=hint)
-    said = str(cause)
-    message, hint = next((text, hint) for part, text, hint in _HANDSHAKES if part in said.lower())
-    return UnreachableError(message.format(server=server, error=said), hint=hint)
-
-
-def _cause(error: BaseException) -> str:
-    cause = error.__cause__ or error.__context__
-    return str(getattr(cause, "strerror", None) or cause or error)
+    said = str(cause).lower()
+    message, hint = next((text, hint) for part, text, hint in _HANDSHAKES if part in said)
+    reason = tls_reason(cause) if isinstance(cause, ssl.SSLError) else "a certificate or key cannot be used"
+    return UnreachableError(message.format(server=server, error=reason), hint=hint)

@@ -1,35 +1,40 @@
 """From kubeconfig flags to an address, a trust and credentials, as kubectl would find them.
 
-The `kubernetes` client reads the files, runs exec plugins and knows proxies and in-cluster accounts. What kubectl does
-and that client does not is added here: `--cluster` and `--user`, impersonation in the kubeconfig, and errors that stop
-instead of being logged while the request goes out without credentials. Nothing is written back to a kubeconfig.
+The `kubernetes` client opens the connections and knows proxies and in-cluster accounts. Files are read here, since that
+client passes errors on in Python's words, with pieces of the file in them. Nothing is written back to a kubeconfig, and
+no message holds more of one than names and addresses.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import json
-import logging
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kplan.errors import KubeconfigError, UsageError
+from kplan.live.exec_plugin import Credential, run_plugin
+from kplan.live.kubeconfig_file import AuthInfo, Cluster, Kubeconfig, read_kubeconfig
 from kplan.live.options import LiveOptions
+from kplan.live.secrets import Secrets, address
 
 if TYPE_CHECKING:
     import urllib3
 
 __all__ = ["Access", "load_access"]
 
-#: The name of the context that stands for `--cluster` and `--user`.
-_OVERRIDE = "kplan-flags"
-
 _DEFAULT_PATH = "~/.kube/config"
+_HINT = "fetch the kubeconfig anew, or give another one with --kubeconfig"
+
+#: Returns the value of the Authorization header, or nothing; asked anew when the server refuses it.
+Authorization = Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +47,19 @@ class Access:
         What people call the cluster: the context's name, or ``in-cluster``.
     configuration
         A ``kubernetes.client.Configuration``.
+    authorization : callable
+        Returns the value of the header of that name; empty for none.
     impersonation : tuple of (str, str)
         Headers that act as somebody else.
+    secrets : Secrets
+        What no message may hold.
     """
 
     name: str
     configuration: Any
+    authorization: Authorization
     impersonation: tuple[tuple[str, str], ...] = ()
+    secrets: Secrets = field(default_factory=Secrets)
 
     @property
     def server(self) -> str:
@@ -73,18 +84,16 @@ class Access:
         self.configuration.connection_pool_maxsize = connections
         try:
             return RESTClientObject(self.configuration).pool_manager
-        except Exception as error:
+        except Exception:  # noqa: BLE001 - whatever a proxy's or certificate's settings bring about
             raise KubeconfigError(
-                f"the connection settings of {self.name} cannot be used: {error}",
+                f"the connection settings of {self.name} cannot be used",
                 hint="look at proxy-url and the certificates in the kubeconfig; a SOCKS proxy needs PySocks",
-            ) from error
+            ) from None
 
     def headers(self) -> Iterator[tuple[str, str]]:
         """Yield the headers that say who asks; an exec plugin is run anew when its token has run out."""
-        with _errors_raised("the credentials cannot be renewed"):
-            token = self.configuration.auth_settings().get("BearerToken", {}).get("value")
-        if token:
-            yield "Authorization", str(token).strip()
+        if value := self.authorization().strip():
+            yield "Authorization", value
         yield from self.impersonation
 
 
@@ -102,24 +111,31 @@ def load_access(options: LiveOptions) -> Access:
         raise UsageError(
             "--as-group needs --as", hint="name the user too, for example --as system:serviceaccount:NS:NAME"
         )
-    paths = _existing_paths(options.kubeconfig)
-    access = _from_files(paths, options) if paths else _from_pod(options)
+    paths, separator = _existing_paths(options.kubeconfig)
+    access = _from_files(read_kubeconfig(paths, separator), options) if paths else _from_pod(options)
     if options.insecure_skip_tls_verify:
         access.configuration.verify_ssl = False
     return access
 
 
-def _existing_paths(kubeconfig: str) -> tuple[str, ...]:
-    from kubernetes.config.kube_config import ENV_KUBECONFIG_PATH_SEPARATOR
+def _existing_paths(kubeconfig: str) -> tuple[tuple[str, ...], str]:
+    from kubernetes.config.kube_config import ENV_KUBECONFIG_PATH_SEPARATOR as SEPARATOR
 
-    named = [path for path in kubeconfig.split(ENV_KUBECONFIG_PATH_SEPARATOR) if path]
-    existing = tuple(path for path in named or [_DEFAULT_PATH] if Path(path).expanduser().is_file())
+    named = [path for path in kubeconfig.split(SEPARATOR) if path]
+    existing = tuple(path for path in named or [_DEFAULT_PATH] if _exists(path))
     if named and not existing:
         raise KubeconfigError(
             f"no such kubeconfig: {kubeconfig}",
             hint="look at --kubeconfig and KUBECONFIG, or ask a file instead with --snapshot",
         )
-    return existing
+    return existing, SEPARATOR
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def _from_pod(options: LiveOptions) -> Access:
@@ -129,76 +145,84 @@ def _from_pod(options: LiveOptions) -> Access:
     configuration = Configuration()
     try:
         load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # the client has no annotations here
-    except ConfigException as error:
+    except (ConfigException, OSError, ValueError):
         raise KubeconfigError(
             "no cluster to ask: no kubeconfig, and not inside a pod",
             hint="give --kubeconfig or set KUBECONFIG, or ask a file with --snapshot (try --snapshot demo)",
-        ) from error
+        ) from None
     for flag, value in (("--context", options.context), ("--cluster", options.cluster), ("--user", options.user)):
         if value:
             raise KubeconfigError(f"{flag} {value}: there is no kubeconfig to find it in", hint="give --kubeconfig")
-    return Access("in-cluster", configuration, _impersonation(options, {}))
+
+    def authorization() -> str:
+        try:
+            return str(configuration.auth_settings().get("BearerToken", {}).get("value") or "")
+        except (ConfigException, OSError, ValueError):
+            raise KubeconfigError(
+                "the token of the pod's account cannot be read", hint="is it still mounted in this container?"
+            ) from None
+
+    return Access("in-cluster", configuration, authorization, _impersonation(options, AuthInfo()))
 
 
-def _from_files(paths: tuple[str, ...], options: LiveOptions) -> Access:
+def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
     from kubernetes.client import Configuration
-    from kubernetes.config.kube_config import ENV_KUBECONFIG_PATH_SEPARATOR, KubeConfigLoader, KubeConfigMerger
 
-    where = ENV_KUBECONFIG_PATH_SEPARATOR.join(paths)
-    with _errors_raised(f"the kubeconfig {where} cannot be read"):
-        merged = KubeConfigMerger(where).config  # type: ignore[no-untyped-call]  # the client has no annotations here
-        name = _choose_context(merged.value, options, where)
-    user = _entry(merged.value, "users", name.user).get("user") or {}
-    _resolve_auth_provider(user, name.user)
-    configuration = Configuration()
-    with _errors_raised(f"the kubeconfig {where}, context {name.context}, cannot be used", _install_hint(user)):
-        loader = KubeConfigLoader(config_dict=merged, active_context=name.loaded, config_base_path=None)  # type: ignore[no-untyped-call]  # the client has no annotations here
-        loader.load_and_set(configuration)  # type: ignore[no-untyped-call]  # the client has no annotations here
-        cluster = _entry(merged.value, "clusters", name.cluster)["cluster"]
-        if cluster.get("proxy-url"):
-            # Older clients pass over it.
-            configuration.proxy = cluster["proxy-url"]
-    if not str(configuration.host).startswith(("https://", "http://")):
+    context, cluster_name, user_name = _choose(config, options)
+    cluster, user = config.clusters[cluster_name], config.users.get(user_name, AuthInfo())
+    secrets = Secrets.of(user, cluster)
+    where = f"the kubeconfig {config.where}, context {context},"
+    host = address(cluster.server)
+    if not host.startswith(("https://", "http://")):
         raise KubeconfigError(
-            f"the kubeconfig {where}: cluster {name.cluster} has no usable server address: {configuration.host}",
+            f"the kubeconfig {config.where}: cluster {cluster_name} has no usable server address",
             hint="an address looks like https://203.0.113.7:6443",
         )
-    return Access(name.context, configuration, _impersonation(options, user))
+    configuration = Configuration()
+    configuration.host = host
+    configuration.verify_ssl = not cluster.insecure_skip_tls_verify
+    if cluster.tls_server_name:
+        configuration.tls_server_name = cluster.tls_server_name
+    if cluster.proxy_url:
+        _set_proxy(configuration, cluster.proxy_url, where)
+    files = _PrivateFiles(where)
+    configuration.ssl_ca_cert = files.path(
+        "certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority
+    )
+    authorization, credential = _sign_in(user, user_name, cluster, secrets, options)
+    if credential is not None and credential.certificate:
+        configuration.cert_file = files.write(credential.certificate.encode())
+        configuration.key_file = files.write(credential.key.encode())
+    else:
+        configuration.cert_file = files.path(
+            "client-certificate", user.client_certificate_data, user.client_certificate
+        )
+        configuration.key_file = files.path("client-key", user.client_key_data, user.client_key)
+    access = Access(context, configuration, authorization, _impersonation(options, user), secrets)
+    # The files live as long as connections may be opened with them.
+    weakref.finalize(configuration, files.remove)
+    return access
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """Which entries of the kubeconfig are meant; `loaded` is the context that joins them."""
-
-    context: str
-    cluster: str
-    user: str
-    loaded: str
-
-
-def _choose_context(config: dict[str, Any], options: LiveOptions, where: str) -> _Names:
-    """Apply `--context`, `--cluster` and `--user`, and check that what they name is there."""
-    context = options.context or config.get("current-context") or ""
-    contexts = _names(config, "contexts")
+def _choose(config: Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
+    """Apply `--context`, `--cluster` and `--user`; return what people call it, the cluster and the user."""
+    context = options.context or config.current_context
+    contexts = list(config.contexts)
     if not context and not options.cluster:
         raise KubeconfigError(
-            f"the kubeconfig {where} has no current context",
+            f"the kubeconfig {config.where} has no current context",
             hint=f"give --context, one of: {', '.join(contexts)}" if contexts else "fetch the kubeconfig anew",
         )
-    if context and context not in contexts:
-        raise _unknown("context", context, contexts, where)
-    entry = _entry(config, "contexts", context).get("context") or {}
-    cluster = options.cluster or entry.get("cluster") or ""
-    user = options.user or entry.get("user") or ""
-    if cluster not in _names(config, "clusters"):
-        raise _unknown("cluster", cluster, _names(config, "clusters"), where)
-    if user and user not in _names(config, "users"):
-        raise _unknown("user", user, _names(config, "users"), where)
-    loaded = context
-    if options.cluster or options.user:
-        loaded = _OVERRIDE
-        config["contexts"].append({"name": loaded, "context": {"cluster": cluster, "user": user}})
-    return _Names(context or cluster, cluster, user, loaded)
+    if context and context not in config.contexts:
+        raise _unknown("context", context, contexts, config.where)
+    entry = config.contexts.get(context)
+    cluster = options.cluster or (entry.cluster if entry else "")
+    user = options.user or (entry.user if entry else "")
+    if cluster not in config.clusters:
+        raise _unknown("cluster", cluster, list(config.clusters), config.where)
+    if user and user not in config.users:
+        raise _unknown("user", user, list(config.users), config.where)
+    return context or cluster, cluster, user
 
 
 def _unknown(what: str, name: str, known: list[str], where: str) -> KubeconfigError:
@@ -208,39 +232,126 @@ def _unknown(what: str, name: str, known: list[str], where: str) -> KubeconfigEr
     )
 
 
-def _plain(node: Any) -> Any:
-    """Return the value inside the client's ConfigNode, or the value itself."""
-    return getattr(node, "value", node)
+def _set_proxy(configuration: Any, url: str, where: str) -> None:
+    from urllib.parse import unquote, urlsplit
+
+    import urllib3
+
+    shown = address(url)
+    if "://" not in shown:
+        raise KubeconfigError(
+            f"{where} has no usable proxy-url", hint="a proxy looks like http://proxy.example.com:3128"
+        )
+    split = urlsplit(url)
+    configuration.proxy = shown
+    if split.username is not None:
+        account = f"{unquote(split.username)}:{unquote(split.password or '')}"
+        configuration.proxy_headers = urllib3.make_headers(proxy_basic_auth=account)
 
 
-def _names(config: dict[str, Any], section: str) -> list[str]:
-    return [str(_plain(entry)["name"]) for entry in _plain(config.get(section)) or ()]
+class _PrivateFiles:
+    """Certificates and keys that stand in the kubeconfig itself; OpenSSL takes them from files only."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+
+    def path(self, what: str, data: str, path: str) -> str | None:
+        """Return a file with what is given as base64, or else as a path; None where neither is."""
+        if data:
+            try:
+                return self.write(base64.b64decode(data, validate=False))
+            except (binascii.Error, ValueError):
+                raise KubeconfigError(f"{self._where} cannot be used: {what}-data is not base64", hint=_HINT) from None
+        if path and not Path(path).is_file():
+            raise KubeconfigError(f"{self._where} cannot be used: no such file: {path} ({what})", hint=_HINT)
+        return path or None
+
+    def write(self, content: bytes) -> str:
+        """Write a file that only this user can read, and return its path."""
+        try:
+            if self._directory is None:
+                self._directory = tempfile.TemporaryDirectory(prefix="kplan-")
+            with tempfile.NamedTemporaryFile(dir=self._directory.name, delete=False) as file:
+                file.write(content)
+        except OSError as error:
+            raise KubeconfigError(
+                f"{self._where} cannot be used: no room for a temporary file: {error.strerror}",
+                hint="OpenSSL reads certificates and keys from files; TMPDIR says where they are put",
+            ) from None
+        return file.name
+
+    def remove(self) -> None:
+        """Remove all files."""
+        if self._directory is not None:
+            self._directory.cleanup()
 
 
-def _entry(config: dict[str, Any], section: str, name: str) -> dict[str, Any]:
-    entries = (_plain(entry) for entry in _plain(config.get(section)) or ())
-    return next((entry for entry in entries if entry.get("name") == name), {})
+# --- credentials ------------------------------------------------------------------------------------------------------
 
 
-def _resolve_auth_provider(user: dict[str, Any], name: str) -> None:
-    """Use the token that an auth-provider entry holds, and never renew it.
+def _sign_in(
+    user: AuthInfo, name: str, cluster: Cluster, secrets: Secrets, options: LiveOptions
+) -> tuple[Authorization, Credential | None]:
+    """Return what gives the Authorization header, and what a plugin gave at first."""
+    if user.auth_provider is not None:
+        token = _token_of_provider(user.auth_provider.name, user.auth_provider.config, name)
+        return lambda: f"Bearer {token}", None
+    if user.token_file:
+        return lambda: f"Bearer {_read_token(user.token_file, name, secrets)}", None
+    if user.token:
+        return lambda: f"Bearer {user.token}", None
+    if user.exec is not None:
+        free = options.stdin_is_free
+        plugin = _Plugin(functools.partial(run_plugin, user.exec, name, cluster, secrets, stdin_is_free=free))
+        return plugin.authorization, plugin.credential
+    if user.username or user.password:
+        account = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+        secrets.add(account)
+        return lambda: f"Basic {account}", None
+    return str, None
+
+
+class _Plugin:
+    """A token that a program prints; whoever asks again has been refused, so that the program is run anew."""
+
+    def __init__(self, run: Callable[[], Credential]) -> None:
+        self._run = run
+        self.credential = run()
+        self._is_tried = False
+
+    def authorization(self) -> str:
+        if self._is_tried:
+            self.credential = self._run()
+        self._is_tried = True
+        return f"Bearer {self.credential.token}" if self.credential.token else ""
+
+
+def _read_token(path: str, name: str, secrets: Secrets) -> str:
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            token = file.read(1 << 20).strip()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise KubeconfigError(f"the token file of user {name} cannot be read: {why}", hint=_HINT) from None
+    secrets.add(token)
+    return token
+
+
+def _token_of_provider(provider: str, settings: dict[str, str], user: str) -> str:
+    """Return the token that an auth-provider entry holds, and never renew it.
 
     Renewing asks the identity provider with POST and would have to write the new refresh token into the kubeconfig;
     both are kubectl's business.
     """
-    provider = user.get("auth-provider")
-    if not provider:
-        return
-    settings = provider.get("config") or {}
-    token = settings.get("id-token") or settings.get("access-token")
+    token = settings.get("id-token") or settings.get("access-token") or ""
     expiry = _token_expiry(token) if token else None
     if not token or (expiry is not None and expiry <= time.time()):
         raise KubeconfigError(
-            f"the token of user {name} ({provider.get('name', 'auth-provider')}) has run out",
+            f"the token of user {user} ({provider or 'auth-provider'}) has run out",
             hint="run a kubectl command once, which renews it, and try again",
         )
-    del user["auth-provider"]
-    user["token"] = token
+    return token
 
 
 def _token_expiry(token: str) -> float | None:
@@ -250,73 +361,24 @@ def _token_expiry(token: str) -> float | None:
         return None
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (ValueError, binascii.Error):
+        expiry = claims.get("exp") if isinstance(claims, dict) else None
+        return float(expiry) if isinstance(expiry, int | float) else None
+    except (ValueError, OverflowError, RecursionError):
         return None
-    expiry = claims.get("exp") if isinstance(claims, dict) else None
-    return float(expiry) if isinstance(expiry, int | float) else None
 
 
-def _install_hint(user: dict[str, Any]) -> str:
-    plugin = user.get("exec") or {}
-    return " ".join(str(plugin.get("installHint") or "").split())
-
-
-def _impersonation(options: LiveOptions, user: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+def _impersonation(options: LiveOptions, user: AuthInfo) -> tuple[tuple[str, str], ...]:
     """Return the headers that act as somebody else; flags win over the kubeconfig's own ``as``."""
     if options.impersonate_user:
         headers = [("Impersonate-User", options.impersonate_user)]
         headers += [("Impersonate-Group", group) for group in options.impersonate_groups]
         return tuple(headers)
-    if not user.get("as"):
+    if not user.impersonate:
         return ()
-    headers = [("Impersonate-User", str(user["as"]))]
-    if user.get("as-uid"):
-        headers.append(("Impersonate-Uid", str(user["as-uid"])))
-    headers += [("Impersonate-Group", str(group)) for group in user.get("as-groups") or ()]
-    for key, values in (user.get("as-user-extra") or {}).items():
-        headers += [(f"Impersonate-Extra-{key}", str(value)) for value in values]
+    headers = [("Impersonate-User", user.impersonate)]
+    if user.as_uid:
+        headers.append(("Impersonate-Uid", user.as_uid))
+    headers += [("Impersonate-Group", group) for group in user.as_groups]
+    for key, values in user.as_user_extra.items():
+        headers += [(f"Impersonate-Extra-{key}", value) for value in values]
     return tuple(headers)
-
-
-class _Collected(logging.Handler):
-    """Keeps the messages of log records."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(record.getMessage())
-
-
-@contextmanager
-def _errors_raised(what: str, hint: str = "") -> Iterator[None]:
-    """Turn whatever the `kubernetes` client raises or logs into a KubeconfigError.
-
-    The client logs a failing exec plugin to the root logger and goes on without credentials, which ends as a 401
-    that says nothing; its other errors are of many types, down to KeyError.
-    """
-    collected = _Collected()
-    root = logging.getLogger()
-    root.addHandler(collected)
-    try:
-        yield
-    except KubeconfigError:
-        raise
-    except Exception as error:
-        raise KubeconfigError(
-            f"{what}: {str(error) or type(error).__name__}", hint=hint or _hint_for(str(error))
-        ) from error
-    finally:
-        root.removeHandler(collected)
-    if collected.messages:
-        message = collected.messages[0]
-        raise KubeconfigError(f"{what}: {message}", hint=hint or _hint_for(message))
-
-
-def _hint_for(message: str) -> str:
-    if "No such file or directory" in message or "Permission denied" in message:
-        return "the kubeconfig names a program or file that is not here; install the exec plugin or fix the path"
-    if message.startswith("exec:"):
-        return "run the plugin by hand to see what it says, and log in again if it asks for that"
-    return "fetch the kubeconfig anew, or give another one with --kubeconfig"

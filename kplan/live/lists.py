@@ -9,12 +9,22 @@ from typing import Any
 
 import msgspec
 
+from kplan.errors import ApiError
 from kplan.live.reader import ExpiredListError, Reader
 
 __all__ = ["ListedObjects", "PageDecoder", "PageProgress", "read_list"]
 
 #: How often a list is begun anew before its expiry is an error.
 MAX_RESTARTS = 3
+
+#: More pages, or bytes in all of them, than any cluster has objects of a kind.
+MAX_PAGES = 20_000
+MAX_BYTES = 4 << 30
+
+#: The next step when an answer is nothing that an API server says.
+NO_SERVER_HINT = "is the server address in the kubeconfig that of a Kubernetes API server?"
+
+_ENDLESS_HINT = "something between here and the API server answers in its place; ask it with kubectl get --raw"
 
 #: Decodes the body of one page into objects.
 PageDecoder = Callable[[bytes], tuple[Any, ...]]
@@ -64,9 +74,8 @@ def read_list(
     Raises
     ------
     LiveClusterError
-        As :meth:`Reader.get`.
-    msgspec.ValidationError
-        When an object does not have the shape of its kind.
+        As :meth:`Reader.get`, and when a page or an object does not have the shape it must have, or the list does not
+        end.
     """
     query = {"limit": str(page_size)}
     if selector:
@@ -74,23 +83,27 @@ def read_list(
     pages: list[Future[tuple[Any, ...]]] = []
     notes: list[str] = []
     token, seen, restarts = "", 0, 0
+    length = _Length(path)
     while True:
         try:
             body = reader.get(path, query | {"continue": token} if token else query).body
         except ExpiredListError as error:
             if error.continue_token and error.continue_token != token:
-                token = error.continue_token
+                length.begin_anew()
+                token = length.follow(error.continue_token)
                 notes.append("it changed while it was being read: the rest is of a later moment")
                 continue
             restarts += 1
             if restarts > MAX_RESTARTS:
                 raise
             pages, token, seen = [], "", 0
+            length.begin_anew()
             notes.append("it expired while it was being read and was begun anew")
             continue
-        head = _HEAD_DECODER.decode(body)
+        head = _read_head(body, path)
+        length.add(body)
         pages.append(decoder.submit(decode, body))
-        token = head.metadata.continue_token
+        token = length.follow(head.metadata.continue_token)
         if not token:
             break
         if len(pages) > 1:
@@ -101,6 +114,49 @@ def read_list(
     objects = tuple(item for page in pages for item in page.result())
     progress(len(objects), len(objects))
     return ListedObjects(_without_repeats(objects) if notes else objects, tuple(dict.fromkeys(notes)))
+
+
+class _Length:
+    """Notices a list that does not end."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._tokens: set[str] = set()
+        self._n_pages = 0
+        self._n_bytes = 0
+
+    def add(self, body: bytes) -> None:
+        """Count a page; raises ApiError when there are more than any cluster has."""
+        self._n_pages += 1
+        self._n_bytes += len(body)
+        if self._n_pages > MAX_PAGES or self._n_bytes > MAX_BYTES:
+            limit = f"{MAX_PAGES:,} pages" if self._n_pages > MAX_PAGES else f"{MAX_BYTES >> 30} GiB"
+            raise ApiError(f"{self._path}: the list does not end after {limit}", status=200, hint=_ENDLESS_HINT)
+
+    def begin_anew(self) -> None:
+        """Forget the tokens, which may come again now; this counts as a page, so that it does not go on for ever."""
+        self.add(b"")
+        self._tokens.clear()
+
+    def follow(self, token: str) -> str:
+        """Return the token of the next page; raises ApiError when it leads back."""
+        if token in self._tokens:
+            raise ApiError(
+                f"{self._path}: the list does not end: the server repeats a continue token",
+                status=200,
+                hint=_ENDLESS_HINT,
+            )
+        if token:
+            self._tokens.add(token)
+        return token
+
+
+def _read_head(body: bytes, path: str) -> _Head:
+    try:
+        return _HEAD_DECODER.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        what = "not a list" if isinstance(error, msgspec.ValidationError) else "not JSON"
+        raise ApiError(f"{path}: the answer is {what}", status=200, hint=NO_SERVER_HINT) from None
 
 
 def _without_repeats(objects: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -15,6 +15,9 @@ DEFAULT_PAGE_SIZE = 500
 #: Seconds for one request. kubectl waits forever; a question that somebody waits for should not.
 DEFAULT_REQUEST_TIMEOUT = 60.0
 
+#: Three years: what a socket can be told is not much more.
+_LONGEST = 1e8
+
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
@@ -38,6 +41,8 @@ class LiveOptions:
         Read namespaced kinds in these namespaces only, for users without rights on the whole cluster.
     page_size : int
         Objects in one answer of a list.
+    stdin_is_free : bool
+        Nobody reads kplan's own standard input, so that a plugin may ask somebody there.
     """
 
     kubeconfig: str = ""
@@ -50,6 +55,7 @@ class LiveOptions:
     insecure_skip_tls_verify: bool = False
     namespaces: tuple[str, ...] = field(default=())
     page_size: int = DEFAULT_PAGE_SIZE
+    stdin_is_free: bool = True
 
 
 def parse_timeout(text: str) -> float | None:
@@ -70,4 +76,4 @@ def parse_timeout(text: str) -> float | None:
                 f"not a duration: {text!r}", hint="write seconds or a number with a unit, for example 30s or 1m30s"
             )
         seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
-    return seconds or None
+    return min(seconds, _LONGEST) or None

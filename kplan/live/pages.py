@@ -51,14 +51,15 @@ def decode_object(body: bytes, kind: Any, path: str) -> Any:
 
 def _decode(body: bytes, decoder: msgspec.json.Decoder[Any], shape: Any, path: str) -> Any:
     """Decode the quick way, else the lenient one, which reads nulls as Go does and finds all that is wrong."""
+    hint = "is this a Kubernetes API server, of a version near 1.36?"
+    what = f"{path}: the answer is not what Kubernetes 1.36 documents"
     try:
         try:
             return decoder.decode(body)
         except msgspec.ValidationError:
             return convert(msgspec.json.decode(body), shape)
-    except (DecodeError, msgspec.DecodeError) as error:
-        raise ApiError(
-            f"{path}: the answer is not what Kubernetes 1.36 documents: {error}",
-            status=200,
-            hint="is this a Kubernetes API server, of a version near 1.36?",
-        ) from error
+    except DecodeError as error:
+        raise ApiError(f"{what}: {error}", status=200, hint=hint) from None
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        said = "nested too deep" if isinstance(error, RecursionError) else "not JSON"
+        raise ApiError(f"{what}: {said}", status=200, hint=hint) from None

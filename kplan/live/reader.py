@@ -111,13 +111,13 @@ def _backoff(attempt: int) -> float:
 def _retry_after(response: Response) -> float | None:
     """Seconds that the server asks to wait, from either form of Retry-After; None when it does not say."""
     value = (response.headers.get("Retry-After") or "").strip()
-    if value.isdecimal():
-        return float(value)
     try:
+        if value.isdecimal():
+            return float(value)
         moment = email.utils.parsedate_to_datetime(value)
-    except ValueError:
+        return max(0.0, moment.timestamp() - time.time())
+    except (ValueError, OverflowError):
         return None
-    return max(0.0, moment.timestamp() - time.time())
 
 
 def _error(response: Response, path: str, attempts: int) -> ApiError:
@@ -155,7 +155,7 @@ def _read_status(response: Response) -> _Status:
     """Return the Status in the body, or one made of the beginning of a body that is none."""
     try:
         status = _STATUS_DECODER.decode(response.body)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         status = _Status()
     if status.kind == "Status":
         return status

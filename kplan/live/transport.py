@@ -7,6 +7,7 @@ The `kubernetes` client gives the connection (addresses, TLS, proxies, credentia
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import threading
 import time
@@ -19,12 +20,15 @@ import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from kplan.errors import KubeconfigError, UnreachableError
-from kplan.live.faults import CONNECT_SECONDS, explain, too_slow
+from kplan.live.body import BodyTooLargeError, read_body
+from kplan.live.deadline import OutOfTimeError, in_time
+from kplan.live.faults import CONNECT_SECONDS, explain, reason_of, too_slow
 from kplan.live.kubeconfig import Access
 
 __all__ = ["Getter", "Response", "Transport"]
 
-_CHUNK_BYTES = 1 << 20
+#: Objects have one and a half megabytes at most, and pages some hundred objects.
+_MOST_BYTES = 1 << 30
 _USER_AGENT = "kplan (read-only)"
 
 
@@ -100,37 +104,40 @@ class Transport:
         url = self.server + path + (f"?{urlencode(query)}" if query else "")
         headers = credentials.copy()
         headers["Accept"] = accept
+        # What an error of the libraries says may hold headers and their values: it is not even kept as the cause.
+        try:
+            return in_time(self._timeout, functools.partial(self._exchange, url, headers))
+        except OutOfTimeError:
+            raise too_slow(self.server, self._timeout) from None
+        except HTTPError as error:
+            raise explain(error, self.server, self._timeout) from None
+        except OSError as error:
+            raise UnreachableError(f"cannot ask {self.server}: {reason_of(error)}") from None
+        except ValueError:
+            raise KubeconfigError(
+                f"the request to {self.server} cannot be sent: a header cannot hold what it should",
+                hint="look for line breaks and other control characters in the token and in --as and --as-group",
+            ) from None
+
+    def _exchange(self, url: str, headers: urllib3.HTTPHeaderDict) -> Response:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         timeout = urllib3.Timeout(connect=min(CONNECT_SECONDS, self._timeout or CONNECT_SECONDS), read=self._timeout)
+        answer = self._pool.request(
+            "GET", url, headers=headers, timeout=timeout, retries=False, redirect=False, preload_content=False
+        )
         try:
-            answer = self._pool.request(
-                "GET", url, headers=headers, timeout=timeout, retries=False, redirect=False, preload_content=False
-            )
-            try:
-                body = self._read_body(cast("urllib3.HTTPResponse", answer), deadline)
-            except BaseException:
-                answer.close()
-                raise
-            answer.release_conn()
-        except HTTPError as error:
-            raise explain(error, self.server, self._timeout) from error
-        except OSError as error:
-            raise UnreachableError(f"cannot ask {self.server}: {error}") from error
-        except ValueError as error:
-            raise KubeconfigError(
-                f"the request to {self.server} cannot be sent: {error}",
-                hint="look for line breaks in the token and in --as and --as-group",
-            ) from error
+            body = read_body(cast("urllib3.HTTPResponse", answer), deadline, _MOST_BYTES)
+        except BodyTooLargeError:
+            answer.close()
+            raise UnreachableError(
+                f"an answer of {self.server} has more than {_MOST_BYTES >> 30} GiB",
+                hint="is the server address in the kubeconfig that of a Kubernetes API server?",
+            ) from None
+        except BaseException:
+            answer.close()
+            raise
+        answer.release_conn()
         return Response(status=answer.status, headers=answer.headers, body=body)
-
-    def _read_body(self, answer: urllib3.HTTPResponse, deadline: float | None) -> bytes:
-        """Read to the end with an eye on the clock: a read timeout alone never ends a trickle."""
-        chunks: list[bytes] = []
-        while chunk := answer.read1(_CHUNK_BYTES, decode_content=True):
-            chunks.append(chunk)
-            if deadline is not None and time.monotonic() > deadline:
-                raise too_slow(self.server, self._timeout)
-        return b"".join(chunks)
 
     def _build_headers(self) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict({"User-Agent": _USER_AGENT})

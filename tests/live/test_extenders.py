@@ -125,7 +125,7 @@ def test_only_pods_that_ask_for_a_managed_resource_concern_it() -> None:
     [
         ((500, b"oops"), "failed filter with extender at URL {url}/filter, code 500"),
         ((200, b"<html>"), 'extender "{url}" did not answer with JSON'),
-        ((200, b"[]"), "expected an object, got list"),
+        ((200, b"[]"), "$: expected an object"),
         (None, 'Post "{url}/filter"'),
         (lambda question: {"error": "out of order"}, "out of order"),
         (lambda question: {"nodeNames": ["zz"]}, 'extender "{url}" claims a filtered node "zz"'),

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +141,9 @@ def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
 def test_an_exec_plugin_that_is_not_installed_stops_with_its_own_hint(tmp_path: Path) -> None:
     user = exec_user("no-such-plugin", installHint="install it from\n  example.com")
 
-    with pytest.raises(KubeconfigError, match="No such file or directory: 'no-such-plugin'") as caught:
+    with pytest.raises(
+        KubeconfigError, match="exec plugin no-such-plugin of user u1 cannot be run: No such file"
+    ) as caught:
         load(tmp_path, with_user(user))
 
     assert caught.value.hint == "install it from example.com"
@@ -158,19 +159,10 @@ def test_an_exec_plugin_without_a_hint_gets_one(tmp_path: Path) -> None:
 def test_an_exec_plugin_that_fails_is_quoted(tmp_path: Path) -> None:
     command = plugin(tmp_path, "echo 'please log in' >&2; exit 3")
 
-    with pytest.raises(KubeconfigError, match=r"process returned 3\. please log in") as caught:
+    with pytest.raises(KubeconfigError, match="of user u1 ended with 3: please log in") as caught:
         load(tmp_path, with_user(exec_user(command)))
 
     assert "log in" in caught.value.hint
-
-
-def test_nothing_is_left_behind_in_the_log(tmp_path: Path) -> None:
-    before = list(logging.getLogger().handlers)
-
-    with pytest.raises(KubeconfigError):
-        load(tmp_path, with_user(exec_user("no-such-plugin")))
-
-    assert logging.getLogger().handlers == before
 
 
 def web_token(expiry: int) -> str:
@@ -214,7 +206,7 @@ def test_an_expired_token_of_an_auth_provider_is_not_renewed_here(tmp_path: Path
         (
             TWO_CLUSTERS | {"clusters": [{"name": "c1", "cluster": {"server": "one.example.com"}}]},
             {},
-            "no usable server address: one.example.com",
+            "cluster c1 has no usable server address",
             "https://",
         ),
         (
@@ -225,18 +217,18 @@ def test_an_expired_token_of_an_auth_provider_is_not_renewed_here(tmp_path: Path
                 ]
             },
             {},
-            "File does not exist: /no/such/file.pem",
+            "no such file: /no/such/file.pem",
             "fetch the kubeconfig anew",
         ),
         (
             TWO_CLUSTERS
             | {
                 "clusters": [
-                    {"name": "c1", "cluster": {"server": "https://x", "certificate-authority-data": "not base64!"}}
+                    {"name": "c1", "cluster": {"server": "https://x", "certificate-authority-data": "not base64!x"}}
                 ]
             },
             {},
-            "cannot be used",
+            "certificate-authority-data is not base64",
             "fetch the kubeconfig anew",
         ),
     ],

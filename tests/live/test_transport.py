@@ -35,7 +35,7 @@ def test_only_the_seam_knows_the_network() -> None:
 
     assert requesting - {"extenders.py"} == {"transport.py"}
     assert (room / "transport.py").read_text().count(".request(") == 1
-    assert '.request(\n                "GET",' in (room / "transport.py").read_text()
+    assert '.request(\n            "GET",' in (room / "transport.py").read_text()
 
 
 def test_an_answer_comes_with_status_headers_and_body(start: Start) -> None:
@@ -138,7 +138,7 @@ def test_a_refused_connection_says_where(tmp_path: Path) -> None:
         url = f"https://127.0.0.1:{taken.getsockname()[1]}"
         options = LiveOptions(kubeconfig=str(kubeconfig(tmp_path, url)))
 
-        with pytest.raises(UnreachableError, match=f"cannot connect to {url}: Connection refused") as caught:
+        with pytest.raises(UnreachableError, match=f"cannot connect to {url}: connection refused") as caught:
             connect(options).get("/version")
 
     assert "is the API server running" in caught.value.hint

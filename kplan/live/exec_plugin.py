@@ -1,0 +1,218 @@
+"""Programs that print credentials, named in a kubeconfig: run as kubectl runs them, with limits.
+
+A plugin has so much time, may print so much, and is given kplan's standard input only where somebody can answer it.
+What it prints on standard output is never shown.
+Upstream: k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go, pkg/apis/clientauthentication (v1.36).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from kplan.errors import KubeconfigError
+from kplan.live.kubeconfig_file import Cluster, ExecConfig
+from kplan.live.secrets import Secrets
+
+__all__ = ["Credential", "run_plugin"]
+
+#: Seconds that a plugin may take; one that asks somebody something gets longer.
+LIMIT_SECONDS = 60.0
+INTERACTIVE_LIMIT_SECONDS = 300.0
+
+_MOST_OUTPUT = 1 << 20
+_MOST_QUOTED = 500
+_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_EXTENSION = "client.authentication.k8s.io/exec"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What a plugin printed: a token, or a certificate with its key."""
+
+    token: str
+    certificate: str
+    key: str
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets, *, stdin_is_free: bool) -> Credential:
+    """Run a plugin and return what it gives.
+
+    Parameters
+    ----------
+    user : its name in the kubeconfig
+    secrets : hidden where the plugin is quoted; what it gives is added
+    stdin_is_free : nobody reads kplan's own standard input
+
+    Raises
+    ------
+    KubeconfigError
+        When it cannot be run, takes too long, fails, or gives nothing usable.
+    """
+    name = f"the exec plugin {Path(config.command).name} of user {user}"
+    is_interactive = _is_interactive(config, name, stdin_is_free=stdin_is_free)
+    environment = {**os.environ, **{each.name: each.value for each in config.env}}
+    environment["KUBERNETES_EXEC_INFO"] = json.dumps(_exec_info(config, cluster, is_interactive=is_interactive))
+    try:
+        code, out, err = _run([config.command, *config.args], environment, is_interactive=is_interactive)
+    except TimeoutError as error:
+        raise KubeconfigError(
+            f"{name} did not end within {error.args[0]:g} s",
+            hint="run it by hand to see what it waits for, and log in if it asks for that",
+        ) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "its name, arguments or environment hold what no program can be given"
+        hint = " ".join(config.install_hint.split()) or "install the exec plugin, or fix its path in the kubeconfig"
+        raise KubeconfigError(f"{name} cannot be run: {why}", hint=hint) from None
+    if code:
+        said = secrets.hide(" ".join(err.decode("utf-8", "replace").split()))[-_MOST_QUOTED:]
+        raise KubeconfigError(
+            f"{name} ended with {code}" + (f": {said}" if said else ""),
+            hint="run it by hand to see what it says, and log in again if it asks for that",
+        )
+    credential = _credential(out, config, name)
+    secrets.add(credential.token, credential.certificate, credential.key)
+    return credential
+
+
+def _is_interactive(config: ExecConfig, name: str, *, stdin_is_free: bool) -> bool:
+    """Tell whether the plugin may talk to somebody."""
+    if config.api_version not in _API_VERSIONS:
+        known = " or ".join(_API_VERSIONS)
+        raise KubeconfigError(f"{name} is of an API version that is not known", hint=f"apiVersion must be {known}")
+    if not config.command:
+        raise KubeconfigError(f"{name} has no command", hint="fetch the kubeconfig anew")
+    has_somebody = stdin_is_free and sys.stdin is not None and sys.stdin.isatty()
+    if config.interactive_mode == "Always" and not has_somebody:
+        why = "is not a terminal" if stdin_is_free else "is read by kplan"
+        raise KubeconfigError(
+            f"{name} must ask somebody (interactiveMode: Always), and standard input {why}",
+            hint="run kplan in a terminal, with files instead of -",
+        )
+    return has_somebody and config.interactive_mode != "Never"
+
+
+def _exec_info(config: ExecConfig, cluster: Cluster, *, is_interactive: bool) -> dict[str, Any]:
+    spec: dict[str, Any] = {"interactive": is_interactive}
+    if config.provide_cluster_info:
+        told = {
+            "server": cluster.server,
+            "tls-server-name": cluster.tls_server_name,
+            "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+            "certificate-authority-data": _authority(cluster),
+            "proxy-url": cluster.proxy_url,
+            "disable-compression": cluster.disable_compression,
+            "config": next(
+                (each.get("extension") for each in cluster.extensions if each.get("name") == _EXTENSION), None
+            ),
+        }
+        spec["cluster"] = {key: value for key, value in told.items() if value or key == "server"}
+    return {"apiVersion": config.api_version, "kind": "ExecCredential", "spec": spec}
+
+
+def _authority(cluster: Cluster) -> str:
+    import base64
+
+    if cluster.certificate_authority_data or not cluster.certificate_authority:
+        return cluster.certificate_authority_data
+    with contextlib.suppress(OSError):
+        return base64.b64encode(Path(cluster.certificate_authority).read_bytes()).decode()
+    return ""
+
+
+def _run(command: list[str], environment: dict[str, str], *, is_interactive: bool) -> tuple[int, bytes, bytes]:
+    """Run a program to its end; raises TimeoutError with the seconds it had.
+
+    Where nobody can answer it, it has a session of its own, so that all it started can be ended together.
+    """
+    limit = INTERACTIVE_LIMIT_SECONDS if is_interactive else LIMIT_SECONDS
+    process = subprocess.Popen(  # noqa: S603 - what the user's own kubeconfig names
+        command,
+        stdin=None if is_interactive else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=None if is_interactive else subprocess.PIPE,
+        env=environment,
+        start_new_session=not is_interactive,
+    )
+    out, err = _Output(process.stdout), _Output(process.stderr)
+    deadline = time.monotonic() + limit
+    try:
+        out.wait(deadline - time.monotonic())
+        err.wait(deadline - time.monotonic())
+        code = process.wait(max(deadline - time.monotonic(), 0.0))
+    except (TimeoutError, subprocess.TimeoutExpired):
+        raise TimeoutError(limit) from None
+    finally:
+        if process.returncode is None:
+            _end(process, has_session=not is_interactive)
+    return code, out.data, err.data
+
+
+def _end(process: subprocess.Popen[bytes], *, has_session: bool) -> None:
+    with contextlib.suppress(OSError):
+        if has_session:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+class _Output:
+    """Reads the beginning of what a program prints, aside; one that prints without end finds the pipe closed."""
+
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        self.data = b""
+        self._stream = stream
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        self._thread.join(max(seconds, 0.0))
+        if self._thread.is_alive():
+            raise TimeoutError
+
+    def _read(self) -> None:
+        if self._stream is not None:
+            with self._stream, contextlib.suppress(OSError, ValueError):
+                self.data = self._stream.read(_MOST_OUTPUT)
+
+
+def _credential(out: bytes, config: ExecConfig, name: str) -> Credential:
+    """Read an ExecCredential; nothing of it is quoted."""
+    hint = "run it by hand: it must print an ExecCredential as JSON, with a token or a certificate and its key"
+    try:
+        answer = msgspec.json.decode(out, type=_Answer)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        raise KubeconfigError(f"{name} did not print an ExecCredential", hint=hint) from None
+    status = answer.status
+    if answer.api_version != config.api_version or answer.kind != "ExecCredential":
+        raise KubeconfigError(
+            f"{name} printed another kind or version than the kubeconfig asks for",
+            hint=f"it must print an ExecCredential of {config.api_version}",
+        )
+    if not status.token and not (status.client_certificate_data and status.client_key_data):
+        raise KubeconfigError(f"{name} gave neither a token nor a certificate with its key", hint=hint)
+    return Credential(status.token, status.client_certificate_data, status.client_key_data)

@@ -1,0 +1,207 @@
+"""Kubeconfig files as typed values: read, checked and joined as kubectl joins them.
+
+A file is all secrets: messages about it name files, paths and what belongs there, and never what stands there.
+Upstream: k8s.io/client-go/tools/clientcmd/api/v1/types.go, clientcmd/loader.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.decode import DecodeError, convert
+from kplan.errors import KubeconfigError, Problem
+from kplan.reading import SETTINGS, read_one
+
+__all__ = ["AuthInfo", "AuthProvider", "Cluster", "Context", "ExecConfig", "Kubeconfig", "read_kubeconfig"]
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_HINT = "fetch the kubeconfig anew, or give another one with --kubeconfig"
+
+
+class _Kebab(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """Base of the entries whose fields have hyphens in their names."""
+
+
+class Cluster(_Kebab, frozen=True):
+    """How to reach an API server."""
+
+    server: str = ""
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    proxy_url: str = ""
+    disable_compression: bool = False
+    extensions: tuple[dict[str, Any], ...] = ()
+
+
+class AuthProvider(_Kebab, frozen=True):
+    """A provider of tokens that kubectl had built in once."""
+
+    name: str = ""
+    config: dict[str, str] = {}
+
+
+class _EnvVar(msgspec.Struct, frozen=True):
+    name: str = ""
+    value: str = ""
+
+
+class ExecConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A program that prints credentials."""
+
+    api_version: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[_EnvVar, ...] = ()
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = ""
+
+
+class AuthInfo(_Kebab, frozen=True):
+    """Who asks."""
+
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(default="", name="tokenFile")
+    impersonate: str = msgspec.field(default="", name="as")
+    as_uid: str = ""
+    as_groups: tuple[str, ...] = ()
+    as_user_extra: dict[str, tuple[str, ...]] = {}
+    username: str = ""
+    password: str = ""
+    auth_provider: AuthProvider | None = None
+    exec: ExecConfig | None = None
+
+
+class Context(msgspec.Struct, frozen=True):
+    """A cluster and a user that belong together."""
+
+    cluster: str = ""
+    user: str = ""
+
+
+class _NamedCluster(msgspec.Struct, frozen=True):
+    name: str = ""
+    cluster: Cluster = Cluster()
+
+
+class _NamedUser(msgspec.Struct, frozen=True):
+    name: str = ""
+    user: AuthInfo = AuthInfo()
+
+
+class _NamedContext(msgspec.Struct, frozen=True):
+    name: str = ""
+    context: Context = Context()
+
+
+class _Config(_Kebab, frozen=True):
+    current_context: str = ""
+    clusters: tuple[_NamedCluster, ...] = ()
+    users: tuple[_NamedUser, ...] = ()
+    contexts: tuple[_NamedContext, ...] = ()
+
+
+class Kubeconfig(msgspec.Struct, frozen=True):
+    """All files together; the first to name something has its say.
+
+    Attributes
+    ----------
+    where : the files, for messages
+    """
+
+    where: str
+    current_context: str
+    clusters: dict[str, Cluster]
+    users: dict[str, AuthInfo]
+    contexts: dict[str, Context]
+
+
+def read_kubeconfig(paths: Sequence[str], separator: str) -> Kubeconfig:
+    """Read and join kubeconfig files.
+
+    Parameters
+    ----------
+    paths : the files, the most important first
+    separator : what stands between them in messages
+
+    Raises
+    ------
+    KubeconfigError
+        When a file cannot be read, or is no kubeconfig.
+    """
+    configs = [_absolute(_read(path), Path(path).expanduser().parent) for path in paths]
+    return Kubeconfig(
+        where=separator.join(paths),
+        current_context=next((config.current_context for config in configs if config.current_context), ""),
+        clusters=_first((each.name, each.cluster) for config in configs for each in config.clusters),
+        users=_first((each.name, each.user) for config in configs for each in config.users),
+        contexts=_first((each.name, each.context) for config in configs for each in config.contexts),
+    )
+
+
+def _first(named: Iterable[tuple[str, S]]) -> dict[str, S]:
+    found: dict[str, S] = {}
+    for name, entry in named:
+        found.setdefault(name, entry)
+    return found
+
+
+def _read(path: str) -> _Config:
+    problems: list[Problem] = []
+    read = read_one(Path(path).expanduser(), problems, limits=SETTINGS, expected="a kubeconfig")
+    try:
+        content = read.value() if read else None
+        if read and content is not None:
+            return convert(content, _Config, shows_values=False)
+    except DecodeError as error:
+        problems += error.problems
+    raise _unreadable(path, "; ".join(map(_in_words, problems)) or "it holds nothing")
+
+
+def _in_words(problem: Problem) -> str:
+    """Say what is wrong; what a parser says of a line may quote it."""
+    if problem.line is not None:
+        return f"it is not valid at line {problem.line}"
+    return f"{problem.json_path}: {problem.message}" if problem.json_path else problem.message
+
+
+def _unreadable(path: str, why: str) -> KubeconfigError:
+    return KubeconfigError(f"the kubeconfig {path} cannot be read: {why}", hint=_HINT)
+
+
+def _absolute(config: _Config, directory: Path) -> _Config:
+    """Let paths in a file count from where the file is."""
+
+    def path(text: str) -> str:
+        return str((directory / text).absolute()) if text else text
+
+    clusters = tuple(
+        replace(each, cluster=replace(each.cluster, certificate_authority=path(each.cluster.certificate_authority)))
+        for each in config.clusters
+    )
+    return replace(config, clusters=clusters, users=tuple(_absolute_user(each, directory) for each in config.users))
+
+
+def _absolute_user(named: _NamedUser, directory: Path) -> _NamedUser:
+    user = named.user
+    changes: dict[str, Any] = {
+        field: str((directory / text).absolute())
+        for field in ("client_certificate", "client_key", "token_file")
+        if (text := getattr(user, field))
+    }
+    # A bare name is looked for in PATH.
+    if user.exec and "/" in user.exec.command:
+        changes["exec"] = replace(user.exec, command=str((directory / user.exec.command).absolute()))
+    return replace(named, user=replace(user, **changes))

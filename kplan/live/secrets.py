@@ -1,0 +1,104 @@
+"""Texts that nobody must read, kept out of what others said.
+
+kplan's own messages hold no credentials. A server or a plugin may still repeat what it was given; whatever is quoted
+from outside goes through here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+import msgspec
+
+from kplan.live.kubeconfig_file import AuthInfo, Cluster
+
+__all__ = ["Secrets", "address", "without_account"]
+
+#: Shorter texts occur by chance.
+_LEAST_LENGTH = 4
+
+_HIDDEN = "(hidden)"
+
+#: Fields of a user that are no secrets: who it is, where files are.
+_KNOWN = frozenset({"username", "client_certificate", "client_key", "token_file", "impersonate", "as_groups", "as_uid"})
+
+#: Web tokens, keys and certificates, whoever they belong to.
+_TELLTALE = re.compile(
+    r"\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?|-----BEGIN [A-Z ]+-----.*?(?:-----END [A-Z ]+-----|$)|"
+    r"(?<=://)[^/\s@]+(?=@)|(?i:(?<=bearer )|(?<=basic ))[\w.~+/=-]{4,}",
+    re.DOTALL,
+)
+
+
+class Secrets:
+    """Texts that must not be shown."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._texts: set[str] = set()
+        self.add(*texts)
+
+    @classmethod
+    def of(cls, user: AuthInfo, cluster: Cluster) -> Secrets:
+        """Collect what stands in the entries of a kubeconfig."""
+        secrets = cls()
+        for field in user.__struct_fields__:
+            if field not in _KNOWN:
+                secrets.add(*_texts(msgspec.to_builtins(getattr(user, field))))
+        for url in (cluster.server, cluster.proxy_url):
+            split = urlsplit(url) if _is_url(url) else None
+            if split is not None:
+                secrets.add(split.username or "", split.password or "", split.query)
+        return secrets
+
+    def add(self, *texts: str) -> None:
+        """Take in more."""
+        for text in texts:
+            self._texts.update(each for each in (text, *text.split()) if len(each) >= _LEAST_LENGTH)
+
+    def hide(self, text: str) -> str:
+        """Return the text without secrets in it."""
+        for secret in sorted(self._texts, key=len, reverse=True):
+            text = text.replace(secret, _HIDDEN)
+        return _TELLTALE.sub(_HIDDEN, text)
+
+
+def without_account(url: str) -> str:
+    """Return a URL as it is, but for a user and password in it."""
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}" if separator else url
+
+
+def address(url: str) -> str:
+    """Return a URL as far as it can be shown: without user, password, query and fragment."""
+    if not _is_url(url):
+        return "(no usable address)"
+    split = urlsplit(url)
+    host = split.netloc.rpartition("@")[2]
+    return f"{split.scheme}://{host}{split.path}".rstrip("/")
+
+
+def _is_url(url: str) -> bool:
+    try:
+        split = urlsplit(url)
+        _ = split.port
+    except ValueError:
+        return False
+    return bool(split.hostname)
+
+
+def _texts(value: object) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            # Names of settings and of variables are no secrets, and neither are the words of the protocol.
+            if key == "args":
+                yield from (each.partition("=")[2] if each.startswith("-") else each for each in item)
+            elif key not in ("name", "apiVersion", "interactiveMode", "installHint", "command"):
+                yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
