@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -117,22 +117,18 @@ def read_yaml(data: bytes, file: str, *, max_depth: int = MAX_DEPTH) -> Iterator
     """
     number = 0
     stream = _Stream(data)
-    builder = _Builder(max_depth)
-    start: yaml.Mark | None = None
     try:
-        for event in yaml.parse(data, Loader=yaml.CSafeLoader):
-            if isinstance(event, yaml.DocumentStartEvent):
-                start = _start(event)
-                builder = _Builder(max_depth)
-            elif isinstance(event, yaml.DocumentEndEvent):
-                if builder.result is not None and start is not None:
-                    number += 1
-                    origin = _Origin(
-                        stream, start.index - start.column, _end(event).index, start.line + 1, builder.repeated
-                    )
-                    yield YamlDocument(file, number, builder.line, builder.result, origin)
-            else:
-                builder.take(event)
+        next_event: Callable[[], Any] = yaml.CSafeLoader(data).get_event
+        while (event := next_event()).__class__ is not yaml.StreamEndEvent:
+            if event.__class__ is yaml.StreamStartEvent:
+                continue
+            start = _start(event)
+            builder = _Builder(max_depth)
+            end = builder.build(next_event)
+            if builder.result is not None:
+                number += 1
+                origin = _Origin(stream, start.index - start.column, end.index, start.line + 1, builder.repeated)
+                yield YamlDocument(file, number, builder.line, builder.result, origin)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" at column {mark.column + 1}" if mark else ""
@@ -152,11 +148,6 @@ def read_yaml(data: bytes, file: str, *, max_depth: int = MAX_DEPTH) -> Iterator
 
 def _start(event: yaml.Event) -> yaml.Mark:
     mark: yaml.Mark = event.start_mark  # type: ignore[assignment] # every event of the parser has one
-    return mark
-
-
-def _end(event: yaml.Event) -> yaml.Mark:
-    mark: yaml.Mark = event.end_mark  # type: ignore[assignment] # every event of the parser has one
     return mark
 
 
@@ -180,34 +171,45 @@ class _Builder:
         self._written = 0
         self._unfolded = 0
 
-    def take(self, event: yaml.Event) -> None:
-        if not self._written:
-            self.line = _start(event).line + 1
-        if isinstance(event, yaml.ScalarEvent):
-            self._written += 1
-            value = _scalar(event)
-            if event.anchor:
-                self._anchors[event.anchor] = (value, 1)
-            self._put(value, 1, event)
-        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-            self._written += 1
-            if len(self._stack) >= self._max_depth:
-                raise _Refused(
-                    f"nested deeper than {self._max_depth} levels",
-                    event,
-                    hint="objects are nested some ten levels deep; look for brackets that are never closed",
-                )
-            _check_tag(event)
-            self._stack.append(_Node({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor))
-        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            node = self._stack.pop()
-            for merged in node.merges:  # the first one that has a key wins
-                node.value = {**merged, **node.value}
-            if node.anchor:
-                self._anchors[node.anchor] = (node.value, node.size)
-            self._put(node.value, node.size, event)
-        elif isinstance(event, yaml.AliasEvent):
-            self._take_alias(event)
+    def build(self, next_event: Callable[[], Any]) -> yaml.Mark:
+        """Take the events up to the document's end, and return where that is."""
+        event = next_event()
+        self.line = _start(event).line + 1
+        while (kind := event.__class__) is not yaml.DocumentEndEvent:
+            if kind is yaml.ScalarEvent:
+                self._written += 1
+                value = _scalar(event)
+                if event.anchor:
+                    self._anchors[event.anchor] = (value, 1)
+                self._put(value, 1, event)
+            elif kind is yaml.AliasEvent:
+                self._take_alias(event)
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                self._written += 1
+                self._open(event, {} if kind is yaml.MappingStartEvent else [])
+            else:
+                self._close(event)
+            event = next_event()
+        end: yaml.Mark = event.end_mark
+        return end
+
+    def _open(self, event: yaml.CollectionStartEvent, value: Any) -> None:
+        if len(self._stack) >= self._max_depth:
+            raise _Refused(
+                f"nested deeper than {self._max_depth} levels",
+                event,
+                hint="objects are nested some ten levels deep; look for brackets that are never closed",
+            )
+        _check_tag(event)
+        self._stack.append(_Node(value, event.anchor))
+
+    def _close(self, event: yaml.Event) -> None:
+        node = self._stack.pop()
+        for merged in node.merges:  # the first one that has a key wins
+            node.value = {**merged, **node.value}
+        if node.anchor:
+            self._anchors[node.anchor] = (node.value, node.size)
+        self._put(node.value, node.size, event)
 
     def _take_alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:
@@ -232,14 +234,14 @@ class _Builder:
             return
         node = self._stack[-1]
         node.size += size
-        if isinstance(node.value, list):
+        if node.value.__class__ is list:
             node.value.append(value)
         elif node.key is None:
-            node.key = _key(value, event)
+            node.key = value if value.__class__ is str else _key(value, event)
             if node.key in node.value:
                 self._note_repeated(event)
         else:
-            if node.key == "<<" and isinstance(value, dict | list):
+            if node.key == "<<" and value.__class__ in (dict, list):
                 merges = [value] if isinstance(value, dict) else value
                 node.merges += [merged for merged in merges if isinstance(merged, dict)]
             else:
@@ -252,8 +254,6 @@ class _Builder:
 
 
 def _key(value: Any, event: yaml.Event) -> str:
-    if isinstance(value, str):
-        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
