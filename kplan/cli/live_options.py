@@ -146,7 +146,8 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
         _check_no_live_flags(live)
         from kplan.snapshot.load import load_snapshot
 
-        return load_snapshot(snapshot)
+        with _progress_bar(shown=not quiet and sys.stderr.isatty()) as reading:
+            return load_snapshot(snapshot, progress=reading)
     from kplan.live import collect_snapshot
 
     with _progress_bar(shown=not quiet and sys.stderr.isatty()) as progress:
@@ -184,7 +185,7 @@ def print_warnings(snapshot: Snapshot, *, quiet: bool = False) -> None:
 
 @contextmanager
 def _progress_bar(*, shown: bool) -> Iterator[Progress | None]:
-    """Show a bar for every list that takes more than one page, and take them away at the end."""
+    """Show a bar for everything that takes more than one step to read, and take them away at the end."""
     if not shown:
         yield None
         return

@@ -26,7 +26,7 @@ somebody asks, by reading the document's text again, so that a large snapshot pa
 from kplan.reading.documents import Document, as_builtins, read_documents, read_one
 from kplan.reading.files import STANDARD_INPUT
 from kplan.reading.items import Item, read_items
-from kplan.reading.limits import MANIFESTS, REPORTS, SETTINGS, SNAPSHOTS, Limits
+from kplan.reading.limits import MANIFESTS, REPORTS, SETTINGS, SNAPSHOTS, Limits, Progress
 from kplan.reading.places import Duplicate, Lines, Source
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "Item",
     "Limits",
     "Lines",
+    "Progress",
     "Source",
     "as_builtins",
     "read_documents",

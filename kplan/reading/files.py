@@ -127,7 +127,7 @@ def _read_text(
         if packed and total > _UNFOLDING_FROM and total > packed.count * _MAX_UNFOLDING:
             raise NotObjects(f"unpacks to more than {_MAX_UNFOLDING} times its size", "unpack it first and look inside")
         if progress:
-            progress(name, packed.count if packed else total, size)
+            progress(f"{name} (bytes)", packed.count if packed else total, size)
     data = b"".join(parts) if len(parts) > 1 else head
     del parts
     if encoding != "utf-8":

@@ -11,7 +11,7 @@ __all__ = ["MANIFESTS", "MAX_DEPTH", "REPORTS", "SETTINGS", "SNAPSHOTS", "Limits
 #: Objects are nested some ten levels deep.
 MAX_DEPTH: Final = 200
 
-#: Called with the file's name, the bytes read so far, and how many there are, where that is known.
+#: Called with what is being read, how much of it has been, and how much there is, where that is known.
 Progress = Callable[[str, int, int | None], None]
 
 

@@ -18,6 +18,7 @@ from kplan.snapshot.knowledge import knowledge_warnings
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import MissingKind, Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 from kplan.snapshot.priorities import resolve_priority
+from kplan.snapshot.times import time_problems
 
 __all__ = ["Place", "SnapshotBuilder", "build_snapshot"]
 
@@ -87,7 +88,7 @@ class SnapshotBuilder:
 
     def add(self, obj: Any, kind: Kind, place: Place = NOWHERE, *, completes: bool = True) -> None:
         """Take an object in; with `completes`, what an API server would have filled in is filled in."""
-        wrong = self._quantities.problems(obj, kind)
+        wrong = [*self._quantities.problems(obj, kind), *time_problems(obj)]
         if not obj.metadata.name:
             wrong.append(Problem("has no name", json_path="$.metadata.name", hint="every object of a cluster has one"))
         if wrong:

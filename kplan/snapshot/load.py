@@ -17,16 +17,26 @@ import msgspec
 from kplan.api.decode import DecodeError, convert, decode
 from kplan.api.kinds import KINDS, Kind, kind_of, split_api_version, type_of
 from kplan.errors import Problem
-from kplan.reading import SNAPSHOTS, STANDARD_INPUT, Item, read_items
+from kplan.reading import SNAPSHOTS, STANDARD_INPUT, Item, Progress, read_items
 from kplan.snapshot.build import Place, SnapshotBuilder
-from kplan.snapshot.document import API_VERSION, KIND, SnapshotDocument, SnapshotMetadata, field_name, missing_of
+from kplan.snapshot.document import (
+    API_VERSION,
+    FORMAT_VERSION,
+    KIND,
+    SnapshotDocument,
+    SnapshotMetadata,
+    field_name,
+    missing_of,
+)
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+from kplan.snapshot.times import TIME_HINT, is_time
 
 __all__ = ["DEMO", "load_snapshot"]
 
 #: The name of the cluster that ships inside the package.
 DEMO = "demo"
 _DEMO_FILE = Path(__file__).with_name("demo.yaml")
+_OBJECTS_A_STEP = 1000
 _OWN_LISTS = {field_name(kind): kind for kind in KINDS}
 _NO_NODES_HINT = (
     "take one with kplan snapshot save, or with kubectl get -A -o json"
@@ -35,7 +45,10 @@ _NO_NODES_HINT = (
 
 
 def load_snapshot(
-    source: str | Path | Iterable[Mapping[str, Any] | msgspec.Struct], *, stdin: BinaryIO | None = None
+    source: str | Path | Iterable[Mapping[str, Any] | msgspec.Struct],
+    *,
+    stdin: BinaryIO | None = None,
+    progress: Progress | None = None,
 ) -> Snapshot:
     """Load a cluster.
 
@@ -46,6 +59,9 @@ def load_snapshot(
         as dicts. Files may be JSON or YAML, one or many documents, lists, kplan's own snapshot, each also gzipped.
     stdin
         The stream behind ``-``; standard input if not given.
+    progress
+        Called now and then with what is being read, how much of it has been, and how much there is, where that is
+        known.
 
     Raises
     ------
@@ -62,8 +78,8 @@ def load_snapshot(
         return _load_objects(source)
     name = str(source)
     if name == DEMO:
-        return _load_files(_DEMO_FILE, DEMO, None)
-    return _load_files(source, "standard input" if name == STANDARD_INPUT else name, stdin)
+        return _load_files(_DEMO_FILE, DEMO, None, None)
+    return _load_files(source, "standard input" if name == STANDARD_INPUT else name, stdin, progress)
 
 
 def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snapshot:
@@ -79,11 +95,14 @@ def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snap
     return loader.finish("objects")
 
 
-def _load_files(source: str | Path, name: str, stdin: BinaryIO | None) -> Snapshot:
+def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress: Progress | None) -> Snapshot:
     loader = _Loader(SnapshotBuilder(refuses_odd=True))
     problems = loader.builder.problems
-    for item in read_items(source, problems, limits=SNAPSHOTS, stdin=stdin):
+    items = read_items(source, problems, limits=SNAPSHOTS, stdin=stdin, progress=progress)
+    for number, item in enumerate(items):
         loader.take(item)
+        if progress and number % _OBJECTS_A_STEP == 0:
+            progress("objects", number, None)
     if not problems and not loader.has_nodes:
         problems.append(Problem("no nodes in the snapshot", path=name, hint=_NO_NODES_HINT))
     return loader.finish(name)
@@ -171,6 +190,9 @@ class _Loader:
         except DecodeError as error:
             self._note(error, place)
             return
+        if problems := _version_problems(document):
+            self.builder.problems += map(place.locate, problems)
+            return
         self._metadata = document.metadata
         for field, raw in document.objects.items():
             kind = _OWN_LISTS.get(field)
@@ -184,12 +206,33 @@ class _Loader:
     def _decode_list(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
         try:
             found: list[msgspec.Struct] = msgspec.json.decode(raw, type=list[kind.type])  # type: ignore[name-defined] # a type known at run time
-        except msgspec.ValidationError:
-            objects = []
-            for index, element in enumerate(msgspec.json.decode(raw, type=list[msgspec.Raw])):
-                try:
-                    objects.append(decode(element, kind.type))
-                except DecodeError as error:
-                    self._note(error, place._replace(json_path=f"{place.json_path}[{index}]"))
-            return objects
+        except (msgspec.ValidationError, RecursionError):
+            return self._decode_each(raw, kind, place)
         return found
+
+    def _decode_each(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
+        """Decode the objects of a list one by one, so that each that is wrong is told."""
+        if bytes(memoryview(raw)[:1]) != b"[":
+            hint = "a snapshot holds a list of objects for each kind; save it anew with kplan snapshot save"
+            self.builder.problems.append(place.locate(Problem("expected a list", hint=hint)))
+            return []
+        objects = []
+        for index, element in enumerate(msgspec.json.decode(raw, type=list[msgspec.Raw])):
+            try:
+                objects.append(decode(element, kind.type))
+            except DecodeError as error:
+                self._note(error, place._replace(json_path=f"{place.json_path}[{index}]"))
+        return objects
+
+
+def _version_problems(document: SnapshotDocument) -> list[Problem]:
+    """Return why a snapshot of kplan's own cannot be read as this version writes it."""
+    problems = []
+    if document.format_version and document.format_version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+        message = f"format version {document.format_version!r} is not {FORMAT_VERSION.partition('.')[0]}.x"
+        problems.append(Problem(message, json_path="$.formatVersion", hint="read it with the kplan that wrote it"))
+    taken_at = document.metadata.taken_at
+    if taken_at and not is_time(taken_at):
+        message = f"{taken_at[:60]!r} is not a time"
+        problems.append(Problem(message, json_path="$.metadata.takenAt", hint=TIME_HINT))
+    return problems

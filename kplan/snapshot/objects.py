@@ -11,6 +11,7 @@ from kplan.api.kinds import kind_of
 from kplan.errors import ManifestError, Problem
 from kplan.snapshot.checks import QuantityCheck
 from kplan.snapshot.defaults import complete
+from kplan.snapshot.times import time_problems
 
 __all__ = ["decode_pod"]
 
@@ -31,7 +32,7 @@ def decode_pod(obj: Mapping[str, Any]) -> Pod:
         pod = convert(dict(obj), Pod)
     except DecodeError as error:
         raise ManifestError(error.problems) from None
-    problems = QuantityCheck(refuses_odd=False).problems(pod, kind)
+    problems = [*QuantityCheck(refuses_odd=False).problems(pod, kind), *time_problems(pod)]
     if problems:
         raise ManifestError(problems)
     completed: Pod = complete(pod, kind)

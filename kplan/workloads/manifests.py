@@ -20,6 +20,7 @@ from kplan.errors import ManifestError, Problem
 from kplan.reading import MANIFESTS, Item, read_items
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.snapshot.times import time_problems
 from kplan.workloads.expansion import WORKLOADS, expand
 
 _GROUPS = {"": ("Pod", "ReplicationController", "PodTemplate"), "batch": ("Job", "CronJob")}
@@ -138,6 +139,9 @@ class _Reader:
             item.value()  # the fields that scheduling does not read are looked at later
         except DecodeError as error:
             self.problems += [item.locate(problem) for problem in error.problems]
+            return
+        if wrong := time_problems(obj):
+            self.problems += map(item.locate, wrong)
             return
         self.read.append((item, target))
         if kind is None or kind.is_namespaced:

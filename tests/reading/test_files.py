@@ -148,5 +148,5 @@ def test_progress_is_told_on_the_way(tmp_path: Path) -> None:
     told: list[tuple[str, int, int | None]] = []
     read_source(path, None, Limits(1 << 30, 1 << 30), lambda *args: told.append(args))
     size = path.stat().st_size
-    assert told[-1] == (str(path), size, size)
+    assert told[-1] == (f"{path} (bytes)", size, size)
     assert len(told) > 1

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from kplan.errors import SnapshotError
 from kplan.snapshot import MissingKind, build_snapshot, load_snapshot
@@ -97,3 +100,29 @@ def test_reports_of_kplan_are_no_snapshots(tmp_path: Path) -> None:
     path.write_text('{"apiVersion": "kplan/v1", "kind": "PlacementReport"}')
     with pytest.raises(SnapshotError, match="no nodes in the snapshot"):
         load_snapshot(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "message"),
+    [
+        ({"objects": []}, "$.objects", "expected an object, got a list"),
+        ({"objects": {"nodes": {}}}, "$.objects.nodes", "expected a list"),
+        ({"objects": {"nodes": None}}, "$.objects.nodes", "expected a list"),
+        ({"objects": {"nodes": [7]}}, "$.objects.nodes[0]", "expected an object, got 7"),
+        ({"metadata": {"missing": [[]]}}, "$.metadata.missing[0]", "expected an object, got a list"),
+        ({"metadata": {"takenAt": "noon"}}, "$.metadata.takenAt", "'noon' is not a time"),
+        ({"formatVersion": "2.0"}, "$.formatVersion", "format version '2.0' is not 1.x"),
+    ],
+)
+@pytest.mark.parametrize("form", [json.dumps, yaml.safe_dump], ids=["JSON", "YAML"])
+def test_wrong_shapes_in_an_own_file_are_told_with_their_place(
+    tmp_path: Path, form: Callable[[Any], str], change: dict[str, Any], path: str, message: str
+) -> None:
+    document = {"apiVersion": "kplan/v1", "kind": "Snapshot", "objects": {"nodes": [{"metadata": {"name": "n"}}]}}
+    file = tmp_path / "own.yaml"
+    file.write_text(form(document | change))
+    with pytest.raises(SnapshotError) as caught:
+        load_snapshot(file)
+    (problem,) = caught.value.problems
+    assert (problem.json_path, problem.message) == (path, message)
+    assert problem.line is not None
