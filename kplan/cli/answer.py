@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kplan.cli.faults import silence_output
+from kplan.cli.faults import say, silence_output
 from kplan.cli.flags import (
     ClusterFlags,
     ExtenderMode,
@@ -124,7 +124,7 @@ def split_arguments(what: Sequence[str], filenames: Sequence[str]) -> tuple[list
     files: list[str] = [*filenames]
     names: list[str] = []
     for each in what:
-        is_file = each == _STANDARD_INPUT or each.endswith(_FILE_ENDINGS) or Path(each).exists()
+        is_file = each == _STANDARD_INPUT or each.endswith(_FILE_ENDINGS) or _exists(each)
         is_pod = not is_file and _POD.fullmatch(each) is not None
         if not is_file and not is_pod and "/" not in each:
             raise UsageError(
@@ -133,6 +133,14 @@ def split_arguments(what: Sequence[str], filenames: Sequence[str]) -> tuple[list
             )
         (names if is_pod else files).append(each)
     return files, names
+
+
+def _exists(path: str) -> bool:
+    """Tell whether there is such a file; there is none under a name that no file can have."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _check(cluster: ClusterFlags, manifests: ManifestFlags, scheduler: SchedulerFlags, files: Sequence[str]) -> None:
@@ -163,7 +171,7 @@ def _incoming(
         check=pod_problems,
     )
     if verbosity.verbose and found.skipped:
-        _say(f"manifests: left out, since scheduling does not read them: {_counted(found.skipped)}")
+        say(f"manifests: left out, since scheduling does not read them: {_counted(found.skipped)}")
     return admit_manifests(found, snapshot)
 
 
@@ -178,9 +186,9 @@ def _extenders(config: SchedulerConfiguration, scheduler: SchedulerFlags) -> Seq
 def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
     if not verbosity.verbose:
         return
-    _say(f"snapshot: {snapshot.source}: {len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods, {snapshot.digest}")
+    say(f"snapshot: {snapshot.source}: {len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods, {snapshot.digest}")
     if snapshot.skipped:
-        _say(f"snapshot: left out, since scheduling does not read them: {_counted(snapshot.skipped)}")
+        say(f"snapshot: left out, since scheduling does not read them: {_counted(snapshot.skipped)}")
 
 
 # --- what to tell -----------------------------------------------------------------------------------------------------
@@ -291,7 +299,7 @@ def _tell_warnings(document: Mapping[str, Any]) -> None:
     from kplan.report.footer import warning_texts
 
     for text in warning_texts(document):
-        _say(f"warning: {text}")
+        say(f"warning: {text}")
 
 
 def _write_file(path: Path, text: str) -> None:
@@ -309,7 +317,3 @@ def _write_file(path: Path, text: str) -> None:
 
 def _counted(kinds: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {number}" for kind, number in kinds.items())
-
-
-def _say(text: str) -> None:
-    typer.echo(text, err=True)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, split_arguments
+from kplan.cli.faults import say
 from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.plan import SaveOption, saving
 from kplan.errors import UsageError
@@ -88,7 +89,7 @@ def capacity(
     )
     if verbosity.verbose and found.skipped:
         left_out = [f"{kind} {number}" for kind, number in found.skipped.items()]
-        typer.echo(f"manifests: left out, since scheduling does not read them: {', '.join(left_out)}", err=True)
+        say(f"manifests: left out, since scheduling does not read them: {', '.join(left_out)}")
     asked = templates_of(found, snapshot, shares=shares, wanted=manifests.replicas, limit=most)
     planner = asked_for.with_world(snapshot, asked.objects, asked.warnings)
     with _progress(shown=not verbosity.quiet and sys.stderr.isatty()) as progress:

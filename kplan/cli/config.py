@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kplan.cli.faults import say
+from kplan.visible import as_json, as_yaml, shown, visible
+
 if TYPE_CHECKING:
     from kplan.config.model import SchedulerConfiguration
 
@@ -49,7 +52,7 @@ def show(
 
     config = load_scheduler_config(_source(file, scheduler_config))
     _print_warnings(config)
-    _print(render_config(config) if output is OutputFormat.TABLE else _dump(config_report(config), output))
+    _print(render_config(shown(config)) if output is OutputFormat.TABLE else _dump(config_report(config), output))
 
 
 @app.command("check", short_help="Print ok, or every problem with what to write instead.")
@@ -77,7 +80,7 @@ def check(
     except ConfigError as error:
         problems = error.problems
     if output is OutputFormat.TABLE:
-        _print(render_check(source, config, problems))
+        _print(render_check(visible(source), shown(config), shown(problems)))
     else:
         _print(_dump(check_report(source, config, problems), output))
     if config is None:
@@ -94,18 +97,13 @@ def _source(file: str | None, scheduler_config: str | None) -> str | None:
 
 def _print_warnings(config: SchedulerConfiguration) -> None:
     for warning in config.warnings:
-        typer.echo(f"warning: {warning.object}: {warning.message}", err=True)
+        say(f"warning: {warning.object}: {warning.message}")
 
 
 def _dump(document: dict[str, object], output: OutputFormat) -> str:
     if output is OutputFormat.JSON:
-        import json
-
-        return json.dumps(document, indent=2, ensure_ascii=False)
-    import yaml
-
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
-    return text.rstrip("\n")
+        return as_json(document)
+    return as_yaml(document).rstrip("\n")
 
 
 def _print(text: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import traceback
 from typing import Any
 
 import typer
@@ -11,14 +13,16 @@ from typer.core import TyperGroup
 
 from kplan import __version__
 from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError
+from kplan.visible import visible
 
-__all__ = ["FAILED", "KplanGroup", "silence_output"]
+__all__ = ["FAILED", "KplanGroup", "say", "say_traceback", "silence_output"]
 
 FAILED = 2
 _INTERRUPTED = 130
 _DEBUG_OPTION = "--debug"
 _MOST_PROBLEMS = 50
-_USAGE = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
+_USAGE: type[Exception] = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
+_CHOICES = re.compile(r"(?<=[:,])\n\t")
 _PYDANTICS_PREFIX = "Value error, "
 _TYPERS_OWN = (typer.Exit, typer.Abort, _USAGE)
 
@@ -38,7 +42,10 @@ class KplanGroup(TyperGroup):
         end = args.index("--") if "--" in args else len(args)
         wants_traceback = _DEBUG_OPTION in args[:end]
         rest = [each for each in args[:end] if each != _DEBUG_OPTION] + args[end:]
-        return super().parse_args(ctx, [_DEBUG_OPTION, *rest] if wants_traceback else rest)
+        try:
+            return super().parse_args(ctx, [_DEBUG_OPTION, *rest] if wants_traceback else rest)
+        except _USAGE as error:
+            raise _told(error) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -49,13 +56,30 @@ class KplanGroup(TyperGroup):
         except BrokenPipeError:
             silence_output()
             raise typer.Exit(0) from None
+        except _USAGE as error:
+            raise _told(error) from None
         except Exception as error:
-            if isinstance(error, typer.BadParameter):
-                error.message = error.message.removeprefix(_PYDANTICS_PREFIX)
             if isinstance(error, _TYPERS_OWN) or ctx.params.get("debug"):
                 raise
             _print_error(error)
             raise typer.Exit(FAILED) from None
+
+
+def _told(error: Any) -> typer.Exit:
+    """Tell of a command line that cannot be understood, as Typer does it, but for what the arguments hold."""
+    if isinstance(error, typer.BadParameter):
+        error.message = error.message.removeprefix(_PYDANTICS_PREFIX)
+    message = error.format_message()
+    context = getattr(error, "ctx", None)
+    if context is not None and message == context.get_help():
+        typer.echo(message, err=True)
+        return typer.Exit(FAILED)
+    if context is not None:
+        name, first = context.command_path, context.help_option_names[0]
+        typer.echo(f"{context.get_usage()}\nTry '{name} {first}' for help.\n", err=True)
+    # The choices for what is missing come on lines of their own.
+    say(f"Error: {_CHOICES.sub(' ', message)}")
+    return typer.Exit(FAILED)
 
 
 def silence_output() -> None:
@@ -71,12 +95,12 @@ def _print_error(error: Exception) -> None:
     problems = error.problems if isinstance(error, InputError) else ()
     told: set[str] = set()
     for problem in problems[:_MOST_PROBLEMS]:
-        _say(f"error: {problem}")
+        say(f"error: {problem}")
         _hint(problem.hint, told)
     if len(problems) > _MOST_PROBLEMS:
-        _say(f"error: and {len(problems) - _MOST_PROBLEMS} more problems")
+        say(f"error: and {len(problems) - _MOST_PROBLEMS} more problems")
     if not problems:
-        _say(f"error: {error.message}")
+        say(f"error: {error.message}")
     usual = next((hint for kind, hint in _USUAL_HINTS.items() if isinstance(error, kind)), "")
     _hint(error.hint or ("" if told else usual), told)
 
@@ -84,16 +108,24 @@ def _print_error(error: Exception) -> None:
 def _hint(text: str, told: set[str]) -> None:
     if text and text not in told:
         told.add(text)
-        _say(f"hint: {text}")
+        say(f"hint: {text}")
 
 
 def _print_internal(error: Exception) -> None:
-    _say(f"internal error: {type(error).__name__}: {error}")
-    _say(
+    say(f"internal error: {type(error).__name__}: {error}")
+    say(
         f"hint: this is a bug in kplan {__version__}; run the same with --debug, and report the traceback with the "
         "snapshot (kplan snapshot save --redact FILE)"
     )
 
 
-def _say(text: str) -> None:
-    typer.echo(text, err=True)
+def say_traceback(error: Exception) -> None:
+    """Print where something went wrong, for `--debug`."""
+    for part in traceback.format_exception(error):
+        for line in part.splitlines():
+            say(line)
+
+
+def say(text: str) -> None:
+    """Print a line on standard error; whatever others wrote in it is made visible."""
+    typer.echo(visible(text), err=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kplan.cli.faults import say
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
 
 
 def _warn(text: str) -> None:
-    typer.echo(f"warning: {text}", err=True)
+    say(f"warning: {text}")
 
 
 def _check_no_live_flags(live: LiveOptions) -> None:
@@ -180,7 +181,7 @@ def _check_no_live_flags(live: LiveOptions) -> None:
 def print_warnings(snapshot: Snapshot, *, quiet: bool = False) -> None:
     """Print the snapshot's warnings on standard error."""
     for warning in () if quiet else snapshot.warnings:
-        typer.echo(f"warning: {warning.object}: {warning.message}", err=True)
+        say(f"warning: {warning.object}: {warning.message}")
 
 
 @contextmanager

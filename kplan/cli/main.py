@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from kplan import __version__
 from kplan.cli import capacity, config, explain, place, plan, preempt, schema, show, snapshot
-from kplan.cli.faults import KplanGroup
+from kplan.cli.faults import FAILED, KplanGroup, say_traceback
 
 __all__ = ["app", "run"]
 
@@ -58,4 +59,8 @@ app.command("schema")(schema.schema)
 
 def run() -> None:
     """Run kplan as a program."""
-    app(prog_name="kplan")
+    try:
+        app(prog_name="kplan")
+    except Exception as error:  # noqa: BLE001 - with --debug whatever went wrong arrives here
+        say_traceback(error)
+        sys.exit(FAILED)

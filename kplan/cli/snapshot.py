@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kplan.cli.answer import write_out
+from kplan.cli.faults import say
 from kplan.cli.flags import ClusterFlags, with_flags
 from kplan.cli.live_options import open_cluster, print_warnings
+from kplan.visible import as_json, as_yaml, shown
 
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
@@ -83,7 +85,7 @@ def save(
     size = save_snapshot(snapshot, file)
     if not quiet:
         counted = f"{len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods"
-        typer.echo(f"saved {file}: {counted}, {size:,} bytes, {snapshot.digest}", err=True)
+        say(f"saved {file}: {counted}, {size:,} bytes, {snapshot.digest}")
 
 
 @app.command("show", short_help="Show what is in a snapshot, and what is missing.")
@@ -99,7 +101,7 @@ def show(
     from kplan.report.snapshot_view import overview_report, render_overview
 
     report = overview_report(_open(file, cluster, quiet=quiet))
-    _print(render_overview(report) if output is SnapshotFormat.TABLE else _dump(report, output))
+    _print(render_overview(shown(report)) if output is SnapshotFormat.TABLE else _dump(report, output))
 
 
 @app.command("check", short_help="Find what is odd or wrong in a snapshot.")
@@ -118,7 +120,7 @@ def check(
     from kplan.report.snapshot_view import check_report, render_check
 
     report = check_report(_open(file, cluster, quiet=quiet))
-    _print(render_check(report) if output is SnapshotFormat.TABLE else _dump(report, output))
+    _print(render_check(shown(report)) if output is SnapshotFormat.TABLE else _dump(report, output))
     if not report["valid"]:
         raise typer.Exit(1)
 
@@ -141,13 +143,8 @@ def _open(file: str, cluster: ClusterFlags, *, quiet: bool) -> Snapshot:
 
 def _dump(document: dict[str, Any], output: SnapshotFormat | RoleFormat) -> str:
     if output == RoleFormat.JSON:
-        import json
-
-        return json.dumps(document, indent=2, ensure_ascii=False)
-    import yaml
-
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
-    return text.rstrip("\n")
+        return as_json(document)
+    return as_yaml(document).rstrip("\n")
 
 
 def _print(text: str) -> None:

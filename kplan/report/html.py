@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
+from kplan.visible import as_json
 
 __all__ = ["render_html"]
 
@@ -32,8 +32,8 @@ dd { margin: 0; overflow-wrap: anywhere; }
 """
 
 
-def render_html(blocks: Iterable[Block], title: str, document: Mapping[str, Any]) -> str:
-    """Write a page with the report, and the whole document at its end."""
+def render_html(blocks: Iterable[Block], title: str, document: Mapping[str, Any], as_it_is: Mapping[str, Any]) -> str:
+    """Write a page with the report, and the whole document, as it is, at its end."""
     body = "\n".join(_body(blocks))
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in _facts(document))
     return f"""<!DOCTYPE html>
@@ -50,7 +50,7 @@ def render_html(blocks: Iterable[Block], title: str, document: Mapping[str, Any]
 {body}
 <details>
 <summary>The whole document as JSON</summary>
-<pre id="document">{escape(json.dumps(document, indent=2, ensure_ascii=False))}</pre>
+<pre id="document">{escape(as_json(as_it_is))}</pre>
 </details>
 </body>
 </html>

@@ -10,6 +10,7 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 __all__ = ["render_markdown"]
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
+_BACKTICKS = re.compile("`+")
 _BASE_LEVEL = 2
 
 
@@ -32,7 +33,8 @@ def _block(block: Block) -> str:
         case Line(spans, _, is_item):
             return f"- {_inline(spans)}" if is_item else _inline(spans)
         case Preformatted(label, text, _):
-            return f"{_escape(label)}:\n\n```text\n{text}\n```"
+            fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
+            return f"{_escape(label)}:\n\n{fence}text\n{text}\n{fence}"
         case Table():
             return _table(block)
 

@@ -12,6 +12,7 @@ from typing import Any
 from kplan.report.cases import warning_cases
 from kplan.report.options import ReportOptions
 from kplan.report.view import View
+from kplan.visible import as_yaml, escape_json, shown
 
 __all__ = ["FORMATS", "HUMAN_FORMATS", "KINDS", "render", "view_of"]
 
@@ -40,18 +41,21 @@ def render(document: Mapping[str, Any], output: str, options: ReportOptions) -> 
     if output == "json":
         import json
 
-        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        return escape_json(json.dumps(document, indent=2, ensure_ascii=False)) + "\n"
     if output == "yaml":
-        return _yaml(document)
+        return as_yaml(document)
     view = view_of(document["kind"])
+    as_it_is, document = document, shown(document)
     if output == "name":
         return _lines(view.names(document))
     if output in ("junit", "github", "sarif"):
         return _for_programs(document, output, view, options)
-    return _for_people(document, output, view, options)
+    return _for_people(document, as_it_is, output, view, options)
 
 
-def _for_people(document: Mapping[str, Any], output: str, view: View, options: ReportOptions) -> str:
+def _for_people(
+    document: Mapping[str, Any], as_it_is: Mapping[str, Any], output: str, view: View, options: ReportOptions
+) -> str:
     from kplan.report.text import render_plain, render_terminal
 
     blocks = list(view.blocks(document, options))
@@ -62,7 +66,7 @@ def _for_people(document: Mapping[str, Any], output: str, view: View, options: R
     if output == "html":
         from kplan.report.html import render_html
 
-        return render_html(blocks, view.title(document), document)
+        return render_html(blocks, view.title(document), document, as_it_is)
     return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)
 
 
@@ -79,21 +83,6 @@ def _for_programs(document: Mapping[str, Any], output: str, view: View, options:
     from kplan.report.github import render_github
 
     return render_github(cases, view.title(document))
-
-
-def _yaml(document: Mapping[str, Any]) -> str:
-    import yaml
-
-    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(_plain(document), Dumper=dumper, sort_keys=False, allow_unicode=True, width=120)
-    return text
-
-
-def _plain(value: Any) -> Any:
-    """Copy a document so that no part of it occurs twice, which YAML would write as an alias."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _lines(texts: Sequence[str] | Iterable[str]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kplan import __version__
 from kplan.report.cases import Case
+from kplan.visible import as_json
 
 __all__ = ["render_sarif"]
 
@@ -39,7 +39,7 @@ def render_sarif(document: Mapping[str, Any], cases: Sequence[Case]) -> str:
         "results": [_result(case, rules) for case in told],
         "columnKind": "utf16CodeUnits",
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+    return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
 
 
 def _rule(rule: str) -> dict[str, Any]:

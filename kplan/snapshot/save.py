@@ -13,6 +13,7 @@ import msgspec
 from kplan.errors import UsageError
 from kplan.snapshot.document import to_bytes, to_document
 from kplan.snapshot.model import Snapshot
+from kplan.visible import as_yaml, json_bytes
 
 __all__ = ["check_name", "encode_snapshot", "save_snapshot"]
 
@@ -59,7 +60,7 @@ def encode_snapshot(snapshot: Snapshot, name: str) -> bytes:
     """
     check_name(name)
     stem = name.lower().removesuffix(_GZIP)
-    content = _to_yaml(snapshot) if stem.endswith(_YAML) else to_bytes(snapshot)
+    content = _to_yaml(snapshot) if stem.endswith(_YAML) else json_bytes(to_bytes(snapshot))
     return gzip.compress(content, _GZIP_LEVEL, mtime=0) if name.lower().endswith(_GZIP) else content
 
 
@@ -72,17 +73,7 @@ def check_name(name: str) -> None:
 
 
 def _to_yaml(snapshot: Snapshot) -> bytes:
-    import yaml
-
-    class Dumper(yaml.CSafeDumper):
-        """Writes each object where it stands; anchors would save little and read badly."""
-
-        def ignore_aliases(self, _data: object) -> bool:
-            return True
-
-    document = msgspec.to_builtins(to_document(snapshot))
-    text: str = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1000)
-    return text.encode()
+    return as_yaml(msgspec.to_builtins(to_document(snapshot))).encode()
 
 
 def _replace(target: Path, content: bytes) -> None:

@@ -98,7 +98,7 @@ def test_junit_holds_no_character_that_xml_forbids() -> None:
     text = render(document, "junit", ReportOptions())
     errors = ET.fromstring(text).findtext("testsuite/system-err")
     assert errors is not None
-    assert 'bell ? ]]> & "quoted"' in errors
+    assert 'bell \\x07 ]]> & "quoted"' in errors
 
 
 def test_github_annotations_are_one_line_each_on_the_manifest() -> None:

@@ -1,0 +1,156 @@
+"""What others wrote, made harmless on its way out: the one place for it.
+
+Names, labels, messages, paths and versions come from people and programs that kplan does not know. On a terminal and in
+a log, control characters, escape sequences, direction marks and invisible characters in them could say something else
+than what stands there, or add lines; to a CI system, a line that begins like one of its commands is a command.
+
+Texts for people, and for programs that read lines, pass through :func:`visible` or, a document at a time, through
+:func:`shown`. JSON and YAML keep every character, each in its own way of writing it (:func:`as_json`, :func:`as_yaml`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+__all__ = ["as_json", "as_yaml", "escape_json", "json_bytes", "shown", "visible"]
+
+T = TypeVar("T")
+
+#: Printable by their Unicode category, and yet nothing to see: Hangul fillers, the empty Braille pattern.
+_FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+
+#: What CI systems obey: ``::error::`` at the beginning of a line (GitHub), ``##[error]``, ``##vso[`` (Azure) and
+#: ``##teamcity[`` anywhere in one. Long lines are wrapped, so that any word may come to stand first.
+_COMMAND = re.compile(r"(?:(?<=\s)|\A)::|##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
+_COMMAND_IN_JSON = re.compile(r"##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
+
+#: Characters beyond plain ASCII; most of them are letters, and stay.
+_UNUSUAL = re.compile(f"[^\n -~]+|[{_FILLERS}]")
+_HALVES = re.compile("[\ud800-\udfff]")
+_NEEDS_A_LOOK = re.compile(rb"[^ -~]|\\[^\"\\/]|::|##\[|##vso|##team", re.IGNORECASE)
+
+
+def visible(text: str) -> str:
+    r"""Return the text as one line that shows every character: ``\x1b``, ``\n``, ``\u202e``.
+
+    What a CI system would obey is broken by writing its first character so, too.
+    """
+    if not text.isprintable() or not text.isascii():
+        text = "".join(each if _is_plain(each) else _escaped(each) for each in text)
+    return _COMMAND.sub(lambda found: f"\\x{ord(found[0][0]):02x}{found[0][1:]}", text)
+
+
+def _is_plain(character: str) -> bool:
+    return character.isprintable() and character not in _FILLERS
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def shown(document: T) -> T:
+    """Return a document (builtins, structs, dataclasses) with every text in it :func:`visible`.
+
+    It is the same one if all are so already.
+    """
+    if _NEEDS_A_LOOK.search(_encode(document)) is None:
+        return document
+    found: T = _shown(document)
+    return found
+
+
+def _encode(document: object) -> bytes:
+    import msgspec
+
+    try:
+        return msgspec.json.encode(document)
+    except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
+        return b"\0"
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        # Words of an enumeration are kplan's own.
+        return visible(value) if type(value) is str else value
+    if isinstance(value, Mapping):
+        return {visible(key) if isinstance(key, str) else key: _shown(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_shown(item) for item in value]
+        return items if isinstance(value, list) else value._make(items) if hasattr(value, "_make") else tuple(items)
+    if hasattr(value, "__struct_fields__"):
+        from msgspec import structs
+
+        return structs.replace(value, **{name: _shown(getattr(value, name)) for name in value.__struct_fields__})
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changes = {each.name: _shown(getattr(value, each.name)) for each in dataclasses.fields(value) if each.init}
+        return dataclasses.replace(value, **changes)
+    return value
+
+
+def as_json(document: Any) -> str:
+    """Return a document of builtins as JSON that any terminal and log can hold; reading it gives the same texts."""
+    return escape_json(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def json_bytes(data: bytes) -> bytes:
+    """Return JSON in UTF-8 with what does not show written as escapes."""
+    if data.isascii() and b"\x7f" not in data and b"##" not in data:
+        return data
+    return escape_json(data.decode()).encode()
+
+
+def escape_json(text: str) -> str:
+    """Return JSON with what does not show, or could be a command, written as escapes; it says the same.
+
+    Only the strings of JSON hold anything to escape.
+    """
+    text = _UNUSUAL.sub(_escape_run, text)
+    return _COMMAND_IN_JSON.sub(r"\\u0023#", text)
+
+
+def _escape_run(found: re.Match[str]) -> str:
+    return "".join(each if _is_plain(each) else json.dumps(each)[1:-1] for each in found[0])
+
+
+def as_yaml(document: Any) -> str:
+    """Return a document of builtins as YAML; reading it gives the same texts.
+
+    A text is never broken into lines: a line that begins in the middle of one could be a command to somebody.
+    """
+    import yaml
+
+    dumper = _dumper()
+    document = _once(document)
+    options: dict[str, Any] = {"Dumper": dumper, "sort_keys": False, "width": 1 << 30}
+    text: str = yaml.dump(document, allow_unicode=True, **options)
+    if not all(map(_is_plain, set(text) - {"\n"})):
+        text = yaml.dump(document, allow_unicode=False, **options)
+    return _COMMAND_IN_JSON.sub(r"\\x23#", text)
+
+
+def _once(value: Any) -> Any:
+    """Copy a document so that no part of it occurs twice, which YAML would write as an alias."""
+    if isinstance(value, str):
+        # Half of a pair is no character, and YAML cannot write it.
+        return value if value.isascii() else _HALVES.sub(lambda found: _escaped(found[0]), value)
+    if isinstance(value, Mapping):
+        return {_once(key): _once(item) for key, item in value.items()}
+    return [_once(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _dumper() -> Any:
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # chosen when it runs
+        """Quotes texts that hold more than one line, or what a CI system would obey."""
+
+        def represent_text(self, text: str) -> Any:
+            is_odd = not text.isprintable() or _COMMAND.search(text) is not None
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if is_odd else None)
+
+    Dumper.add_representer(str, Dumper.represent_text)
+    return Dumper
