@@ -17,6 +17,13 @@ BitArray: TypeAlias = NDArray[Any]
 
 MAX_NODE_SCORE = 100
 
+MAX_EXACT_DIVIDEND = 2**52
+"""Whole numbers from 0 to this, divided as float64 by one from 1 to 2**53 and cut off, give the quotient of integers.
+
+A quotient that is not whole stays at least 1 / divisor below the next whole number k, while rounding goes up by less
+than k * 2**-53, which is less than that as long as k * divisor, hardly more than the dividend, is below 2**53.
+"""
+
 
 def round_half_away(values: FloatArray) -> Int64Array:
     """Round to the nearest integer, halves away from zero, as Go's ``math.Round``; ``np.rint`` takes halves to even."""

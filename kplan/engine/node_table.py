@@ -113,6 +113,10 @@ class NodeTable:
             self._allocatable[resource] = column
         return column
 
+    def least_allocatable(self, resource: str) -> int:
+        """Return the least that any node offers of a resource; 0 without nodes."""
+        return self.derived(("least", resource), lambda: min(self.allocatable(resource).tolist(), default=0))
+
     def derived(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what follows from the nodes alone, made when first asked for; what is not used is forgotten."""
         found: T = self._derived.get(key, make)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kplan.config.args import ResourceSpec
-from kplan.engine.arrays import Int64Array
+from kplan.engine.arrays import MAX_EXACT_DIVIDEND, FloatArray, Int64Array
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView
 from kplan.rules.resources import CPU, MEMORY, is_counted, is_scalar
@@ -31,30 +31,36 @@ class Capacities:
     Attributes
     ----------
     allocatable : milliCPU, bytes or counts; 0 where the node has none
-    divisor : the same, with 1 instead of 0
-    weights : weight of each resource, 0 where the node does not have it
-    weight_sum : int64 array of shape (n_nodes,), the sum of the weights, with 1 instead of 0
+    divisor : float64, the same with 1 instead of 0
+    weights : weight of each resource, 0 where the node does not have it; (n_resources, 1) where every node has all
+    weight_sum : int64 array of shape (n_nodes,), the sum of the weights, with 1 instead of 0; (1,) likewise
     is_complete : every node has every resource
+    is_exact : every node has every resource, and `divisor` is exact
     """
 
     allocatable: Int64Array
-    divisor: Int64Array
+    divisor: FloatArray
     weights: Int64Array
     weight_sum: Int64Array
     is_complete: bool
+    is_exact: bool
 
     @staticmethod
     def of(allocatable: Int64Array, weights: Sequence[int]) -> Capacities:
         """Prepare allocatable amounts and the weight of each resource."""
         present = allocatable != 0
-        counted = np.where(present, np.asarray(weights, np.int64)[:, None], 0)
+        is_complete = bool(present.all())
+        counted = np.asarray(weights, np.int64)[:, None]
+        if not is_complete:
+            counted = np.where(present, counted, 0)
         weight_sum = counted.sum(axis=0)
         return Capacities(
             allocatable,
-            np.where(present, allocatable, 1),
+            np.where(present, allocatable, 1).astype(np.float64),
             counted,
             np.where(weight_sum == 0, 1, weight_sum),
-            bool(present.all()),
+            is_complete,
+            is_complete and bool(0 < allocatable.min(initial=1) <= allocatable.max(initial=1) <= MAX_EXACT_DIVIDEND),
         )
 
     def take(self, nodes: NodeView) -> Capacities:
@@ -65,9 +71,10 @@ class Capacities:
         return Capacities(
             self.allocatable.take(rows, axis=1),
             self.divisor.take(rows, axis=1),
-            self.weights.take(rows, axis=1),
-            self.weight_sum.take(rows),
+            self.weights if self.is_complete else self.weights.take(rows, axis=1),
+            self.weight_sum if self.is_complete else self.weight_sum.take(rows),
             self.is_complete,
+            self.is_exact,
         )
 
 
@@ -104,19 +111,24 @@ class ResourceScoring:
         self._weights = tuple(each.weight for each in resources)
         self._use_requested = use_requested
         self._device_resources = device_resources
+        self._are_all_counted = all(is_counted(name) and not is_scalar(name) for name in self.names)
 
     def request_for(self, nodes: NodeTable, amounts: Mapping[str, int]) -> ScoredRequest:
         """Prepare what one pod asks for, in the scheduler's units."""
-        chosen = [
-            (name, weight)
-            for name, weight in zip(self.names, self._weights, strict=True)
-            if is_counted(name) and not (is_scalar(name) and amounts.get(name, 0) == 0)
-        ]
-        names = tuple(name for name, _ in chosen)
-        weights = tuple(weight for _, weight in chosen)
+        names, weights = self.names, self._weights
+        if not self._are_all_counted:
+            chosen = [
+                (name, weight)
+                for name, weight in zip(self.names, self._weights, strict=True)
+                if is_counted(name) and not (is_scalar(name) and amounts.get(name, 0) == 0)
+            ]
+            names = tuple(name for name, _ in chosen)
+            weights = tuple(weight for _, weight in chosen)
         capacities = nodes.derived(("capacities", names, weights), lambda: _capacities(nodes, names, weights))
         asked = np.asarray([amounts.get(name, 0) for name in names], np.int64).reshape(-1, 1)
-        devices = tuple(k for k, name in enumerate(names) if name in self._device_resources)
+        devices: tuple[int, ...] = ()
+        if self._device_resources:
+            devices = tuple(k for k, name in enumerate(names) if name in self._device_resources)
         return ScoredRequest(names, weights, asked, capacities, devices, self._use_requested)
 
 
@@ -137,14 +149,20 @@ class ScoredRequest:
     devices: tuple[int, ...]
     use_requested: bool
 
-    def on(self, nodes: NodeView, device_totals: DeviceTotals | None = None) -> Allocation:
-        """Return what the nodes of a view have and what is taken of it, without the pod."""
+    def on(self, nodes: NodeView, device_totals: DeviceTotals | None = None, *, with_pod: bool = False) -> Allocation:
+        """Return what the nodes of a view have and what is taken of it, without the pod or with it."""
         allocated = np.empty((len(self.names), len(nodes)), np.int64)
+        has_devices = bool(self.devices) and device_totals is not None
         for k, name in enumerate(self.names):
-            allocated[k] = self._taken(nodes, name)
+            if with_pod and not has_devices:
+                np.add(self._taken(nodes, name), self.asked[k, 0], out=allocated[k])
+            else:
+                allocated[k] = self._taken(nodes, name)
         capacities = self.capacities.take(nodes)
-        if self.devices and device_totals is not None:
+        if has_devices and device_totals is not None:
             capacities = self._with_devices(nodes, capacities, allocated, device_totals)
+            if with_pod:
+                allocated += self.asked
         return Allocation(capacities, allocated)
 
     def _taken(self, nodes: NodeView, name: str) -> Int64Array:

@@ -12,17 +12,30 @@ import numpy as np
 
 from kplan.config.args import NodeResourcesBalancedAllocationArgs
 from kplan.engine.arrays import MAX_NODE_SCORE, FloatArray, Int64Array
+from kplan.engine.cluster import Cluster
+from kplan.engine.recent import Recent
 from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreScoreResult, Scope
-from kplan.rules.resources import pod_requests, quantity_text, rounded_requests
+from kplan.rules.resources import quantity_text
 
 _HALF = MAX_NODE_SCORE // 2
+
+MAX_KEPT = 16
+"""Sets of resources for which the balance of all nodes is kept: eight bytes a node each."""
 
 
 @dataclass(frozen=True)
 class _PreScoreState:
     request: ScoredRequest
+
+
+@dataclass
+class _Balance:
+    """How evenly each node is used, and how far in the cluster's log that is up to date."""
+
+    column: Int64Array
+    position: int
 
 
 class NodeResourcesBalancedAllocation:
@@ -39,6 +52,7 @@ class NodeResourcesBalancedAllocation:
         if devices:
             # What a plan allocates of a class may change what any node has left.
             self.scope = Scope.CLUSTER
+        self._before: Recent[_Balance] = Recent(MAX_KEPT)
         self._scoring = ResourceScoring(args.resources, use_requested=True, device_resources=devices)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | None:
@@ -50,7 +64,7 @@ class NodeResourcesBalancedAllocation:
         return None
 
     def _state(self, cycle: CycleState) -> _PreScoreState | None:
-        amounts = rounded_requests(pod_requests(cycle.pod.pod, use_status=True))
+        amounts = cycle.pod.resources.requests
         if not any(amounts.get(name, 0) for name in self._scoring.names):
             return None
         return _PreScoreState(self._scoring.request_for(cycle.cluster.nodes, amounts))
@@ -63,23 +77,51 @@ class NodeResourcesBalancedAllocation:
         state = cycle.find(_PreScoreState) or self._state(cycle)
         if state is None:
             return np.zeros(len(nodes), np.int64)
-        capacities, used = state.request.on(nodes, self._handle.device_totals)
+        request = state.request
         if not self._scores_change:
-            used += state.request.asked
-            balance: Int64Array = evenness((used / capacities.divisor)[:, None], capacities)[0]
-            return balance
-        shares: FloatArray = np.empty((len(used), 2, len(nodes)))
-        np.divide(used, capacities.divisor, out=shares[:, 0])
-        used += state.request.asked
-        np.divide(used, capacities.divisor, out=shares[:, 1])
-        both = evenness(shares, capacities)
-        score: Int64Array = both[1]
+            return self._balance(request, nodes, with_pod=True)
+        if nodes.rows is None and not request.devices:
+            # What is asked of all nodes pod after pod, while little changes.
+            score = self._balance(request, nodes, with_pod=True)
+            before = self._balance_before(request, nodes.cluster)
+        else:
+            score, before = self._both_balances(request, nodes)
         # In place: fresh arrays of this size cost more than the arithmetic.
-        score -= both[0]
+        score -= before
         score += _HALF
         score //= 2
         score += _HALF
         return score
+
+    def _balance(self, request: ScoredRequest, nodes: NodeView, *, with_pod: bool) -> Int64Array:
+        """Return how evenly the nodes are used, with the pod or without."""
+        capacities, used = request.on(nodes, self._handle.device_totals, with_pod=with_pod)
+        shares: FloatArray = used.astype(np.float64)[:, None]
+        shares /= capacities.divisor[:, None]
+        balance: Int64Array = evenness(shares, capacities)[0]
+        return balance
+
+    def _both_balances(self, request: ScoredRequest, nodes: NodeView) -> tuple[Int64Array, Int64Array]:
+        """Return how evenly the nodes are used with the pod, and without."""
+        capacities, used = request.on(nodes, self._handle.device_totals)
+        shares: FloatArray = np.empty((len(used), 2, len(nodes)))
+        np.divide(used, capacities.divisor, out=shares[:, 0])
+        used += request.asked
+        np.divide(used, capacities.divisor, out=shares[:, 1])
+        before, after = evenness(shares, capacities)
+        return after, before
+
+    def _balance_before(self, request: ScoredRequest, cluster: Cluster) -> Int64Array:
+        """Return how evenly all nodes are used without the pod, kept up to date; not to be written to."""
+        n_changes = len(cluster.log)
+        kept = self._before.get(
+            request.names, lambda: _Balance(self._balance(request, NodeView(cluster), with_pod=False), n_changes)
+        )
+        if kept.position < n_changes:
+            changed = cluster.changed_rows(kept.position)
+            kept.column[changed] = self._balance(request, NodeView(cluster, changed), with_pod=False)
+            kept.position = n_changes
+        return kept.column
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Say which share of each resource is used without and with the pod."""

@@ -10,7 +10,19 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
 from kplan.rules.affinity import PodAffinityTerms, affinity_terms
-from kplan.rules.resources import PodResources, pod_resources
+from kplan.rules.resources import (
+    CPU,
+    DEFAULT_CPU_REQUEST_NANO,
+    DEFAULT_MEMORY_REQUEST_NANO,
+    MEMORY,
+    PodResources,
+    Requests,
+    has_pod_level_requests,
+    pod_requests,
+    pod_resources,
+    rounded_requests,
+    says_nothing_of_resources,
+)
 from kplan.rules.volumes import storage_kinds
 
 NO_START_TIME = 2**62
@@ -68,6 +80,27 @@ class PodInfo:
     def resources(self) -> PodResources:
         """What the pod takes from its node."""
         return pod_resources(self.pod)
+
+    @cached_property
+    def requests(self) -> Requests:
+        """What the pod asks for before it runs, whatever its status says, in the scheduler's units."""
+        if says_nothing_of_resources(self.pod):
+            return self.resources.requests
+        return rounded_requests(pod_requests(self.pod, use_status=False))
+
+    @cached_property
+    def scored_requests(self) -> Requests:
+        """What the pod counts for in scores of allocation, in the scheduler's units.
+
+        Containers without a CPU or memory request count with a default. Resources of the whole pod are not looked at,
+        nor is its status: unlike in the sums of the node, and as upstream does it.
+        """
+        if says_nothing_of_resources(self.pod) and not has_pod_level_requests(self.pod):
+            known = self.resources
+            return {**known.requests, CPU: known.nonzero_cpu, MEMORY: known.nonzero_memory}
+        missing = {CPU: DEFAULT_CPU_REQUEST_NANO, MEMORY: DEFAULT_MEMORY_REQUEST_NANO}
+        exact = pod_requests(self.pod, use_status=False, missing_container_requests=missing, use_pod_level=False)
+        return rounded_requests(exact)
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:

@@ -136,6 +136,12 @@ def has_pod_level_requests(pod: Pod) -> bool:
     return resources is not None and any(is_pod_level_resource(name) for name in resources.requests)
 
 
+def says_nothing_of_resources(pod: Pod) -> bool:
+    """Whether a pod's status leaves what it asks for as its spec says, as before it runs."""
+    status = pod.status
+    return not (status.container_statuses or status.init_container_statuses) and status.resources is None
+
+
 def _pod_level_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
     assert pod.spec.resources is not None  # noqa: S101 - the caller has looked
     spec = pod.spec.resources.requests

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplan.engine.arrays import default_normalize_score, round_half_away
+from kplan.engine.arrays import MAX_EXACT_DIVIDEND, default_normalize_score, round_half_away
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,12 @@ def test_the_largest_score_becomes_a_hundred_or_nothing_in_reverse(scores, rever
 
     assert normalized.tolist() == ([100 - score for score in scaled] if reverse else scaled)
     assert column.tolist() == scores
+
+
+@given(st.integers(1, 2**53), st.integers(0, MAX_EXACT_DIVIDEND), st.integers(-2, 2))
+def test_division_of_whole_numbers_as_floats_is_exact_up_to_the_largest_dividend(divisor, dividend, nudge):
+    # As near to a multiple of the divisor as can be.
+    near = min(max(dividend // divisor * divisor + nudge, 0), MAX_EXACT_DIVIDEND)
+
+    for number in (dividend, near):
+        assert int(np.float64(number) / np.float64(divisor)) == number // divisor

@@ -49,6 +49,19 @@ def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, r
     assert scored(plugin, world.cycle(incoming), world.view(rows)) == expected
 
 
+@few
+@given(worlds(), st.lists(st.tuples(pods(), pods(), st.integers(0, 2)), max_size=4), RESOURCES)
+def test_what_is_kept_of_the_cluster_follows_pods_that_come_and_go(world, steps, resources):
+    plugin = make(world.handle, *resources)
+    for incoming, arrival, row in steps:
+        kept = scored(plugin, world.cycle(incoming), world.view())
+        assert kept == scored(make(world.handle, *resources), world.cycle(incoming), world.view())
+        cycle = world.cycle(arrival)
+        world.cluster.bind(cycle.pod_id, row % len(world.nodes))
+        if row == 2:
+            world.cluster.unbind(cycle.pod_id)
+
+
 @pytest.mark.parametrize(
     ("running", "requests", "expected"),
     [

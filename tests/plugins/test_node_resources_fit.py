@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from kplan.api.decode import convert
 from kplan.config.args import NodeResourcesFitArgs, RequestedToCapacityRatioParam, ScoringStrategy
+from kplan.engine.resource_scoring import Capacities
 from kplan.framework.interface import Scope
+from kplan.plugins import node_resources_fit
 from kplan.plugins.node_resources_fit import NodeResourcesFit, utilization_table
 from tests.oracle import node_resources_fit as oracle
 
@@ -282,16 +284,40 @@ POINTS = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 10)), min_size=1
 
 
 @few
-@given(worlds(), pods(), STRATEGIES, WEIGHTED, POINTS.map(sorted))
-def test_score_equals_the_oracle(world, incoming, strategy, resources, points):
+@given(worlds(), pods(), STRATEGIES, WEIGHTED, POINTS.map(sorted), st.sampled_from([0, 256]))
+def test_score_equals_the_oracle(world, incoming, strategy, resources, points, many):
     plugin = NodeResourcesFit(args(strategy, resources, points), world.handle)
 
-    scores = scored(plugin, world.cycle(incoming), world.view())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(node_resources_fit, "_MANY", many)
+        scores = scored(plugin, world.cycle(incoming), world.view())
 
     assert scores == [
         oracle.score(incoming, each, world.pods_on(each), strategy, resources, points) for each in world.nodes
     ]
     assert all(0 <= each <= 100 for each in scores)
+
+
+SCALES = st.sampled_from([1, 3, 2**10, 2**12 + 1])
+"""Up to amounts of which a hundred times is as much as int64 holds."""
+
+
+@given(st.data(), st.sampled_from(["LeastAllocated", "MostAllocated"]), st.integers(1, 3))
+def test_many_nodes_score_as_few_do_whatever_the_amounts(data, strategy, n_resources):
+    rows = st.lists(st.tuples(st.integers(1, 2**40), st.integers(-5, 2**40)), min_size=1, max_size=6)
+    amounts = [data.draw(rows) for _ in range(n_resources)]
+    width = min(map(len, amounts))
+    allocatable = np.asarray([[has for has, _ in row[:width]] for row in amounts], np.int64) * data.draw(SCALES)
+    requested = np.asarray([[taken for _, taken in row[:width]] for row in amounts], np.int64) * data.draw(SCALES)
+    capacities = Capacities.of(allocatable, range(1, n_resources + 1))
+    score = node_resources_fit.least_allocated_score
+    if strategy == "MostAllocated":
+        score = node_resources_fit.most_allocated_score
+
+    few_nodes = score(requested.copy(), capacities).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(node_resources_fit, "_MANY", 0)
+        assert score(requested.copy(), capacities).tolist() == few_nodes
 
 
 @few

@@ -158,9 +158,11 @@ class PodTopologySpread:
         own = pod.pod.spec.topology_spread_constraints
         if own:
             return compile_constraints(own, pod.labels, action)
-        defaults = compile_constraints(self._defaults, pod.labels, action)
         selector = default_selector(pod, self._listers)
-        return () if selector.is_empty else tuple(each.with_selector(selector) for each in defaults)
+        if selector.is_empty:
+            return ()
+        defaults = compile_constraints(self._defaults, pod.labels, action)
+        return tuple(each.with_selector(selector) for each in defaults)
 
     def _source(self, pod: PodInfo, kind: str) -> str:
         if pod.pod.spec.topology_spread_constraints:
