@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -217,14 +216,22 @@ def _top(output: OutputFlags) -> int | None:
 
 
 def formats_of(output: OutputFlags) -> list[str]:
-    """Return all formats that are asked for, the printed one first; raises UsageError as `emit` would."""
-    return [output.output.value, *(name for name, _ in _reports(output))]
+    """Return all formats that are asked for, the printed one first.
+
+    Called before the work is done: raises UsageError as `emit` would, for files that cannot be written, too.
+    """
+    from kplan.writing import check_writable
+
+    reports = _reports(output)
+    for _, path in reports:
+        check_writable(path)
+    return [output.output.value, *(name for name, _ in reports)]
 
 
-def _reports(output: OutputFlags) -> list[tuple[str, Path]]:
+def _reports(output: OutputFlags) -> list[tuple[str, str]]:
     from kplan.report.registry import FORMATS
 
-    found = []
+    found: list[tuple[str, str]] = []
     for each in output.report or ():
         name, separator, path = each.partition("=")
         if not separator or not path:
@@ -233,7 +240,9 @@ def _reports(output: OutputFlags) -> list[tuple[str, Path]]:
             near = difflib.get_close_matches(name, FORMATS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(FORMATS)}"
             raise UsageError(f"--report {each}: unknown format {name!r}", hint=hint)
-        found.append((name, Path(path)))
+        if any(path == known for _, known in found):
+            raise UsageError(f"--report {each}: two reports in one file", hint="give each a file of its own")
+        found.append((name, path))
     return found
 
 
@@ -249,12 +258,14 @@ def emit(document: Mapping[str, Any], output: OutputFlags, verbosity: VerbosityF
         When a report cannot be written.
     """
     from kplan.report.registry import HUMAN_FORMATS, render
+    from kplan.writing import write_file
 
     written = output.output.value
     if written not in HUMAN_FORMATS and not verbosity.quiet:
         _tell_warnings(document)
     for name, path in _reports(output):
-        _write_file(path, render(document, name, _options(output, name, verbosity, is_file=True)))
+        text = render(document, name, _options(output, name, verbosity, is_file=True))
+        write_file(path, text.encode())
     write_out(render(document, written, _options(output, written, verbosity, is_file=False)))
     code = document["verdict"]["exitCode"]
     if code:
@@ -300,19 +311,6 @@ def _tell_warnings(document: Mapping[str, Any]) -> None:
 
     for text in warning_texts(document):
         say(f"warning: {text}")
-
-
-def _write_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink()
-        hint = "make the directory first" if isinstance(error, FileNotFoundError) else ""
-        raise KplanError(f"cannot write {path}: {error.strerror}", hint=hint) from error
 
 
 def _counted(kinds: Mapping[str, int]) -> str:

@@ -12,6 +12,7 @@ from kplan.cli.faults import say
 from kplan.cli.flags import ClusterFlags, with_flags
 from kplan.cli.live_options import open_cluster, print_warnings
 from kplan.visible import as_json, as_yaml, shown
+from kplan.writing import check_writable
 
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
@@ -73,6 +74,7 @@ def save(
 
     if file != _STANDARD_OUTPUT:
         check_name(file)
+        check_writable(file)
     snapshot = _open("", cluster, quiet=quiet)
     if redact:
         from kplan.snapshot.redact import redact_snapshot

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import os
-import secrets
 from pathlib import Path
 
 import msgspec
@@ -14,6 +11,7 @@ from kplan.errors import UsageError
 from kplan.snapshot.document import to_bytes, to_document
 from kplan.snapshot.model import Snapshot
 from kplan.visible import as_yaml, json_bytes
+from kplan.writing import PRIVATE, write_file
 
 __all__ = ["check_name", "encode_snapshot", "save_snapshot"]
 
@@ -28,8 +26,7 @@ _GZIP_LEVEL = 6
 def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:
     """Write the snapshot to a file and return how many bytes it has.
 
-    The file appears under its name when it is complete, and never in part: it is written beside it and then renamed. A
-    file that was there before stays as it was until then.
+    A new file is for its owner only: it holds what a whole cluster is made of. See :mod:`kplan.writing`.
 
     Parameters
     ----------
@@ -44,12 +41,7 @@ def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:
     """
     target = Path(path)
     content = encode_snapshot(snapshot, target.name)
-    try:
-        _replace(target.resolve(), content)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {target}: {error.strerror or error}", hint="name a file in a directory that you may write to"
-        ) from error
+    write_file(target, content, mode=PRIVATE)
     return len(content)
 
 
@@ -74,19 +66,3 @@ def check_name(name: str) -> None:
 
 def _to_yaml(snapshot: Snapshot) -> bytes:
     return as_yaml(msgspec.to_builtins(to_document(snapshot))).encode()
-
-
-def _replace(target: Path, content: bytes) -> None:
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    # Created like any file of the user, whose umask says who else may read it.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
