@@ -1,4 +1,4 @@
-"""CEL for device selectors: Google's parser and checker, and Kubernetes' values and costs."""
+"""CEL for device selectors: Google's library, with Kubernetes' types and functions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from kplan.cel.expression import (
     Reads,
     compile_expression,
 )
-from kplan.cel.program import DeviceView
-from kplan.cel.values import ABSENT, CelError, CostLimitError, DomainMap, Semver
+from kplan.cel.looks import DeviceView
+from kplan.cel.values import ABSENT, CelError, CostLimitError, Semver, UnsupportedError
 
 __all__ = [
     "ABSENT",
@@ -18,8 +18,8 @@ __all__ = [
     "CostLimitError",
     "DeviceExpression",
     "DeviceView",
-    "DomainMap",
     "Reads",
     "Semver",
+    "UnsupportedError",
     "compile_expression",
 ]

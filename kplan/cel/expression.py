@@ -11,34 +11,23 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from kplan.cel.declarations import (
-    DEVICE_FIELDS,
-    environment_config,
-)
-from kplan.cel.program import FUNCTIONS, Activation, DeviceView, build
-from kplan.cel.syntax import (
-    Call,
-    CheckedExpression,
-    Comprehension,
-    Constant,
-    Ident,
-    ListNode,
-    MapNode,
-    Message,
-    Node,
-    Select,
-    decode,
-    device_access,
-)
-from kplan.cel.texts import compile_regex
-from kplan.cel.times import duration_from, timestamp_from
-from kplan.cel.values import (
-    CelError,
-    Value,
-    type_name,
-)
+from kplan.cel.declarations import DEVICE_FIELDS, environment_config
+from kplan.cel.library import RoundsError, ask, library, without_status
+from kplan.cel.looks import DeviceView
+from kplan.cel.pieces import FUNCTIONS, NATIVE, Pieces
+from kplan.cel.tree import Node, Tree, decode
+from kplan.cel.values import CelError, UnsupportedError, too_costly, type_name
 
 __all__ = ["CelCompileError", "DeviceExpression", "Reads", "compile_expression"]
+
+#: How long an expression may be, in bytes (CELSelectorExpressionMaxLength).
+_MAX_LENGTH = 10 * 1024
+
+#: The cost at which the evaluation of a selector is stopped (CELSelectorExpressionMaxCost).
+_COST_LIMIT = 1_000_000
+#: Macros that stand for an expression which holds their receiver twice; in a chain, each doubles all before it.
+_DOUBLING = re.compile(r"\.\s*opt(?:Flat)?Map\s*\(")
+_MAX_DOUBLING = 8
 
 
 class CelCompileError(Exception):
@@ -60,6 +49,8 @@ class DeviceExpression:
     ----------
     reads : Reads or None
         What of a device decides, beside its driver and whether it can be shared; None when anything might.
+    unsupported : str
+        Why kplan cannot evaluate a valid expression; empty when it can.
 
     Raises
     ------
@@ -68,10 +59,19 @@ class DeviceExpression:
     """
 
     def __init__(self, expression: str) -> None:
-        checked = _check(expression)
         self.expression = expression
-        self.reads = _reads(checked.root)
-        self._evaluate = build(checked.root)
+        self.reads: Reads | None = Reads((), ())
+        self.unsupported = ""
+        try:
+            pieces = Pieces(_check(expression))
+        except UnsupportedError as error:
+            self.unsupported = str(error)
+            return
+        self._evaluate = pieces.evaluate
+        self._n_rounds = pieces.n_rounds
+        found = sorted(pieces.reads)
+        by_field = [tuple(each[1:] for each in found if each[0] == f"device.{field}") for field in Reads.__slots__]
+        self.reads = None if pieces.reads_all else Reads(*by_field)
 
     def matches(self, device: DeviceView) -> bool:
         """Tell whether a device is selected.
@@ -81,7 +81,14 @@ class DeviceExpression:
         CelError, CostLimitError
             If the expression fails on the device or costs too much.
         """
-        result = self._evaluate(Activation(device))
+        if self.unsupported:
+            raise UnsupportedError(self.unsupported)
+        try:
+            result = self._evaluate(device)
+        except RoundsError:
+            if self._n_rounds < _COST_LIMIT:  # each round costs one at least
+                raise
+            raise too_costly() from None
         if isinstance(result, bool):
             return result
         msg = f"CEL result of type {type_name(result)} could not be converted to bool"
@@ -97,76 +104,88 @@ def compile_expression(expression: str) -> DeviceExpression | CelCompileError:
         return error
 
 
+# --- checking ---------------------------------------------------------------------------------------------------------
+
 #: Tests for a field of the device, which is always there; the checker takes it for a variable, and cannot test one.
 _ALWAYS_THERE = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIELDS)})\s*\)")
 
 
 @cache
-def _environment() -> Any:
-    # Loading the library takes longer than most questions that have nothing to do with devices.
-    from cel_expr_python import cel  # type: ignore[import-untyped] # its stubs come without a py.typed marker
-
-    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(environment_config()))
+def _checker() -> Any:
+    return library().NewEnv(config=library().NewEnvConfigFromYaml(environment_config()))
 
 
-def _check(expression: str) -> CheckedExpression:
+def _check(expression: str) -> Tree:
     """Parse and type an expression, and make the checks that Kubernetes adds to those of CEL."""
     if not expression.isprintable() and any("\ud800" <= character <= "\udfff" for character in expression):
         msg = "compilation failed: the expression is not valid Unicode"
         raise CelCompileError(msg)
+    if len(expression.encode()) > _MAX_LENGTH:
+        msg = f"compilation failed: the expression has more than {_MAX_LENGTH} bytes"
+        raise CelCompileError(msg)
+    if len(_DOUBLING.findall(expression)) > _MAX_DOUBLING:
+        msg = f"an expression with more than {_MAX_DOUBLING} optMap() cannot be evaluated"
+        raise UnsupportedError(msg)
     try:
-        serialized = _environment().compile(_ALWAYS_THERE.sub(_true, expression)).serialize()
-    except (RuntimeError, ValueError) as error:  # the library has no errors of its own
-        text = re.sub(r"^INVALID_ARGUMENT: | \[INVALID_ARGUMENT\]$", "", str(error))
-        msg = f"compilation failed: {text}"
+        tree = decode(_checker().compile(_ALWAYS_THERE.sub(_true, expression)).serialize())
+    except (RuntimeError, ValueError, LookupError) as error:  # the library has no errors of its own
+        if "recursion" in str(error):
+            msg = "an expression that is nested so deep cannot be evaluated"
+            raise UnsupportedError(msg) from None
+        msg = f"compilation failed: {without_status(str(error))}"
         raise CelCompileError(msg) from None
-    checked = decode(serialized)
-    problems = [problem for node in _walk(checked.root) for problem in _problems(node, checked)]
+    problems = [problem for node in _checked(tree.root) for problem in _problems(node, tree)]
     if problems:
         msg = "compilation failed: " + "\n".join(f"ERROR: <input>: {problem}" for problem in problems)
         raise CelCompileError(msg)
-    result = checked.types.get(checked.root.id, "dyn")
+    result = tree.types.get(tree.root.id, "dyn")
     if result not in {"bool", "any"}:
         msg = f"must evaluate to bool or the unknown type, not {result}"
         raise CelCompileError(msg)
-    return checked
+    return tree
 
 
 def _true(test: re.Match[str]) -> str:
     return "true".ljust(len(test[0]))
 
 
-def _problems(node: Node, checked: CheckedExpression) -> Iterator[str]:
-    match node:
-        case Select(operand=Ident(name="device"), field=field) if field not in DEVICE_FIELDS:
-            yield f"undefined field '{field}'"
-        case Call(function=function) if function not in FUNCTIONS and function not in _BUILT_IN:
-            yield f"function '{function}' cannot be used in a device selector"
-        case Call(function="matches" | "find" | "findAll", arguments=(_, Constant(value=str(pattern)), *_)):
-            yield from _failure(compile_regex, pattern)
-        case Call(function="duration", arguments=(Constant(value=str(text)),)):
-            yield from _failure(duration_from, text)
-        case Call(function="timestamp", arguments=(Constant(value=str(text)),)):
-            yield from _failure(timestamp_from, text)
-        case ListNode(elements=elements, optional=optional):
-            kinds = (checked.types.get(element.id, "dyn") for element in elements)
-            yield from _mixed([_inner(kind) if i in optional else kind for i, kind in enumerate(kinds)])
-        case MapNode(entries=entries):
-            yield from _mixed([checked.types.get(entry.key.id, "dyn") for entry in entries])
-            kinds = (checked.types.get(entry.value.id, "dyn") for entry in entries)
-            yield from _mixed(
-                [_inner(kind) if entry.optional else kind for entry, kind in zip(entries, kinds, strict=True)]
-            )
+def _checked(node: Node) -> Iterator[Node]:
+    yield node
+    for part in node.parts[:1] if node.name == "format" else node.parts:  # its values may be of many types
+        yield from _checked(part)
 
 
-_BUILT_IN = {"_&&_", "_||_", "_?_:_", "@not_strictly_false"}
+def _problems(node: Node, tree: Tree) -> Iterator[str]:
+    kinds = [tree.types.get(part.id, "dyn") for part in node.parts]
+    match node.kind:
+        case "select" | "has" if node.parts[0].kind == "name" and node.parts[0].name == "device":
+            if node.name not in DEVICE_FIELDS:
+                yield f"undefined field '{node.name}'"
+        case "call" | "method":
+            if node.name not in NATIVE and node.name not in FUNCTIONS and node.name not in _NOT_EVALUATED:
+                yield f"function '{node.name}' cannot be used in a device selector"
+            elif node.name in _LITERALS and node.parts[-1].kind == "constant":
+                yield from _literal_problems(node)
+        case "list":
+            yield from _mixed([_inner(kind) if i in node.optional else kind for i, kind in enumerate(kinds)])
+        case "map":
+            yield from _mixed(kinds[::2])
+            yield from _mixed([_inner(kind) if i in node.optional else kind for i, kind in enumerate(kinds[1::2])])
 
 
-def _failure(read: Value, text: str) -> Iterator[str]:
-    try:
-        read(text)
-    except CelError as error:
-        yield str(error)
+#: Functions that are valid and that nothing here evaluates: what makes ``transformMap``.
+_NOT_EVALUATED = {"cel.@mapInsert"}
+#: Functions whose arguments are checked where they are written out, and what tries them.
+_LITERALS = {"matches": "''.matches(literal)", "duration": "duration(literal)", "timestamp": "timestamp(literal)"}
+
+
+def _literal_problems(call: Node) -> Iterator[str]:
+    literal = call.parts[-1].constant()
+    if isinstance(literal, str):
+        try:
+            ask(f"[{_LITERALS[call.name]}].size()", literal=literal)
+        except CelError:
+            yield f"invalid {call.name} argument"
 
 
 def _mixed(types: list[str]) -> Iterator[str]:
@@ -179,47 +198,3 @@ def _mixed(types: list[str]) -> Iterator[str]:
 def _inner(optional: str) -> str:
     """Return the type of the value of an optional element."""
     return optional.removeprefix("optional_type(").removesuffix(")")
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    yield node
-    match node:
-        case Call(function="format", arguments=(template, *_)):
-            yield from _walk(template)  # the values of a format may be of many types
-        case _:
-            for child in _children(node):
-                yield from _walk(child)
-
-
-def _children(node: Node) -> tuple[Node, ...]:
-    match node:
-        case Select(operand=operand):
-            return (operand,)
-        case Call(arguments=arguments):
-            return arguments
-        case ListNode(elements=elements):
-            return elements
-        case MapNode(entries=entries):
-            return tuple(part for entry in entries for part in (entry.key, entry.value))
-        case Comprehension():
-            return node.range, node.initial, node.condition, node.step, node.result
-        case Constant() | Ident() | Message():
-            return ()
-
-
-def _reads(root: Node) -> Reads | None:
-    """Return what an expression looks at, if every look is of the form ``device.attributes["domain"].name``."""
-    found: dict[str, set[tuple[str, str]]] = {"device.attributes": set(), "device.capacity": set()}
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        match node:
-            case Ident(name="device" | "device.attributes" | "device.capacity"):
-                return None
-            case _:
-                access = device_access(node)
-                if access is None:
-                    pending.extend(_children(node))
-                else:
-                    found[access[0]].add(access[1:])
-    return Reads(tuple(sorted(found["device.attributes"])), tuple(sorted(found["device.capacity"])))

@@ -5,6 +5,7 @@ Upstream: k8s.io/apiserver pkg/cel/library quantity.go, semverlib.go, ip.go, cid
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from ipaddress import (
@@ -19,10 +20,11 @@ from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 from kplan.api import quantity
 from kplan.api.quantity import InvalidQuantity, Quantity
-from kplan.cel.operators import is_int
+from kplan.cel.library import ask
 from kplan.cel.values import (
     CelError,
     Semver,
+    UnsupportedError,
     Value,
     equal,
     no_such_overload,
@@ -31,6 +33,7 @@ from kplan.cel.values import (
 __all__ = ["KUBERNETES_FUNCTIONS", "read_url"]
 
 _NANO = 10**9
+_MAX_DIGITS = 1000
 _MAX_INT64 = 2**63 - 1
 #: How many values of a list ``includes`` looks at.
 _MAX_INCLUDES = 48
@@ -63,8 +66,12 @@ def _is_valid(read: Callable[..., object]) -> Callable[..., bool]:
 
 
 def _quantity(value: Value) -> Quantity:
+    text = _text("quantity", value)
+    if len(text) > _MAX_DIGITS:
+        msg = f"a quantity of more than {_MAX_DIGITS} digits cannot be evaluated"
+        raise UnsupportedError(msg)
     try:
-        return quantity.parse(_text("quantity", value))
+        return quantity.parse(text)
     except InvalidQuantity as error:
         raise CelError(str(error)) from None
 
@@ -76,6 +83,13 @@ def _on_quantity(function: str, compute: Callable[[Quantity], Value]) -> Callabl
         raise no_such_overload(function, value)
 
     return call
+
+
+def _approximate(value: Quantity) -> float:
+    try:
+        return value.nanos / _NANO
+    except OverflowError:
+        return math.inf if value.nanos > 0 else -math.inf
 
 
 def _is_integer(value: Quantity) -> bool:
@@ -91,7 +105,7 @@ def _as_integer(value: Quantity) -> int:
 
 def _sum(function: str, sign: int) -> Callable[[Value, Value], Quantity]:
     def call(left: Value, right: Value) -> Quantity:
-        amount = Quantity(right * _NANO, "DecimalExponent") if is_int(right) else right
+        amount = Quantity(right * _NANO, "DecimalExponent") if type(right) is int else right
         if not isinstance(left, Quantity) or not isinstance(amount, Quantity):
             raise no_such_overload(function, left, right)
         return left.plus(amount) if sign > 0 else left.minus(amount)
@@ -278,7 +292,7 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "quantity": _quantity,
     "isQuantity": _is_valid(_quantity),
     "sign": _on_quantity("sign", lambda amount: (amount.nanos > 0) - (amount.nanos < 0)),
-    "asApproximateFloat": _on_quantity("asApproximateFloat", lambda amount: amount.nanos / _NANO),
+    "asApproximateFloat": _on_quantity("asApproximateFloat", _approximate),
     "asInteger": _on_quantity("asInteger", _as_integer),
     "isInteger": _on_quantity("isInteger", _is_integer),
     "add": _sum("add", 1),
@@ -306,6 +320,7 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "containsCIDR": _contains_cidr,
     "prefixLength": _on_network("prefixLength", lambda network: network.network.prefixlen),
     "masked": _on_network("masked", lambda network: ip_interface(str(network.network))),
+    "string": lambda value: str(value) if isinstance(value, Address) else ask("string(value)", value=value),
     "includes": _includes,
     "url": read_url,
     "isURL": _is_valid(read_url),

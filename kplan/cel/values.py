@@ -1,13 +1,14 @@
-"""The values that a CEL expression handles, and how they compare.
+"""The values of expressions that Python and the CEL library do not share, and how they compare.
 
-Booleans, ints, doubles, strings, bytes, null, lists and maps are Python's own; what Python lacks stands here.
-Quantities are :class:`kplan.api.quantity.Quantity`, IP addresses and networks those of :mod:`ipaddress`.
+Booleans, numbers, strings, bytes, null, lists and maps are Python's own. Quantities are
+:class:`kplan.api.quantity.Quantity`, IP addresses and networks those of :mod:`ipaddress`, URLs those of
+:mod:`urllib.parse`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
@@ -20,21 +21,18 @@ __all__ = [
     "ABSENT",
     "CelError",
     "CostLimitError",
-    "DomainMap",
-    "Duration",
     "Format",
     "OptionalValue",
     "Semver",
-    "Timestamp",
     "TypeValue",
-    "Uint",
+    "UnsupportedError",
     "Value",
     "compare",
     "equal",
-    "find",
     "no_such_overload",
-    "size",
+    "too_costly",
     "type_name",
+    "typed",
 ]
 
 #: Any CEL value. The expressions of users are typed by the checker, not by this module.
@@ -56,33 +54,17 @@ class CelError(Exception):
     """An evaluation that fails on this device; ``&&``, ``||`` and macros may absorb it."""
 
 
+class UnsupportedError(CelError):
+    """Something that an API server evaluates and kplan cannot; it says so instead of guessing."""
+
+
 class CostLimitError(Exception):
     """An evaluation that would cost too much; nothing absorbs it."""
 
 
-class Uint(int):
-    """An unsigned integer, which CEL keeps apart from int."""
-
-
-class DomainMap(dict[str, Any]):
-    """A map in which every key that is looked up is found: an unknown domain is an empty map.
-
-    ``in``, ``size`` and iteration see only the domains that are really there.
-    """
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Duration:
-    """A span of time in nanoseconds."""
-
-    nanos: int
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Timestamp:
-    """A moment in nanoseconds since 1970, UTC."""
-
-    nanos: int
+def too_costly() -> CostLimitError:
+    """Return the error of an evaluation that costs too much."""
+    return CostLimitError("operation cancelled: actual cost limit exceeded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +98,10 @@ class Semver:
     patch: int
     prerelease: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        numbers = f"{self.major}.{self.minor}.{self.patch}"
+        return f"{numbers}-{'.'.join(self.prerelease)}" if self.prerelease else numbers
+
     @staticmethod
     @lru_cache(maxsize=4096)
     def parse(text: str) -> Semver:
@@ -130,11 +116,10 @@ class Semver:
         if match is None:
             msg = f"invalid semantic version {text!r}"
             raise CelError(msg)
-        major, minor, patch = int(match[1]), int(match[2]), int(match[3])
-        if max(major, minor, patch) > _MAX_UINT64:
+        if any(len(match[part]) > 20 or int(match[part]) > _MAX_UINT64 for part in (1, 2, 3)):
             msg = f"number out of range in semantic version {text!r}"
             raise CelError(msg)
-        return Semver(major, minor, patch, tuple(match[4].split(".")) if match[4] else ())
+        return Semver(int(match[1]), int(match[2]), int(match[3]), tuple(match[4].split(".")) if match[4] else ())
 
     @classmethod
     def parse_tolerant(cls, text: str) -> Semver:
@@ -162,26 +147,24 @@ class Semver:
 
     def _precedence(self) -> tuple[object, ...]:
         # A release comes after its pre-releases; numbers come before words, a shorter list before a longer one.
-        identifiers = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.prerelease)
+        # Numbers without leading zeros compare as their length, then as texts, however long they are.
+        identifiers = tuple((0, len(part), part) if part.isdigit() else (1, 0, part) for part in self.prerelease)
         return self.major, self.minor, self.patch, not self.prerelease, identifiers
 
 
 _TYPE_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (bool, "bool"),
-    (Uint, "uint"),
     (int, "int"),
     (float, "double"),
     (str, "string"),
     (bytes, "bytes"),
     (list, "list"),
-    (dict, "map"),
     (Quantity, "kubernetes.Quantity"),
     (Semver, "kubernetes.Semver"),
     ((IPv4Interface, IPv6Interface), "net.CIDR"),
     ((IPv4Address, IPv6Address), "net.IP"),
     (SplitResult, "kubernetes.URL"),
-    (Timestamp, "google.protobuf.Timestamp"),
-    (Duration, "google.protobuf.Duration"),
+    (dict, "map"),
     (OptionalValue, "optional_type"),
     (Format, "kubernetes.NamedFormat"),
     (TypeValue, "type"),
@@ -198,27 +181,30 @@ def no_such_overload(function: str, *values: Value) -> CelError:
     return CelError(f"no such overload: {function}({', '.join(type_name(value) for value in values)})")
 
 
-def equal(left: Value, right: Value) -> bool:  # noqa: PLR0911 - one return a kind of value
+def typed(function: str, compute: Callable[..., Value], *kinds: type) -> Callable[..., Value]:
+    """Return a function that refuses values of other types; checked expressions may still bring them in attributes."""
+
+    def call(*values: Value) -> Value:
+        for value, kind in zip(values, kinds, strict=False):
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise no_such_overload(function, *values)
+        return compute(*values)
+
+    return call
+
+
+def equal(left: Value, right: Value) -> bool:
     """Tell whether two values are equal: numbers of any type by amount, other types never across."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return isinstance(left, bool) and isinstance(right, bool) and left == right
-    if isinstance(left, int | float) and isinstance(right, int | float):
-        return left == right
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(equal, left, right))
-    if isinstance(left, dict) and isinstance(right, dict):
-        return len(left) == len(right) and all(key in right and equal(left[key], right[key]) for key in left)
     if isinstance(left, Quantity) and isinstance(right, Quantity):
         return left.nanos == right.nanos
-    if isinstance(left, Semver) and isinstance(right, Semver):
-        return left.compare(right) == 0
-    if isinstance(left, OptionalValue) and isinstance(right, OptionalValue):
-        return left.is_present == right.is_present and (not left.is_present or equal(left.value, right.value))
-    return type_name(left) == type_name(right) and bool(left == right)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    kinds = ["number" if isinstance(each, float) or type(each) is int else type_name(each) for each in (left, right)]
+    return kinds[0] == kinds[1] and bool(left == right)
 
 
 def compare(operator: str, left: Value, right: Value) -> int:
-    """Return -1, 0 or 1 for the order of two numbers, strings, bytes, booleans, moments or spans.
+    """Return -1, 0 or 1 for the order of two numbers, strings, bytes or booleans.
 
     Raises
     ------
@@ -231,45 +217,6 @@ def compare(operator: str, left: Value, right: Value) -> int:
             msg = "NaN values cannot be ordered"
             raise CelError(msg)
         return int(left > right) - int(left < right)
-    if type(left) is type(right) and isinstance(left, str | bytes | Timestamp | Duration):
+    if type(left) is type(right) and isinstance(left, str | bytes):
         return int(left > right) - int(left < right)
     raise no_such_overload(operator, left, right)
-
-
-def size(value: Value) -> int:
-    """Return how much work a value is to look through: its length, or 1."""
-    if isinstance(value, OptionalValue) and value.is_present:
-        return size(value.value)
-    return len(value) if isinstance(value, str | bytes | list | dict) else 1
-
-
-def find(container: Value, key: Value) -> OptionalValue:
-    """Look a key up in a map, or an index in a list.
-
-    Raises
-    ------
-    CelError
-        If the container is neither, or the key is none for it.
-    """
-    if isinstance(container, OptionalValue):
-        return find(container.value, key) if container.is_present else container
-    if isinstance(container, dict):
-        if isinstance(key, bool | str | int) or (isinstance(key, float) and key.is_integer()):
-            for stored in _stored(container, key):
-                return OptionalValue(container[stored], is_present=True)
-            return OptionalValue({}, is_present=True) if isinstance(container, DomainMap) else OptionalValue()
-        msg = f"unsupported key type: {type_name(key)}"
-        raise CelError(msg)
-    if isinstance(container, list) and not isinstance(key, bool) and isinstance(key, int | float) and key == int(key):
-        index = int(key)
-        return OptionalValue(container[index], is_present=True) if 0 <= index < len(container) else OptionalValue()
-    raise no_such_overload("_[_]", container, key)
-
-
-def _stored(container: dict[Value, Value], key: Value) -> Iterator[Value]:
-    """Yield the key itself where it is there; True and 1 are one key to Python, and two to CEL."""
-    if isinstance(key, str):
-        if key in container:
-            yield key
-        return
-    yield from (stored for stored in container if equal(stored, key))

@@ -1,23 +1,29 @@
-"""What objects ask for that the reference scheduler does not honour, because a feature is off by default.
+"""What objects ask for that the reference scheduler does not honour, because a feature is off, or that kplan cannot.
 
 Upstream: pkg/features/kube_features.go (v1.36).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from kplan.api.meta import controller_of
-from kplan.api.resource import Device, ResourceClaim, ResourceSlice
+from kplan.api.resource import Device, DeviceSelector, ResourceClaim, ResourceClaimSpec, ResourceSlice
+from kplan.cel import DeviceExpression, compile_expression
 from kplan.framework.interface import UnmodelledFeature
 from kplan.snapshot.model import Snapshot
 
 __all__ = ["off_gate_features"]
 
+#: Different selectors that are tried beforehand; each takes a millisecond.
+_MAX_SELECTORS = 500
+
 
 def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
-    """List the device features of a snapshot's objects that are off by default, one entry an object and feature."""
+    """List the device features of a snapshot's objects that are not honoured, one entry an object and feature."""
     found = [
+        *_selectors(snapshot),
         *(feature for each in snapshot.resource_slices for feature in _of_slice(each)),
         *(feature for each in snapshot.resource_claims for feature in _of_claim(each)),
     ]
@@ -28,6 +34,33 @@ def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
                 UnmodelledFeature(f"{pod.metadata.namespace}/{pod.metadata.name}", "DRANodeAllocatableResources", text)
             )
     return found
+
+
+def _selectors(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
+    """Yield the selectors that are valid and that kplan cannot evaluate; a pod that meets one gets an error."""
+    pending = [claim for claim in snapshot.resource_claims if claim.status.allocation is None]
+    owned = itertools.chain(
+        ((f"DeviceClass/{each.metadata.name}", each.spec.selectors) for each in snapshot.device_classes),
+        ((f"{each.metadata.namespace}/{each.metadata.name}", tuple(_of_requests(each.spec))) for each in pending),
+    )
+    seen: set[str] = set()
+    for owner, selectors in owned:
+        for selector in selectors:
+            if selector.cel is None or selector.cel.expression in seen or len(seen) == _MAX_SELECTORS:
+                continue
+            seen.add(selector.cel.expression)
+            compiled = compile_expression(selector.cel.expression)
+            if isinstance(compiled, DeviceExpression) and compiled.unsupported:
+                text = f"selector {selector.cel.expression!r}: {compiled.unsupported}; pods that meet it get an error"
+                yield UnmodelledFeature(owner, "CELSelector", text)
+
+
+def _of_requests(spec: ResourceClaimSpec) -> Iterator[DeviceSelector]:
+    for request in spec.devices.requests:
+        if request.exactly is not None:
+            yield from request.exactly.selectors
+        for each in request.first_available:
+            yield from each.selectors
 
 
 def _of_slice(each: ResourceSlice) -> Iterator[UnmodelledFeature]:

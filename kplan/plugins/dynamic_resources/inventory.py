@@ -15,7 +15,7 @@ import msgspec
 
 from kplan.api.quantity import parse
 from kplan.api.resource import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
-from kplan.cel import ABSENT, CelError, DomainMap, Semver
+from kplan.cel import ABSENT, CelError, Semver
 from kplan.plugins.dynamic_resources.amounts import Amounts, nano
 
 __all__ = ["DeviceId", "DeviceInfo", "Inventory", "PoolId", "SliceInfo"]
@@ -62,7 +62,6 @@ class DeviceInfo:
         "_consumes",
         "_problem",
         "_traits",
-        "_variables",
         "allows_multiple",
         "capacity",
         "device",
@@ -84,7 +83,6 @@ class DeviceInfo:
         self._capacity_values: Amounts | None = None
         self._problem: str | None = None
         self._traits: bytes | None = None
-        self._variables: Mapping[str, object] | None = None
 
     @property
     def consumes(self) -> tuple[tuple[str, Amounts], ...]:
@@ -131,35 +129,30 @@ class DeviceInfo:
         found = self.capacity.get(name) if domain == self.slice.driver else None
         return found or self.capacity.get(f"{domain}/{name}")
 
-    def cel_attribute(self, key: tuple[str, str]) -> object:
-        """Return the value of an attribute, or `ABSENT`."""
-        attribute = self.attribute_in(*key)
-        return ABSENT if attribute is None else _cel_value(attribute)
+    @property
+    def driver(self) -> str:
+        """The driver's name."""
+        return self.slice.driver
 
-    def cel_capacity(self, key: tuple[str, str]) -> object:
-        """Return the quantity of a capacity, or `ABSENT`."""
-        capacity = self.capacity_in(*key)
+    def cel_value(self, field: str, domain: str, key: str) -> object:
+        """Return an attribute or a capacity for selectors, `ABSENT` where there is none."""
+        if field == "device.attributes":
+            attribute = self.attribute_in(domain, key)
+            return ABSENT if attribute is None else _cel_value(attribute)
+        capacity = self.capacity_in(domain, key)
         return ABSENT if capacity is None else parse(capacity.value)
 
-    @property
-    def cel_variables(self) -> Mapping[str, object]:
-        """The device as maps, for expressions that do more than look attributes up."""
-        if self._variables is None:
-            attributes, capacity = DomainMap(), DomainMap()
-            for key, attribute in self.device.attributes.items():
-                domain, name = _qualified(key, self.slice.driver)
-                attributes.setdefault(domain, {})[name] = _cel_value(attribute)
-            for key, each in self.capacity.items():
-                domain, name = _qualified(key, self.slice.driver)
-                capacity.setdefault(domain, {})[name] = parse(each.value)
-            fields: dict[str, object] = {
-                "allowMultipleAllocations": self.allows_multiple,
-                "attributes": attributes,
-                "capacity": capacity,
-                "driver": self.slice.driver,
-            }
-            self._variables = {"device": fields, **{f"device.{name}": value for name, value in fields.items()}}
-        return self._variables
+    def cel_domains(self, field: str) -> dict[str, dict[str, object]]:
+        """Return all attributes or capacities for selectors, by domain and name."""
+        domains: dict[str, dict[str, object]] = {}
+        if field == "device.attributes":
+            values = {key: _cel_value(attribute) for key, attribute in self.device.attributes.items()}
+        else:
+            values = {key: parse(each.value) for key, each in self.capacity.items()}
+        for name, value in values.items():
+            domain, key = _qualified(name, self.slice.driver)
+            domains.setdefault(domain, {})[key] = value
+        return domains
 
     def attribute(self, name: str) -> DeviceAttribute | None:
         """Return an attribute by its fully qualified name; the driver's own go without their domain too."""

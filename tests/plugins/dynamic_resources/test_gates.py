@@ -2,11 +2,30 @@ from __future__ import annotations
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.api.resource import ResourceClaim, ResourceSlice
+from kplan.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kplan.plugins.dynamic_resources.gates import off_gate_features
 from kplan.snapshot.model import Snapshot
 
-from .device_worlds import claim, device, device_slice, pod, request
+from .device_worlds import claim, device, device_class, device_slice, pod, request
+
+
+def test_a_selector_that_cannot_be_evaluated_is_named_with_its_object():
+    strange = '["1.0.0"].map(v, semver(v)).size() == 1'
+    snapshot = Snapshot(
+        device_classes=(convert(device_class("odd", "true", strange), DeviceClass),),
+        resource_claims=(convert(claim("c", request("r", 1, f"!({strange})")), ResourceClaim),),
+    )
+
+    found = off_gate_features(snapshot)
+
+    assert [(each.object, each.feature) for each in found] == [
+        ("DeviceClass/odd", "CELSelector"),
+        ("default/c", "CELSelector"),
+    ]
+    assert found[0].message == (
+        f"selector {strange!r}: semver() of what depends on the variable of a macro cannot be evaluated; "
+        "pods that meet it get an error"
+    )
 
 
 def test_features_that_are_off_are_named_with_their_object():

@@ -1,0 +1,78 @@
+"""The looks that an expression takes at a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+from kplan.cel.values import ABSENT, CelError, OptionalValue, Value
+
+__all__ = ["DeviceView", "Reader", "reader_of"]
+
+
+class DeviceView(Protocol):
+    """A device as expressions see it."""
+
+    @property
+    def driver(self) -> str:
+        """The driver's name."""
+
+    @property
+    def allows_multiple(self) -> bool:
+        """Whether several claims may share the device."""
+
+    def cel_value(self, field: str, domain: str, key: str) -> Value:
+        """Return an attribute or a capacity, `ABSENT` where there is none."""
+
+    def cel_domains(self, field: str) -> Mapping[str, Mapping[str, Value]]:
+        """Return all attributes or capacities, by domain and name."""
+
+
+#: What gives a value for a device; it may raise a `CelError`.
+Reader: TypeAlias = Callable[[DeviceView], Value]
+
+
+def reader_of(way: str, field: str, *path: str) -> Reader:
+    """Return what reads a field of the device, a domain of it, or (with ``value``, ``optional``, ``has``) one entry."""
+    match way, path:
+        case "field", ():
+            return _FIELDS[field]
+        case "domain", (domain,):
+            return lambda device: dict(device.cel_domains(field).get(domain, {}))
+        case _, (domain, key):
+            return _VALUES[way](field, domain, key)
+    raise AssertionError(way)
+
+
+_FIELDS: dict[str, Reader] = {
+    "device.driver": lambda device: device.driver,
+    "device.allowMultipleAllocations": lambda device: device.allows_multiple,
+    "device.attributes": lambda device: device.cel_domains("device.attributes"),
+    "device.capacity": lambda device: device.cel_domains("device.capacity"),
+}
+
+
+def _value(field: str, domain: str, key: str) -> Reader:
+    def read(device: DeviceView) -> Value:
+        found = device.cel_value(field, domain, key)
+        if found is ABSENT:
+            msg = f"no such key: {key}"
+            raise CelError(msg)
+        return found
+
+    return read
+
+
+def _optional_value(field: str, domain: str, key: str) -> Reader:
+    def read(device: DeviceView) -> OptionalValue:
+        found = device.cel_value(field, domain, key)
+        return OptionalValue() if found is ABSENT else OptionalValue(found, is_present=True)
+
+    return read
+
+
+_VALUES: dict[str, Callable[[str, str, str], Reader]] = {
+    "value": _value,
+    "optional": _optional_value,
+    "has": lambda field, domain, key: lambda device: device.cel_value(field, domain, key) is not ABSENT,
+}

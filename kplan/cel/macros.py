@@ -1,0 +1,80 @@
+"""What is asked of an expression's tree: how large it is, what it depends on, and what its macros may make of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from kplan.cel.tree import Node, call, walk
+
+__all__ = ["adds_to", "free_variables", "growth", "rounds", "size", "written_out"]
+
+
+def size(root: Node) -> int:
+    """Count the nodes of an expression, those that stand in several places as often as they stand there."""
+    sizes: dict[Node, int] = {}
+
+    def count(node: Node) -> int:
+        if node not in sizes:
+            sizes[node] = 1 + sum(map(count, node.parts))
+        return sizes[node]
+
+    return count(root)
+
+
+def free_variables(node: Node) -> set[str]:
+    """Return the variables of macros that a node reads and does not bind."""
+    nodes = list(walk(node))
+    names = {each.name for each in nodes if each.kind == "name" and each.name.startswith("$")}
+    return names - {variable for each in nodes if each.kind == "loop" for variable in each.variables}
+
+
+def adds_to(result: str, node: Node) -> bool:
+    """Tell whether a node adds to the result of a macro."""
+    return node.name in {"_+_", "cel.@mapInsert"} and node.parts[0].kind == "name" and node.parts[0].name == result
+
+
+def rounds(node: Node) -> int:
+    """Return how many rounds macros go that run over written elements, if each goes to its end."""
+    if node.kind != "loop":
+        return sum(map(rounds, node.parts))
+    source, _, _, step, result = node.parts
+    n_elements = len(source.parts) if source.kind == "list" else 1
+    return n_elements * (1 + rounds(step)) + rounds(source) + rounds(result)
+
+
+def growth(root: Node) -> int:
+    """Return how many times larger than what it is given the result of an expression's macros may be."""
+    loops = (node for node in walk(root) if node.kind == "loop")
+    return prod(max(1, _n_copies(loop.parts[3], loop, is_inside=False)) for loop in loops)
+
+
+def _n_copies(node: Node, loop: Node, *, is_inside: bool) -> int:
+    """Count how often the step of a macro puts the variables of its elements into something that grows."""
+    if node.kind == "name":
+        return int(is_inside and node.name in loop.variables[:2])
+    if adds_to(loop.variables[2], node):
+        added = node.parts[1].parts if node.parts[1].kind == "list" else node.parts[1:]
+        return sum(_n_copies(part, loop, is_inside=is_inside) for part in added)
+    is_inside = is_inside or node.kind in {"list", "map"} or node.name == "_+_"
+    return sum(_n_copies(part, loop, is_inside=is_inside) for part in node.parts)
+
+
+def written_out(loop: Node) -> Node | None:
+    """Return ``all`` or ``exists`` over written elements as one conjunction or disjunction; None for other macros."""
+    source, _, _, step, result = loop.parts
+    element, key, accumulator = loop.variables
+    is_plain = source.kind == "list" and source.parts and not source.optional and not key and result.kind == "name"
+    if not is_plain or step.name not in {"_&&_", "_||_"} or step.parts[0].name != accumulator:
+        return None
+    terms = [_with(step.parts[1], element, each) for each in source.parts]
+    while len(terms) > 1:  # in pairs, so that the tree stays flat
+        pairs = [call(step.name, *terms[i : i + 2]) for i in range(0, len(terms) - 1, 2)]
+        terms = pairs + terms[len(pairs) * 2 :]
+    return terms[0]
+
+
+def _with(node: Node, variable: str, value: Node) -> Node:
+    if node.kind == "name":
+        return value if node.name == variable else node
+    return replace(node, parts=tuple(_with(part, variable, value) for part in node.parts))

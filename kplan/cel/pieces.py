@@ -1,0 +1,391 @@
+"""Taking an expression to pieces: programs for the CEL library, and what is computed between them.
+
+The library knows neither Kubernetes' functions nor devices. So each look at the device, and each call of a function
+that the library does not have, becomes a variable of the program around it; the arguments of such a call are programs
+again, where they are more than that. What depends on no device is computed once.
+
+A call whose arguments depend on the variable of a macro has no one value. Where the macro runs over elements that are
+written out, it is written out too; elsewhere the expression is not supported, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+from kplan.cel.declarations import DEVICE_FIELDS
+from kplan.cel.formats import FORMAT_FUNCTIONS
+from kplan.cel.kubernetes import KUBERNETES_FUNCTIONS
+from kplan.cel.library import MissingError, Program
+from kplan.cel.lists import LIST_FUNCTIONS, MAX_ELEMENTS
+from kplan.cel.looks import DeviceView, Reader, reader_of
+from kplan.cel.macros import adds_to, free_variables, growth, rounds, size, written_out
+from kplan.cel.texts import TEXT_FUNCTIONS
+from kplan.cel.tree import Node, Tree, call, name, walk
+from kplan.cel.values import CelError, CostLimitError, TypeValue, UnsupportedError, Value
+
+__all__ = ["FUNCTIONS", "NATIVE", "Pieces"]
+
+#: The functions that are computed here.
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    **KUBERNETES_FUNCTIONS,
+    **FORMAT_FUNCTIONS,
+    **TEXT_FUNCTIONS,
+    **LIST_FUNCTIONS,
+}
+#: The functions that are left to the library. What they make is not much longer than what they are given.
+NATIVE = frozenset(
+    (
+        *(
+            "_&&_",
+            "_||_",
+            "_?_:_",
+            "@not_strictly_false",
+            "!_",
+            "-_",
+            "_+_",
+            "_-_",
+            "_*_",
+            "_/_",
+            "_%_",
+            "_==_",
+            "_!=_",
+        ),
+        *("_<_", "_<=_", "_>_", "_>=_", "@in", "_[_]", "_[?_]", "_?._", "size", "dyn", "type"),
+        *("int", "uint", "double", "bool", "string", "bytes", "timestamp", "duration"),
+        *("contains", "startsWith", "endsWith", "matches", "charAt", "indexOf", "lastIndexOf", "lowerAscii"),
+        *("upperAscii", "trim", "split", "substring", "strings.quote"),
+        *("getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek"),
+        *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
+        *("optional.of", "optional.none", "optional.ofNonZeroValue", "or", "orValue", "hasValue", "value"),
+        *("slice", "flatten", "distinct", "reverse", "sort", "@sortByAssociatedKeys", "first", "last"),
+        *("sets.contains", "sets.intersects", "sets.equivalent"),
+    )
+)
+#: Nodes of an expression with all names for parts and macros written out.
+_MAX_NODES = 5_000
+#: How many times larger nested macros may make what they are given.
+_MAX_GROWTH = 1_000
+
+#: Of functions that the library has too: the types of their first argument (of ``in``, the last) that are not for it.
+_COMPUTED_FOR = {
+    "indexOf": ("list(",),
+    "lastIndexOf": ("list(",),
+    "size": ("any",),
+    "@in": ("any",),
+    "string": ("net.",),
+    "int": ("string", "any", "dyn"),
+    "uint": ("string", "any", "dyn"),
+    "double": ("string", "any", "dyn"),
+    "type": ("any", "kubernetes.", "net."),
+}
+_MAPS = ("device.attributes", "device.capacity")
+_TYPE_NAMES = {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"}
+
+
+class _OpenCallError(Exception):
+    """A function of Kubernetes whose arguments depend on the variable of a macro."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is the same for every device: a value, or why there is none."""
+
+    value: Value
+
+    def __call__(self, _: DeviceView) -> Value:
+        if isinstance(self.value, CelError | CostLimitError):
+            raise self.value
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """The result of a function."""
+
+    function: Callable[..., Value]
+    operands: tuple[Reader, ...]
+
+    def __call__(self, device: DeviceView) -> Value:
+        return self.function(*[operand(device) for operand in self.operands])
+
+
+class _Evaluated:
+    """The result of a program of the library."""
+
+    def __init__(self, root: Node, readers: Mapping[str, Reader]) -> None:
+        used = dict.fromkeys(node.name for node in walk(root) if node.kind == "name" and node.name in readers)
+        self.inputs = tuple((each, readers[each]) for each in used)
+        self._program = Program(root)
+
+    def __call__(self, device: DeviceView) -> Value:
+        variables: dict[str, Value] = {}
+        errors: dict[str, CelError] = {}
+        for each, read in self.inputs:
+            try:
+                variables[each] = read(device)
+            except CelError as error:  # counts only where the program comes to it
+                errors[each] = error
+        try:
+            return self._program(variables)
+        except MissingError as error:
+            raise errors.get(error.name, error) from None
+
+
+class Pieces:
+    """The pieces of one expression.
+
+    Attributes
+    ----------
+    reads : (field, domain, name) of all attributes and capacities that are looked at
+    reads_all : whether it may look at any others
+    n_rounds : how many rounds its macros go, as far as that can be told
+    evaluate : gives its value for a device
+
+    Raises
+    ------
+    UnsupportedError
+        If the expression cannot be evaluated on any device.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.reads: set[tuple[str, str, str]] = set()
+        self.reads_all = False
+        self._types = tree.types
+        self._readers: dict[str, Reader] = {}
+        self._looks: dict[tuple[str, ...], Node] = {}
+        self._numbers = count()
+        self._n_nodes = 0
+        root = self._plain(tree.root, {})
+        if size(root) > _MAX_NODES:
+            raise _too_large()
+        if growth(root) > _MAX_GROWTH:
+            msg = "macros in macros that multiply what they are given cannot be evaluated"
+            raise UnsupportedError(msg)
+        self.n_rounds = rounds(root)
+        try:
+            self.evaluate = self._operand(root)
+        except _OpenCallError as error:
+            msg = f"{error}() of what depends on the variable of a macro cannot be evaluated"
+            raise UnsupportedError(msg) from None
+
+    # --- names ------------------------------------------------------------------------------------------------------
+
+    def _plain(self, node: Node, bound: Mapping[str, Node]) -> Node:
+        """Put what names stand for in their place, and give each macro's variables names of their own."""
+        if node.kind == "name":
+            return bound.get(node.name, node)
+        if node.kind == "loop":
+            return self._plain_loop(node, bound)
+        parts = tuple(self._plain(part, bound) for part in node.parts)
+        if parts and parts[0].kind == "name" and parts[0].name == "device" and node.kind in {"select", "has"}:
+            return name(f"device.{node.name}") if node.kind == "select" else _constant(value=True)
+        return replace(node, parts=parts)
+
+    def _plain_loop(self, node: Node, bound: Mapping[str, Node]) -> Node:
+        source, start, condition, step, result = node.parts
+        of_elements, of_keys, of_result = node.variables
+        if source.kind == "list" and not source.parts:  # what cel.bind and optMap come to
+            return self._plain(result, {**bound, of_result: self._plain(start, bound)})
+        fresh = {each: name(f"${next(self._numbers)}") for each in node.variables if each}
+        outer, inner = bound, {**bound, **fresh}
+        return replace(
+            node,
+            parts=(
+                self._plain(source, outer),
+                self._plain(start, outer),
+                self._plain(condition, inner),
+                self._plain(step, inner),
+                self._plain(result, inner),
+            ),
+            variables=(fresh[of_elements].name, fresh[of_keys].name if of_keys else "", fresh[of_result].name),
+        )
+
+    # --- pieces -----------------------------------------------------------------------------------------------------
+
+    def _operand(self, node: Node) -> Reader:
+        """Return what gives the value of a node that depends on no variable of a macro."""
+        if node.kind == "constant":
+            return _Known(node.constant())
+        rewritten = self._rewrite(node)
+        if rewritten.kind == "name" and rewritten.name in self._readers:
+            return self._readers[rewritten.name]
+        if rewritten.kind == "name" and rewritten.name in _TYPE_NAMES:
+            return _Known(TypeValue(rewritten.name))
+        evaluated = _Evaluated(rewritten, self._readers)
+        return evaluated if evaluated.inputs else _settled(evaluated)
+
+    def _rewrite(self, node: Node) -> Node:
+        """Return a node with variables where the library needs help."""
+        self._n_nodes += 1
+        if self._n_nodes > _MAX_NODES:
+            raise _too_large()
+        look = self._look(node)
+        if look is not None:
+            return look
+        if node.kind == "message":
+            msg = f"message {node.name} cannot be evaluated"
+            raise UnsupportedError(msg)
+        if node.kind == "loop":
+            return self._loop(node)
+        if node.kind in {"call", "method"}:
+            if self._is_computed(node):
+                return self._computed(node)
+            if node.name not in NATIVE:
+                msg = f"{node.name}() cannot be evaluated"
+                raise UnsupportedError(msg)
+        if (node.kind == "has" or node.name in {"_[?_]", "_?._"}) and self._type(node.parts[0]) == "any":
+            # A version, which the library sees as a map, would be found to lack it; it has to fail.
+            msg = "looking for something inside an attribute cannot be evaluated"
+            raise UnsupportedError(msg)
+        return replace(node, parts=tuple(map(self._rewrite, node.parts)))
+
+    def _type(self, node: Node) -> str:
+        return self._types.get(node.id, "dyn")
+
+    def _is_computed(self, node: Node) -> bool:
+        """Tell whether a call is computed here; of functions that the library has too, the types decide."""
+        if node.name not in NATIVE or node.name not in FUNCTIONS:
+            return node.name in FUNCTIONS
+        if node.name in {"_==_", "_!=_"}:
+            return any(part.kind == "call" and part.name == "type" and self._is_computed(part) for part in node.parts)
+        kind = self._type(node.parts[-1 if node.name == "@in" else 0])
+        if node.name == "type" and kind == "dyn":
+            msg = "type() of a dynamic value cannot be evaluated"
+            raise UnsupportedError(msg)
+        return kind.startswith(_COMPUTED_FOR[node.name])
+
+    def _computed(self, node: Node) -> Node:
+        """Return a variable for the result of a function."""
+        if free_variables(node):
+            raise _OpenCallError(node.name)
+        reader = _Computed(FUNCTIONS[node.name], tuple(map(self._operand, node.parts)))
+        is_known = all(isinstance(operand, _Known) for operand in reader.operands)
+        variable = self._variable(_settled(reader) if is_known else reader)
+        kind = self._type(node)
+        if kind.startswith("optional_type"):
+            return Node(0, "method", "first", (variable,))
+        return call("uint", variable) if kind == "uint" else variable
+
+    def _variable(self, reader: Reader) -> Node:
+        variable = name(f"@{len(self._readers)}")
+        self._readers[variable.name] = reader
+        return variable
+
+    # --- the device -------------------------------------------------------------------------------------------------
+
+    def _look(self, node: Node) -> Node | None:
+        """Return what stands for a look at the device, or None where a node is none."""
+        if node.kind == "name":
+            return self._field(node.name)
+        key, is_optional = _key(node)
+        if key is None:
+            return None
+        inner = node.parts[0]
+        if inner.kind == "name" and inner.name in _MAPS:
+            return self._domain(inner.name, key, node.kind, is_optional=is_optional)
+        domain, was_optional = _key(inner)
+        if not (isinstance(key, str) and isinstance(domain, str)) or was_optional or inner.parts[0].name not in _MAPS:
+            return None
+        field = inner.parts[0].name
+        if is_optional:
+            return Node(0, "method", "first", (self._looked("optional", field, domain, key),))
+        return self._looked("has" if node.kind == "has" else "value", field, domain, key)
+
+    def _field(self, identifier: str) -> Node | None:
+        if identifier == "device" or (identifier.startswith("device.") and identifier[7:] not in DEVICE_FIELDS):
+            msg = "the device as a value cannot be evaluated"
+            raise UnsupportedError(msg)
+        return self._looked("field", identifier) if identifier.startswith("device.") else None
+
+    def _domain(self, field: str, key: str | Node, kind: str, *, is_optional: bool) -> Node:
+        """Return a domain's map, which is empty where there is none."""
+        if kind == "has":
+            return _constant(value=True)
+        if isinstance(key, str):
+            domain = self._looked("domain", field, key)
+        else:
+            maps, wanted = self._looked("field", field), self._rewrite(key)
+            domain = call("_?_:_", call("@in", wanted, maps), call("_[_]", maps, wanted), Node(0, "map"))
+        return call("optional.of", domain) if is_optional else domain
+
+    def _looked(self, way: str, field: str, *path: str) -> Node:
+        key = (way, field, *path)
+        if key not in self._looks:
+            self._looks[key] = self._variable(reader_of(way, field, *path))
+            if len(path) == 2:
+                self.reads.add((field, path[0], path[1]))
+            elif field in _MAPS:
+                self.reads_all = True
+        return self._looks[key]
+
+    # --- macros -----------------------------------------------------------------------------------------------------
+
+    def _loop(self, node: Node) -> Node:
+        try:
+            source, *others = node.parts
+            parts = tuple(map(self._rewrite, others))
+            return replace(node, parts=(self._range(source, node), *parts))
+        except _OpenCallError:
+            terms = written_out(node)
+            if terms is None:
+                raise
+            return self._rewrite(terms)
+
+    def _range(self, source: Node, loop: Node) -> Node:
+        """Return what a macro runs over; one that makes a list takes time and memory by the square of its length."""
+        makes_list = any(adds_to(loop.variables[2], node) for node in walk(loop.parts[3]))
+        if not makes_list or (source.kind == "list" and len(source.parts) <= MAX_ELEMENTS):
+            return self._rewrite(source)
+        if free_variables(source):
+            msg = "a macro that makes a list out of a list that another macro makes cannot be evaluated"
+            raise UnsupportedError(msg)
+        return self._variable(_Computed(_few, (self._operand(source),)))
+
+
+def _few(items: Value) -> Value:
+    if isinstance(items, list | dict) and len(items) > MAX_ELEMENTS:
+        msg = f"a macro that makes a list out of more than {MAX_ELEMENTS} elements cannot be evaluated"
+        raise UnsupportedError(msg)
+    return items
+
+
+class _NoDevice:
+    """Stands for the device where none is looked at."""
+
+    driver = ""
+    allows_multiple = False
+
+    def cel_value(self, field: str, domain: str, key: str) -> Value:
+        raise AssertionError(field, domain, key)
+
+    def cel_domains(self, field: str) -> Mapping[str, Mapping[str, Value]]:
+        raise AssertionError(field)
+
+
+def _settled(reader: Reader) -> _Known:
+    """Return what a reader gives that reads nothing of a device."""
+    try:
+        return _Known(reader(_NoDevice()))
+    except (CelError, CostLimitError) as error:
+        return _Known(error)
+
+
+def _too_large() -> UnsupportedError:
+    return UnsupportedError(f"an expression of more than {_MAX_NODES} parts cannot be evaluated")
+
+
+def _constant(*, value: bool) -> Node:
+    return Node(0, "constant", value=bytes([2 << 3, int(value)]))
+
+
+def _key(node: Node) -> tuple[str | Node | None, bool]:
+    """Return what a node looks for in its first part, and whether it may be absent; None where it looks for nothing."""
+    if node.kind in {"select", "has"}:
+        return node.name, False
+    if node.kind != "call" or node.name not in {"_[_]", "_[?_]", "_?._"}:
+        return None, False
+    key = node.parts[1]
+    literal = key.constant() if key.kind == "constant" else None
+    return literal if isinstance(literal, str) else key, node.name != "_[_]"
