@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kplan.api.base import KubeStruct
-from kplan.config.args import Nanoseconds
+from kplan.config.args import Nanoseconds, PluginArgs
 from kplan.config.defaults import default_configuration
 from kplan.config.durations import format_duration
 from kplan.config.foreign import API_VERSION, KIND
@@ -51,9 +51,9 @@ def to_document(config: SchedulerConfiguration) -> dict[str, object]:
     return document
 
 
-def args_document(profile: Profile) -> dict[str, dict[str, object]]:
+def args_document(profile: Profile) -> dict[str, object]:
     """Return the arguments of a profile's plugins by plugin name, as they would stand in a file."""
-    return {name: typing.cast("dict[str, object]", _plain(args)) for name, args in sorted(profile.args.items())}
+    return {name: _plain(args) for name, args in sorted(profile.args.items())}
 
 
 def differences(config: SchedulerConfiguration) -> tuple[Difference, ...]:
@@ -110,10 +110,16 @@ def _profile(profile: Profile) -> dict[str, object]:
         document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
     document["plugins"] = plugins
     document["pluginConfig"] = [
-        {"name": name, "args": {"apiVersion": API_VERSION, "kind": f"{name}Args", **args}}
+        {"name": name, "args": _with_type(name, args) if isinstance(profile.args[name], PluginArgs) else args}
         for name, args in args_document(profile).items()
     ]
     return document
+
+
+def _with_type(name: str, args: object) -> dict[str, object]:
+    """Return the arguments of an in-tree plugin with their type, which a file may leave out."""
+    fields = typing.cast("dict[str, object]", args)
+    return {"apiVersion": API_VERSION, "kind": f"{name}Args", **fields}
 
 
 def _refs(refs: tuple[PluginRef, ...]) -> list[dict[str, object]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kplan.config.args import ConfigStruct, Nanoseconds, PluginArgs
+from kplan.config.args import ConfigStruct, Nanoseconds
 from kplan.config.releases import Release, newest
 
 if TYPE_CHECKING:
@@ -48,12 +48,13 @@ class Profile:
     plugins
         Every extension point of `in_tree.EXTENSION_POINTS` -> its plugins, in the order in which they run.
     args
-        Plugin name -> its arguments, for every plugin that is enabled somewhere and takes arguments.
+        Plugin name -> its arguments, for every plugin that is enabled somewhere and takes arguments: a `PluginArgs`
+        for in-tree plugins, what the file says for others.
     """
 
     scheduler_name: str
     plugins: Mapping[str, tuple[PluginRef, ...]]
-    args: Mapping[str, PluginArgs]
+    args: Mapping[str, object]
     percentage_of_nodes_to_score: int | None = None
 
     def plugin_names(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kplan.config.args import PluginArgs, args_type, default_args
+from kplan.config.args import args_type, default_args
 from kplan.config.args_decoding import decode_args
 from kplan.config.decoding import closest
 from kplan.config.expansion import MULTI_POINT, Entry, PointSet, default_sets, enabled_names, expand, merge
@@ -161,12 +161,12 @@ def _finish(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn:
     )
 
 
-def _args(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: Warn) -> dict[str, PluginArgs]:
+def _args(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: Warn) -> dict[str, object]:
     """Read the arguments that the file gives and add the defaults of every other enabled plugin that takes some."""
     release = problems.release
     enabled = enabled_names(draft.sets)
     subject = f"profile {draft.name}"
-    args: dict[str, PluginArgs] = {}
+    args: dict[str, object] = {}
     seen: set[str] = set()
     for i, config in enumerate(wire.plugin_config):
         path = index(child(draft.path, "pluginConfig"), i)
@@ -180,6 +180,8 @@ def _args(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: W
             # Only the plugin itself looks at NodeResourcesFit's arguments, and only if it is started.
             if config.name != "NodeResourcesFit" or config.name in enabled:
                 validate_args(config.name, given, child(path, "args"), problems)
+        elif config.name in release.out_of_tree:
+            args.setdefault(config.name, config.args)
         elif config.name in release.implements and config.args is not None:
             warn(
                 "IgnoredConfiguration", subject, f"{path}: {config.name} takes no arguments; what stands here is unused"

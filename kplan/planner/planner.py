@@ -13,14 +13,14 @@ import msgspec
 
 from kplan.admission.disabled_fields import disabled_fields, drop, without_disabled_fields
 from kplan.api.core import Pod
-from kplan.config.model import Profile, SchedulerConfiguration
+from kplan.config.model import SchedulerConfiguration
 from kplan.config.releases import AUTO, Release
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.errors import UsageError
 from kplan.framework.cycle import CycleResult
 from kplan.framework.extenders import Extender
-from kplan.framework.interface import Handle, Plugin, PostFilterResult
+from kplan.framework.interface import PostFilterResult
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.planner.capacity import Template
@@ -36,8 +36,8 @@ from kplan.planner.release import as_decided, server_warnings
 from kplan.planner.run import Replay, Run, run_in_order
 from kplan.planner.successors import claims_of_successors
 from kplan.planner.unmodelled import unmodelled
-from kplan.plugins.registry import make_plugins
-from kplan.preemption import DefaultPreemption, PreemptionResult, not_tried
+from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
+from kplan.preemption import PreemptionResult, not_tried
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.knowledge import missing_warning
 from kplan.snapshot.model import Snapshot
@@ -66,6 +66,7 @@ class Planner:
     start_index : where the first sampled search starts
     seed : draw among equal best nodes at random with this seed; None takes the first by name
     extenders : extenders to call; none are called by default
+    plugins : classes of plugins that kube-scheduler does not bring along, for profiles that enable them
     additions : objects that the cluster would hold besides, such as those that come with manifests
     warnings : what was odd about the question, to be told with every answer
     """
@@ -81,13 +82,15 @@ class Planner:
         start_index: int = 0,
         seed: int | None = None,
         extenders: Sequence[Extender] = (),
+        plugins: Iterable[PluginClass] = (),
         additions: Iterable[msgspec.Struct] = (),
         warnings: Iterable[InputWarning] = (),
     ) -> None:
         if sampling not in ("all", "as-configured"):
             raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
         self.snapshot = snapshot
-        self.config = as_decided(config, snapshot, kubernetes, feature_gates)
+        self.plugins = tuple(plugins)
+        self.config = as_decided(config, snapshot, kubernetes, feature_gates, out_of_tree(self.plugins))
         self.is_release_given = kubernetes not in (None, AUTO) or (config is not None and config.is_release_given)
         self.options = SessionOptions(sampling == "as-configured", start_index, seed)
         self.extenders = tuple(extenders)
@@ -104,7 +107,9 @@ class Planner:
         infos.sort(key=lambda info: (info.namespace, info.name))
         cluster = Cluster.build(nodes, infos)
         cluster.derive_pod_columns()
-        session = Session(cluster, Listers(self.world), self.config, _make_plugins, self.options, self.extenders)
+        session = Session(
+            cluster, Listers(self.world), self.config, plugin_factory(self.plugins), self.options, self.extenders
+        )
         session.nominate_from_status(range(len(infos)))
         return session
 
@@ -259,6 +264,7 @@ class Planner:
             start_index=self.options.start_index,
             seed=self.options.seed,
             extenders=self.extenders,
+            plugins=self.plugins,
             additions=additions,
             warnings=warnings,
         )
@@ -354,15 +360,6 @@ class Planner:
             nominated,
             found.detail if found is not None and isinstance(found.detail, PreemptionResult) else None,
         )
-
-
-def _make_plugins(profile: Profile, handle: Handle) -> dict[str, Plugin]:
-    """Make a profile's plugins, those of other rooms included."""
-    plugins = make_plugins(profile, handle)
-    wanted = {ref.name for refs in profile.plugins.values() for ref in refs}
-    if DefaultPreemption.name in wanted:
-        plugins[DefaultPreemption.name] = DefaultPreemption(profile.args.get(DefaultPreemption.name), handle)
-    return plugins
 
 
 def _preemption(found: PostFilterResult) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from kplan.config.defaults import default_configuration
 from kplan.config.loading import read_again
@@ -20,11 +21,12 @@ def as_decided(
     snapshot: Snapshot,
     kubernetes: str | None,
     feature_gates: Mapping[str, bool] | None,
+    out_of_tree: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> SchedulerConfiguration:
     """Return the configuration as the release reads it that decides here.
 
     That is the one asked for, else the one that the configuration was loaded for, else that of the snapshot's server,
-    else the newest.
+    else the newest; with the plugins that were compiled in besides, which are given with their extension points.
 
     Raises
     ------
@@ -39,6 +41,7 @@ def as_decided(
         release = with_gates(config.release, gates)
     if release is None:
         release = with_gates(nearest(snapshot.server_version), gates)
+    release = release.with_plugins(out_of_tree)
     return default_configuration(release) if config is None else read_again(config, release)
 
 

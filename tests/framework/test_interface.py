@@ -7,7 +7,7 @@ import pytest
 from kplan.config.defaults import default_configuration
 from kplan.framework.interface import SUCCESS, CycleState, Plugin, Scope, Status
 from kplan.framework.listers import Listers
-from kplan.planner.planner import _make_plugins
+from kplan.plugins.registry import plugin_factory
 from kplan.snapshot.model import Snapshot
 from tests.framework.fakes import METHODS, session
 
@@ -38,7 +38,7 @@ def test_every_in_tree_plugin_has_its_name_a_scope_and_a_method_for_each_point_w
     (profile,) = default_configuration().profiles
     handle = session([]).frameworks["default-scheduler"].handle
     handle.listers = Listers(Snapshot())
-    plugins = _make_plugins(profile, handle)
+    plugins = plugin_factory()(profile, handle)
 
     binding = {"pre_bind", "bind", "post_bind"}
     missing = {

@@ -90,7 +90,7 @@ class Release:
     minor : such as "1.36"
     source : the tag of Kubernetes' sources that this was read from and that docstrings speak of
     gates : the feature gates that scheduling depends on
-    implements : in-tree plugin -> the extension points that it implements
+    implements : plugin -> the extension points that it implements; in-tree ones, and those compiled in besides
     profile : the default profile's `multiPoint` with all gates on, in order, with the weight that counts where the
         plugin scores (0: none given)
     plugin_gates : in-tree plugin -> the gate without which it does nothing
@@ -98,6 +98,7 @@ class Release:
     absent_fields : (type, field) of the configuration that this minor does not have; the field * means the type
     patch : the patch release, where it is known
     switched : gate -> whether it is on, where that was said
+    out_of_tree : plugin that was compiled in besides -> the extension points that it implements
     """
 
     minor: str
@@ -113,6 +114,7 @@ class Release:
     patches: tuple[Patch, ...] = ()
     patch: int | None = None
     switched: Mapping[str, bool] = field(default_factory=dict)
+    out_of_tree: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self._key == other._key
@@ -122,7 +124,8 @@ class Release:
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        return (self.minor, self.source, self.texts, tuple(sorted(self.switched.items())))
+        switched, out_of_tree = sorted(self.switched.items()), sorted(self.out_of_tree)
+        return (self.minor, self.source, self.texts, tuple(switched), tuple(out_of_tree))
 
     @property
     def version(self) -> str:
@@ -149,6 +152,12 @@ class Release:
     def default_plugins(self) -> tuple[tuple[str, int], ...]:
         """The default profile's `multiPoint`, in order, each plugin with its weight."""
         return tuple((name, weight) for name, weight in self.profile if name not in self.gated_plugins)
+
+    def with_plugins(self, out_of_tree: Mapping[str, frozenset[str]]) -> Release:
+        """Return this release as a kube-scheduler has it that has further plugins compiled in."""
+        if not out_of_tree:
+            return self
+        return replace(self, implements={**self.implements, **out_of_tree}, out_of_tree=out_of_tree)
 
     def at_patch(self, patch: int | None) -> Release:
         """Return this minor as it was at a patch release."""
