@@ -75,6 +75,10 @@ class Admitter:
             return Admission(pod, tuple(warnings), f'pods "{name}" is forbidden: {rejection}')
         return Admission(pod, tuple(warnings))
 
+    def release(self, pod: Pod) -> None:
+        """Take a pod that is gone out of the quotas again."""
+        self._quotas.release(pod)
+
     def _check_namespace(self, pod: Pod, warnings: list[Warning]) -> Pod:
         name = pod.metadata.namespace
         namespace = self._namespaces.get(name)

@@ -77,6 +77,15 @@ class QuotaLedger:
         for used, new in charged:
             used.update(new)
 
+    def release(self, pod: Pod) -> None:
+        """Count a pod that is gone out again."""
+        for quota, hard, used in self._quotas.get(pod.metadata.namespace, ()):
+            if not _matches(quota, pod):
+                continue
+            for name, amount in pod_usage(pod).items():
+                if name in hard and name in used:
+                    used[name] = Quantity(max(used[name].nanos - amount.nanos, 0), used[name].format)
+
 
 def pod_usage(pod: Pod) -> Usage:
     """Return what a pod counts for (upstream PodUsageFunc); a finished pod counts as an object only."""

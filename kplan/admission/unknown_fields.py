@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from kplan.api import affinity, apps, batch, core, meta, tolerations
+from kplan.api import affinity, apps, batch, core, meta, pod, tolerations
 from kplan.errors import Problem
 
 __all__ = ["unknown_fields"]
@@ -68,7 +68,7 @@ _OTHER_FIELDS: dict[type[msgspec.Struct], frozenset[str]] = {
     **dict.fromkeys((core.Pod, core.PodTemplate, core.ReplicationController), _TYPE),
     **dict.fromkeys((apps.Deployment, apps.ReplicaSet, apps.StatefulSet, apps.DaemonSet), _TYPE),
     **dict.fromkeys((batch.Job, batch.CronJob), _TYPE),
-    **dict.fromkeys((meta.PlainMeta, meta.ObjectMeta), _META),
+    **dict.fromkeys((meta.PlainMeta, meta.ObjectMeta, pod.PodMeta, apps.ReplicaSetMeta), _META),
     **dict.fromkeys(
         (core.ContainerPort, core.ResourceRequirements, core.PodSchedulingGate, core.PodResourceClaim), _NONE
     ),
@@ -80,6 +80,8 @@ _OTHER_FIELDS: dict[type[msgspec.Struct], frozenset[str]] = {
     **dict.fromkeys((affinity.PodAffinity, affinity.PodAntiAffinity, affinity.PodAffinityTerm), _NONE),
     **dict.fromkeys((affinity.WeightedPodAffinityTerm, affinity.TopologySpreadConstraint), _NONE),
     **dict.fromkeys((meta.LabelSelector, meta.LabelSelectorRequirement), _NONE),
+    apps.StatefulSetUpdateStrategy: _NONE,
+    apps.DaemonSetUpdateStrategy: _NONE,
     core.PodSpec: _names(
         """automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks ephemeralContainers hostAliases hostIPC
         hostPID hostname hostnameOverride imagePullSecrets readinessGates securityContext serviceAccount
@@ -92,12 +94,10 @@ _OTHER_FIELDS: dict[type[msgspec.Struct], frozenset[str]] = {
     core.ReplicationControllerSpec: _names("minReadySeconds"),
     apps.DeploymentSpec: _names("minReadySeconds progressDeadlineSeconds revisionHistoryLimit"),
     apps.ReplicaSetSpec: _names("minReadySeconds"),
-    apps.StatefulSetSpec: _names(
-        "minReadySeconds persistentVolumeClaimRetentionPolicy revisionHistoryLimit updateStrategy"
-    ),
-    apps.DaemonSetSpec: _names("minReadySeconds revisionHistoryLimit updateStrategy"),
+    apps.StatefulSetSpec: _names("minReadySeconds persistentVolumeClaimRetentionPolicy revisionHistoryLimit"),
+    apps.DaemonSetSpec: _names("minReadySeconds revisionHistoryLimit"),
     batch.JobSpec: _names(
-        """activeDeadlineSeconds backoffLimitPerIndex managedBy maxFailedIndexes podFailurePolicy podReplacementPolicy
+        """activeDeadlineSeconds backoffLimitPerIndex managedBy maxFailedIndexes podFailurePolicy
         scheduling successPolicy ttlSecondsAfterFinished"""
     ),
     batch.CronJobSpec: _names("failedJobsHistoryLimit startingDeadlineSeconds successfulJobsHistoryLimit"),

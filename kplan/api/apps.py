@@ -1,8 +1,10 @@
-"""Workloads that own pods (apps/v1)."""
+"""Workloads that own pods (apps/v1), as far as their pods and their controllers' next steps depend on them."""
 
 from __future__ import annotations
 
 from typing import ClassVar
+
+from msgspec import field
 
 from kplan.api.base import ApiObject, Int32, KubeStruct
 from kplan.api.core import PodTemplateSpec
@@ -13,18 +15,23 @@ __all__ = [
     "DaemonSet",
     "DaemonSetSpec",
     "DaemonSetStatus",
+    "DaemonSetUpdateStrategy",
     "Deployment",
     "DeploymentSpec",
     "DeploymentStatus",
     "DeploymentStrategy",
     "ReplicaSet",
+    "ReplicaSetAnnotations",
+    "ReplicaSetMeta",
     "ReplicaSetSpec",
     "ReplicaSetStatus",
     "RollingUpdate",
+    "RollingUpdateStatefulSet",
     "StatefulSet",
     "StatefulSetOrdinals",
     "StatefulSetSpec",
     "StatefulSetStatus",
+    "StatefulSetUpdateStrategy",
     "VolumeClaimTemplate",
 ]
 
@@ -70,6 +77,24 @@ class Deployment(ApiObject, frozen=True):
     status: DeploymentStatus = DeploymentStatus()
 
 
+class ReplicaSetAnnotations(KubeStruct, frozen=True):
+    """What the deployment controller notes on its replica sets.
+
+    `desired_replicas` and `max_replicas` are those of the deployment when it last scaled the set: where they differ
+    from the deployment's own, it is being scaled.
+    """
+
+    desired_replicas: str = field(default="", name="deployment.kubernetes.io/desired-replicas")
+    max_replicas: str = field(default="", name="deployment.kubernetes.io/max-replicas")
+    revision: str = field(default="", name="deployment.kubernetes.io/revision")
+
+
+class ReplicaSetMeta(PlainMeta, frozen=True):
+    """Metadata of a replica set."""
+
+    annotations: ReplicaSetAnnotations = ReplicaSetAnnotations()
+
+
 class ReplicaSetSpec(KubeStruct, frozen=True):
     """How many pods of which template."""
 
@@ -90,7 +115,7 @@ class ReplicaSet(ApiObject, frozen=True):
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "ReplicaSet"
 
-    metadata: PlainMeta = PlainMeta()
+    metadata: ReplicaSetMeta = ReplicaSetMeta()
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
 
@@ -108,6 +133,23 @@ class StatefulSetOrdinals(KubeStruct, frozen=True):
     start: Int32 = 0
 
 
+class RollingUpdateStatefulSet(KubeStruct, frozen=True):
+    """Which pods of a stateful set are updated: those numbered `partition` or higher.
+
+    `max_unavailable` counts only behind a feature gate that is off by default.
+    """
+
+    partition: Int32 | None = None
+    max_unavailable: IntOrString | None = None
+
+
+class StatefulSetUpdateStrategy(KubeStruct, frozen=True):
+    """How pods of a stateful set are replaced: RollingUpdate or OnDelete."""
+
+    type: str = ""
+    rolling_update: RollingUpdateStatefulSet | None = None
+
+
 class StatefulSetSpec(KubeStruct, frozen=True):
     """How many numbered pods of which template."""
 
@@ -116,14 +158,17 @@ class StatefulSetSpec(KubeStruct, frozen=True):
     template: PodTemplateSpec = PodTemplateSpec()
     service_name: str = ""
     pod_management_policy: str = ""
+    update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
     ordinals: StatefulSetOrdinals | None = None
     volume_claim_templates: tuple[VolumeClaimTemplate, ...] = ()
 
 
 class StatefulSetStatus(KubeStruct, frozen=True):
-    """How many pods there are."""
+    """How many pods there are, and which revisions of the template they are made from."""
 
     replicas: Int32 = 0
+    current_revision: str = ""
+    update_revision: str = ""
 
 
 class StatefulSet(ApiObject, frozen=True):
@@ -137,11 +182,19 @@ class StatefulSet(ApiObject, frozen=True):
     status: StatefulSetStatus = StatefulSetStatus()
 
 
+class DaemonSetUpdateStrategy(KubeStruct, frozen=True):
+    """How pods of a daemon set are replaced: RollingUpdate or OnDelete."""
+
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
 class DaemonSetSpec(KubeStruct, frozen=True):
     """A pod for every node that its template allows."""
 
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
+    update_strategy: DaemonSetUpdateStrategy = DaemonSetUpdateStrategy()
 
 
 class DaemonSetStatus(KubeStruct, frozen=True):

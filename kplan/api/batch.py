@@ -8,7 +8,7 @@ from kplan.api.base import ApiObject, Int32, KubeStruct
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector, PlainMeta
 
-__all__ = ["CronJob", "CronJobSpec", "Job", "JobSpec", "JobStatus", "JobTemplateSpec"]
+__all__ = ["CronJob", "CronJobSpec", "Job", "JobCondition", "JobSpec", "JobStatus", "JobTemplateSpec"]
 
 
 class JobSpec(KubeStruct, frozen=True):
@@ -19,9 +19,17 @@ class JobSpec(KubeStruct, frozen=True):
     completion_mode: str | None = None
     suspend: bool | None = None
     backoff_limit: Int32 | None = None
+    pod_replacement_policy: str | None = None
     manual_selector: bool | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
+
+
+class JobCondition(KubeStruct, frozen=True):
+    """One of a job's conditions; a job with Complete or Failed is over."""
+
+    type: str = ""
+    status: str = ""
 
 
 class JobStatus(KubeStruct, frozen=True):
@@ -32,6 +40,8 @@ class JobStatus(KubeStruct, frozen=True):
     failed: Int32 = 0
     start_time: str | None = None
     completion_time: str | None = None
+    completed_indexes: str = ""
+    conditions: tuple[JobCondition, ...] = ()
 
 
 class Job(ApiObject, frozen=True):

@@ -22,8 +22,10 @@ __all__ = [
     "ContainerStatus",
     "NodeAllocatableResourceClaimStatus",
     "Pod",
+    "PodAnnotations",
     "PodCondition",
     "PodExtendedResourceClaimStatus",
+    "PodMeta",
     "PodOS",
     "PodResourceClaim",
     "PodResourceClaimStatus",
@@ -156,6 +158,7 @@ class ContainerStatus(KubeStruct, frozen=True):
     """What the node says about a container; resources differ from the spec while a resize is under way."""
 
     name: str = ""
+    restart_count: Int32 = 0
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
 
@@ -190,6 +193,27 @@ class NodeAllocatableResourceClaimStatus(KubeStruct, frozen=True):
     resources: ResourceList = {}
 
 
+class PodAnnotations(KubeStruct, frozen=True):
+    """The annotations of a pod that its controllers, or who drains its node, look at.
+
+    Attributes
+    ----------
+    deletion_cost : pods that cost less go first when a replica set shrinks
+    mirror : the pod stands for a static one, which only the node's kubelet can remove
+    job_completion_index : the pod's number in an indexed job
+    """
+
+    deletion_cost: str = field(default="", name="controller.kubernetes.io/pod-deletion-cost")
+    mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
+    job_completion_index: str = field(default="", name="batch.kubernetes.io/job-completion-index")
+
+
+class PodMeta(PlainMeta, frozen=True):
+    """Metadata of a pod."""
+
+    annotations: PodAnnotations = PodAnnotations()
+
+
 class PodStatus(KubeStruct, frozen=True):
     """Where a pod is in its life."""
 
@@ -215,7 +239,7 @@ class Pod(ApiObject, frozen=True):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "Pod"
 
-    metadata: PlainMeta = PlainMeta()
+    metadata: PodMeta = PodMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -223,7 +247,7 @@ class Pod(ApiObject, frozen=True):
 class PodTemplateSpec(KubeStruct, frozen=True):
     """What a workload makes its pods from."""
 
-    metadata: PlainMeta = PlainMeta()
+    metadata: PodMeta = PodMeta()
     spec: PodSpec = PodSpec()
 
 

@@ -88,9 +88,14 @@ class Cluster:
         cluster.log.clear()
         return cluster
 
-    def copy(self) -> Cluster:
-        """Return a cluster that can change without this one noticing; its log starts empty."""
-        twin = Cluster(self.nodes, self.pods.copy())
+    def copy(self, nodes: NodeTable | None = None) -> Cluster:
+        """Return a cluster that can change without this one noticing; its log starts empty.
+
+        Parameters
+        ----------
+        nodes : the same nodes, some of which are cordoned or not as they are here; None for just the same
+        """
+        twin = Cluster(self.nodes if nodes is None else nodes, self.pods.copy())
         twin.node_of = self.node_of.copy()
         twin._node_rows = self._node_rows.copy()
         twin.pods_on = [pods.copy() for pods in self.pods_on]

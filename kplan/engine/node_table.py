@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import copy
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from kplan.api.core import Node
 from kplan.api.quantity import milli_value, value
@@ -93,6 +95,17 @@ class NodeTable:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def with_schedulable(self, rows: Iterable[int], *, schedulable: bool) -> NodeTable:
+        """Return the table with some nodes cordoned or uncordoned; all else is shared, for nothing else follows it."""
+        twin = copy.copy(self)
+        twin.nodes = self.nodes.copy()
+        twin.unschedulable = self.unschedulable.copy()
+        for row in rows:
+            node = self.nodes[row]
+            twin.nodes[row] = replace(node, spec=replace(node.spec, unschedulable=not schedulable))
+            twin.unschedulable[row] = not schedulable
+        return twin
 
     def label(self, key: str) -> LabelColumn:
         """Return the column of a label key, built when first asked for."""

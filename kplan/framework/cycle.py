@@ -77,6 +77,23 @@ def schedule_pod(session: Session, pod: int) -> CycleResult:
     return result
 
 
+def turned_down_by(session: Session, pod: int) -> frozenset[str] | None:
+    """Tell which plugins turn a pending pod down as things stand, without looking for victims; None when none does."""
+    info = session.cluster.pods.infos[pod]
+    framework = session.framework_for(info)
+    if framework is None or not framework.run_pre_enqueue(info).is_success or not len(session.cluster):
+        return frozenset()
+    cycle = CycleState(info, pod, session.cluster)
+    try:
+        entry = framework.shape(info)
+        pre_filter = framework.run_pre_filter(cycle, entry)
+        cycle.skipped_filters = pre_filter.skipped
+        outcome = _find_nodes(session, framework, cycle, entry, pre_filter)
+    except PluginError:
+        return frozenset()
+    return None if outcome.feasible.any() else outcome.rejectors()
+
+
 def _error_before(info: PodInfo, framework: Framework | None) -> str:
     """Return why a pod cannot even be tried, or nothing."""
     if framework is None:
@@ -127,7 +144,9 @@ def _find_nodes(
 ) -> FilterOutcome:
     n_nodes = len(session.cluster)
     if pre_filter.status is not None:
-        return FilterOutcome(n_nodes, np.zeros(n_nodes, np.bool_), pre_filter_status=pre_filter.status)
+        nobody = np.zeros(n_nodes, np.bool_)
+        named_by = pre_filter.plugins_with_nodes
+        return FilterOutcome(n_nodes, nobody, pre_filter_status=pre_filter.status, named_by=named_by)
     nominated = session.nominator.row_of(cycle.pod_id)
     rejected: dict[int, NodeStatus] = {}
     if nominated is not None:
@@ -214,9 +233,14 @@ def _filter_named(
         for _, verdict in verdicts:
             passes &= verdict.bits == 0
         feasible[rows] = passes
-    absent = absent_status(pre_filter.plugins_with_nodes)
     return FilterOutcome(
-        len(session.cluster), feasible, rows=rows, verdicts=verdicts, absent=absent, filter_rows=filter_rows
+        len(session.cluster),
+        feasible,
+        rows=rows,
+        verdicts=verdicts,
+        absent=absent_status(pre_filter.plugins_with_nodes),
+        named_by=pre_filter.plugins_with_nodes,
+        filter_rows=filter_rows,
     )
 
 

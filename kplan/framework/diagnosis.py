@@ -75,6 +75,7 @@ class FilterOutcome:
     feasible : bool array of shape (n_nodes,)
     overrides : node row -> status that counts instead of what `verdicts` say (nominations, extenders)
     absent : status of nodes that nobody gave one of their own; None when PreFilter left none out
+    named_by : PreFilter plugins that named the only possible nodes
     filter_rows : runs the filters on nodes that PreFilter left out, for explanations
     not_evaluated : bool array of shape (n_nodes,) or None; nodes that the scheduler did not look at
     """
@@ -86,6 +87,7 @@ class FilterOutcome:
     verdicts: list[tuple[str, Verdicts]] = field(default_factory=list)
     overrides: dict[int, NodeStatus] = field(default_factory=dict)
     absent: NodeStatus | None = None
+    named_by: frozenset[str] = frozenset()
     filter_rows: Callable[[RowArray], list[tuple[str, Verdicts]]] | None = None
     not_evaluated: BoolArray | None = None
 
@@ -137,6 +139,17 @@ class FilterOutcome:
             return self.absent
         name, verdict = self.verdicts[self.first[position]]
         return NodeStatus(verdict.code_at(position), name, tuple(verdict.reasons_at(position)), position)
+
+    def rejectors(self) -> frozenset[str]:
+        """Return the plugins that turned the pod down: those that came first on some node, and who named nodes.
+
+        Upstream: Diagnosis.UnschedulablePlugins.
+        """
+        if self.pre_filter_status is not None:
+            return self.named_by | {self.pre_filter_status.plugin}
+        found = {self.verdicts[index][0] for index in np.unique(self.first).tolist() if index >= 0}
+        found.update(status.plugin for status in self.overrides.values())
+        return frozenset(found | self.named_by) - {""}
 
     def all_failing(self, row: int) -> dict[str, NodeStatus]:
         """Return every plugin that rejects a node when asked alone, without nominated pods."""

@@ -87,6 +87,11 @@ class Keeper:
         self._common_scores = [(rank, each) for rank, each in ranked if each.name in lasting]
         self._own_scores = [(rank, each) for rank, each in ranked if each.name not in lasting]
 
+    def forget(self) -> None:
+        """Forget all answers."""
+        self._shapes = shape_cache()
+        self._commons = common_cache()
+
     def entry(self, pod: PodInfo) -> ShapeEntry:
         """Return what is kept for pods like this one."""
         return self._shapes.get(pod.shape, lambda: ShapeEntry(self._common(pod)))

@@ -92,6 +92,10 @@ class Framework:
                 return Status(status.code, status.reasons, plugin.name)
         return SUCCESS
 
+    def forget_shapes(self) -> None:
+        """Forget what is kept for pods: nodes are not what they were."""
+        self._keeper.forget()
+
     def shape(self, pod: PodInfo) -> ShapeEntry:
         """Return what is kept for pods like this one."""
         return self._keeper.entry(pod)

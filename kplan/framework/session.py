@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Cluster
+from kplan.engine.node_table import NodeTable
 from kplan.framework.extenders import Extender
 from kplan.framework.interface import Handle, Plugin
 from kplan.framework.listers import Listers
@@ -76,7 +77,7 @@ class Session:
         if not self.pod_ids:
             self.pod_ids = {info.key: pod for pod, info in enumerate(self.cluster.pods.infos)}
 
-    def fork(self, listers: Listers | None = None) -> Session:
+    def fork(self, listers: Listers | None = None, nodes: NodeTable | None = None) -> Session:
         """Return a session that starts from this one's pods and nominations and changes without this one noticing.
 
         Whatever plugins reserved is not carried over: fork before anything is placed.
@@ -84,9 +85,10 @@ class Session:
         Parameters
         ----------
         listers : other objects than this one's, around the same nodes and pods
+        nodes : the same nodes, some of which are cordoned or not as they are here
         """
         return Session(
-            self.cluster.copy(),
+            self.cluster.copy(nodes),
             self.listers if listers is None else listers,
             self.config,
             self.make_plugins,
@@ -126,6 +128,12 @@ class Session:
         """Put a pod on a node; what was promised to it is used up."""
         self.cluster.bind(pod, row)
         self.nominator.drop(pod)
+
+    def set_schedulable(self, rows: Iterable[int], *, schedulable: bool) -> None:
+        """Cordon or uncordon nodes; what was worked out for shapes of pods is worked out anew."""
+        self.cluster.nodes = self.cluster.nodes.with_schedulable(rows, schedulable=schedulable)
+        for framework in self.frameworks.values():
+            framework.forget_shapes()
 
     def evict(self, pod: int) -> None:
         """Take a pod off its node."""

@@ -25,6 +25,7 @@ from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.planner.capacity import Template
 from kplan.planner.capacity_plan import Capacity, measure
+from kplan.planner.change import ChangePlan, drain, roll_out
 from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
 from kplan.planner.not_found import has_ended, no_pod
@@ -39,9 +40,11 @@ from kplan.planner.unmodelled import unmodelled
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.preemption import PreemptionResult, not_tried
 from kplan.rules.pod_info import PodInfo
+from kplan.simulation.applying import Rollout
 from kplan.snapshot.knowledge import missing_warning
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.workloads.changes import Manifest
 
 Sampling = Literal["all", "as-configured"]
 PodLike = str | Pod | Mapping[str, Any] | IncomingPod
@@ -213,6 +216,50 @@ class Planner:
         victims = (info for info in infos if info.priority < highest)
         claims = claims_of_successors(victims, self.world)
         return Listers(with_objects(self.world, claims)) if claims else self.session.listers
+
+    def roll_out(
+        self, manifests: Iterable[Manifest], *, namespace: str | None = None, rollout: Rollout = "auto"
+    ) -> ChangePlan:
+        """Say what applying manifests sets in motion, one object after the other, each followed to rest.
+
+        Parameters
+        ----------
+        manifests : paths, or objects as dicts
+        namespace : for objects that name none
+        rollout : ``auto`` rolls workloads whose template is new; ``always`` those too that say nothing new; ``never``
+            makes missing replicas only
+
+        Raises
+        ------
+        ManifestError
+            With everything that is wrong with the manifests.
+        """
+        return roll_out(self, manifests, namespace=namespace, rollout=rollout)
+
+    def drain(
+        self,
+        nodes: Sequence[str],
+        *,
+        lost: bool = False,
+        one_by_one: bool = False,
+        rolling: bool = False,
+        replace: bool = False,
+    ) -> ChangePlan:
+        """Say what draining nodes sets in motion.
+
+        Parameters
+        ----------
+        lost : the nodes are gone at once, and no budget is asked
+        one_by_one : pods leave one after the other, each when all is at rest: by node as given, then by name
+        rolling : one node after the other, each taken into use again when it is empty
+        replace : one node after the other, each replaced by a fresh one like it, of the same name, when it is empty
+
+        Raises
+        ------
+        NotFoundError
+            When the snapshot has no such node.
+        """
+        return drain(self, nodes, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
 
     def capacity(
         self,

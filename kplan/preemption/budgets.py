@@ -5,8 +5,8 @@ Upstream: defaultpreemption/default_preemption.go filterPodsWithPDBViolation (v1
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +36,14 @@ class Budgets:
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._budgets = [compiled for each in budgets if (compiled := _compile(each)) is not None]
+
+    def allowing(self, allowed: Mapping[tuple[str, str], int]) -> Budgets:
+        """Return the same budgets with other numbers of disruptions, by (namespace, name); the others stay."""
+        twin = Budgets(())
+        twin._budgets = [
+            replace(each, allowed=allowed.get((each.namespace, each.name), each.allowed)) for each in self._budgets
+        ]
+        return twin
 
     def violating(self, pods: PodTable, positions: RowArray, victims: RowArray) -> BoolArray:
         """Tell which victims would be one too many for a budget, if all of a node's victims went in this order.

@@ -5,6 +5,7 @@ Upstream: defaultpreemption/default_preemption.go, preemption/preemption.go, pre
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -52,6 +53,10 @@ class DefaultPreemption:
             return PostFilterResult(Status.error(message), None, result)
         status = SUCCESS if result.nominated_row is not None else Status(StatusCode.UNSCHEDULABLE, (result.message,))
         return PostFilterResult(status, result.nominated_row, result)
+
+    def recount(self, allowed: Mapping[tuple[str, str], int]) -> None:
+        """Take over how many disruptions budgets allow now, by (namespace, name)."""
+        self._budgets = self._budgets.allowing(allowed)
 
     def _blank(self) -> PreemptionResult:
         cluster = self._handle.cluster

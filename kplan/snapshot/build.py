@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -38,6 +38,9 @@ class Place(NamedTuple):
 
 
 NOWHERE = Place()
+
+_MOST_DIGITS = 20
+"""A resource version has fewer: it is an unsigned number of 64 bits."""
 
 
 def build_snapshot(
@@ -111,6 +114,7 @@ class SnapshotBuilder:
         missing: tuple[MissingKind, ...] = (),
         skipped: dict[str, int] | None = None,
         warnings: tuple[Warning, ...] = (),
+        whole: Mapping[str, msgspec.Raw | dict[str, Any]] | None = None,
     ) -> Snapshot:
         """Return the snapshot.
 
@@ -121,6 +125,7 @@ class SnapshotBuilder:
         """
         if self.problems:
             raise SnapshotError(self.problems)
+        versions = _versions(self._objects["pods"])
         found: dict[str, Any] = {name: tuple(map(lean, objects.values())) for name, objects in self._objects.items()}
         found["pods"] = tuple(self._with_priority(pod, found["priority_classes"]) for pod in found["pods"])
         found["nodes"] = tuple(self._with_allocatable(node) for node in found["nodes"])
@@ -131,6 +136,8 @@ class SnapshotBuilder:
             server_version=server_version,
             missing=missing,
             skipped=skipped or {},
+            whole=whole or {},
+            versions=versions,
         )
         found_warnings = (*warnings, *self.warnings, *knowledge_warnings(snapshot), *reference_warnings(snapshot))
         object.__setattr__(snapshot, "warnings", found_warnings)
@@ -176,3 +183,12 @@ class SnapshotBuilder:
         name = object_name("Node", "", node.metadata.name)
         self.warnings.append(Warning("NoAllocatable", name, "has no allocatable; its capacity was taken instead"))
         return replace(node, status=replace(node.status, allocatable=node.status.capacity))
+
+
+def _versions(pods: Mapping[tuple[str, str], core.Pod]) -> dict[str, int]:
+    """Return the resource versions of pods, which grow with every change; other texts than numbers say nothing."""
+    return {
+        f"{namespace}/{name}": int(version)
+        for (namespace, name), pod in pods.items()
+        if (version := pod.metadata.resource_version).isascii() and version.isdecimal() and len(version) < _MOST_DIGITS
+    }

@@ -112,7 +112,9 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
 
 
 def _repeats_spec(status: core.ContainerStatus, requests: ResourceList | None) -> bool:
-    """Tell whether what runs is what is asked for, so that the larger of both is no news."""
+    """Tell whether what runs is what is asked for, so that the larger of both is no news, and never restarted."""
+    if status.restart_count:
+        return False
     if status.resources is None:
         return True
     return status.resources.requests == requests and status.allocated_resources in ({}, requests)

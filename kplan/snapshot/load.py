@@ -19,6 +19,7 @@ from kplan.api.kinds import KINDS, Kind, kind_of, split_api_version, type_of
 from kplan.errors import Problem
 from kplan.reading import SNAPSHOTS, STANDARD_INPUT, Item, Progress, read_items
 from kplan.snapshot.build import Place, SnapshotBuilder
+from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.document import (
     API_VERSION,
     FORMAT_VERSION,
@@ -28,7 +29,7 @@ from kplan.snapshot.document import (
     field_name,
     missing_of,
 )
-from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 from kplan.snapshot.times import TIME_HINT, is_time
 
 __all__ = ["DEMO", "load_snapshot"]
@@ -108,6 +109,10 @@ def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress:
     return loader.finish(name)
 
 
+WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"})
+"""Kinds of which a snapshot keeps the whole object while it is in memory."""
+
+
 class _Loader:
     """Sorts objects by kind on their way into the builder."""
 
@@ -117,6 +122,7 @@ class _Loader:
         self._skipped: Counter[str] = Counter()
         self._unread: Counter[tuple[str, str]] = Counter()
         self._metadata: SnapshotMetadata | None = None
+        self._whole: dict[str, msgspec.Raw | dict[str, Any]] = {}
 
     def take(self, item: Item) -> None:
         place = Place(item.origin, item.json_path)
@@ -132,6 +138,8 @@ class _Loader:
             self._note(error, place)
         else:
             self._add(obj, kind, place)
+            if kind.name in WORKLOADS:
+                self._keep_whole(obj, kind, item.content)
 
     def take_mapping(self, obj: dict[str, Any], place: Place) -> None:
         api_version, kind_name = obj.get("apiVersion", ""), obj.get("kind")
@@ -148,6 +156,13 @@ class _Loader:
             self._note(error, place)
         else:
             self._add(converted, kind, place)
+            if kind.name in WORKLOADS:
+                self._keep_whole(converted, kind, obj)
+
+    def _keep_whole(self, obj: Any, kind: Kind, content: msgspec.Raw | dict[str, Any]) -> None:
+        """Keep a workload as it stands: whether a manifest says anything new may show in any of its fields."""
+        key = object_name(kind.name, obj.metadata.namespace or DEFAULT_NAMESPACE, obj.metadata.name)
+        self._whole[key] = content.copy() if isinstance(content, msgspec.Raw) else content
 
     def finish(self, source: str) -> Snapshot:
         metadata = self._metadata or SnapshotMetadata()
@@ -156,6 +171,7 @@ class _Loader:
             taken_at=metadata.taken_at,
             server_version=metadata.server_version,
             missing=missing_of(metadata),
+            whole=self._whole,
             skipped=dict(sorted((Counter(metadata.skipped) + self._skipped).items())),
             warnings=tuple(
                 Warning("UnreadVersion", kind, f"{count} of {api_version} left out; kplan does not read that version")

@@ -17,7 +17,7 @@ from kplan.api.affinity import (
     PodAffinityTerm,
     TopologySelectorLabelRequirement,
 )
-from kplan.api.apps import StatefulSetSpec, VolumeClaimTemplate
+from kplan.api.apps import ReplicaSetAnnotations, StatefulSetSpec, StatefulSetStatus, VolumeClaimTemplate
 from kplan.api.batch import CronJobSpec, JobTemplateSpec
 from kplan.api.tolerations import Taint, Toleration
 from kplan.snapshot.redact_words import Words
@@ -47,28 +47,34 @@ KEPT_FIELDS = frozenset(
         "binding_conditions",
         "binding_failure_conditions",
         "capacity_key",
+        "completed_indexes",
         "completion_mode",
         "completion_time",
         "concurrency_policy",
         "counter_set",
         "creation_timestamp",
         "declared_features",
+        "deletion_cost",
         "deletion_timestamp",
+        "desired_replicas",
         "distinct_attribute",
         "driver",
         "effect",
         "extended_resource_name",
         "fs_type",
+        "job_completion_index",
         "key",
         "kind",
         "kubelet_version",
         "last_transition_time",
         "match_attribute",
         "match_label_keys",
+        "max_replicas",
         "max_surge",
         "max_unavailable",
         "medium",
         "min_available",
+        "mirror",
         "mismatch_label_keys",
         "node_affinity_policy",
         "node_taints_policy",
@@ -77,6 +83,7 @@ KEPT_FIELDS = frozenset(
         "persistent_volume_reclaim_policy",
         "phase",
         "pod_management_policy",
+        "pod_replacement_policy",
         "preemption_policy",
         "protocol",
         "provisioner",
@@ -129,6 +136,11 @@ def _drop(_words: Words, value: Any) -> Any:
 
 def _labels(words: Words, labels: dict[str, str]) -> dict[str, str]:
     return words.labels(labels)
+
+
+def _revision(words: Words, revision: str) -> str:
+    """Return what the name of a revision becomes: what the label of its pods becomes."""
+    return words.value("controller-revision-hash", revision) if revision else ""
 
 
 def _volume(words: Words, volume: str) -> str:
@@ -306,6 +318,9 @@ RULES: dict[tuple[type, str], Rule] = {
     (core.ServiceSpec, "selector"): _labels,
     (core.ReplicationControllerSpec, "selector"): _labels,
     (StatefulSetSpec, "service_name"): _named("Service"),
+    (StatefulSetStatus, "current_revision"): _revision,
+    (StatefulSetStatus, "update_revision"): _revision,
+    (ReplicaSetAnnotations, "revision"): _keep,
     (VolumeClaimTemplate, "metadata"): metadata_rule("podvolume"),
     (CronJobSpec, "time_zone"): _drop,
     (JobTemplateSpec, "metadata"): metadata_rule("Job"),

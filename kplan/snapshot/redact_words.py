@@ -9,9 +9,12 @@ from kplan.snapshot.pseudonyms import IMAGE, IP_ADDRESS, LABEL_VALUE, UID, Pseud
 
 __all__ = ["KEPT_LABELS", "Words"]
 
-#: Labels whose values describe machines in common words, and say nothing of who owns them.
+#: Labels whose values describe machines in common words, or number pods, and say nothing of who owns them.
 KEPT_LABELS = frozenset(
     {
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "pod-template-generation",
         "kubernetes.io/os",
         "kubernetes.io/arch",
         "beta.kubernetes.io/os",

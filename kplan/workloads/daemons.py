@@ -5,7 +5,7 @@ Upstream: pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod, uti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from kplan.api.affinity import (
     NodeSelectorTerm,
 )
 from kplan.api.apps import DaemonSet
-from kplan.api.core import Node, Pod
+from kplan.api.core import Node, Pod, PodTemplateSpec
 from kplan.api.meta import controller_of
 from kplan.api.nodeselector import compile_node_selector
 from kplan.api.tolerations import Toleration, tolerates
@@ -62,6 +62,21 @@ def with_tolerations(pod: Pod) -> Pod:
 
 def should_run(pod: Pod, node: Node) -> bool:
     """Tell whether the controller wants a daemon pod on a node: name, selectors, taints; resources do not matter."""
+    return _is_meant(pod, node) and _tolerates(pod, node, ("NoSchedule", "NoExecute"))
+
+
+def eligibilities(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[tuple[bool, bool]]:
+    """Tell for each node whether it should get a pod of the template, and whether one that is there may stay."""
+    pod = with_tolerations(Pod(metadata=template.metadata, spec=template.spec))
+    for node in nodes:
+        is_meant = _is_meant(pod, node)
+        yield (
+            is_meant and _tolerates(pod, node, ("NoSchedule", "NoExecute")),
+            is_meant and _tolerates(pod, node, ("NoExecute",)),
+        )
+
+
+def _is_meant(pod: Pod, node: Node) -> bool:
     spec = pod.spec
     name, labels = node.metadata.name, node.metadata.labels
     if spec.node_name and spec.node_name != name:
@@ -70,12 +85,14 @@ def should_run(pod: Pod, node: Node) -> bool:
         return False
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-    if required is not None and not compile_node_selector(required).matches(labels, name):
-        return False
+    return required is None or compile_node_selector(required).matches(labels, name)
+
+
+def _tolerates(pod: Pod, node: Node, effects: tuple[str, ...]) -> bool:
     return all(
-        any(tolerates(toleration, taint) for toleration in spec.tolerations)
+        any(tolerates(toleration, taint) for toleration in pod.spec.tolerations)
         for taint in node.spec.taints
-        if taint.effect in ("NoSchedule", "NoExecute")
+        if taint.effect in effects
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, ReplicaSetSpec, StatefulSet
+from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, ReplicaSetMeta, ReplicaSetSpec, StatefulSet
 from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod, PodTemplate, PodTemplateSpec, ReplicationController
 from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
@@ -124,7 +124,7 @@ def _deployment(obj: Deployment, snapshot: Snapshot, replicas: int | None) -> Ex
     owner = _owner("Deployment", "apps/v1", obj.metadata)
     n = _count(obj.spec.replicas, replicas)
     replica_set = ReplicaSet(
-        metadata=PlainMeta(
+        metadata=ReplicaSetMeta(
             name=f"{obj.metadata.name}-{digest}",
             namespace=obj.metadata.namespace,
             labels=labels,

@@ -128,7 +128,7 @@ class _Reader:
         self.read: list[tuple[Item, type[msgspec.Struct]]] = []
 
     def take(self, item: Item) -> None:
-        workload = _workload(item)
+        workload = workload_type(item.api_version, item.kind)
         kind = kind_of(item.api_version, item.kind)
         target = workload or (kind.type if kind is not None else None)
         if target is None:
@@ -192,11 +192,11 @@ _SELECTING = (DaemonSet, Deployment, ReplicaSet, StatefulSet)
 _TEMPLATE_PATH = {"Pod": "", "PodTemplate": ".template", "CronJob": ".spec.jobTemplate.spec.template"}
 
 
-def _workload(item: Item) -> type[msgspec.Struct] | None:
+def workload_type(api_version: str, kind: str) -> type[msgspec.Struct] | None:
     """Return the type of a kind that makes pods; kinds of the same name in other groups are something else."""
-    group, _ = split_api_version(item.api_version)
+    group, _ = split_api_version(api_version)
     known = _APPS if group in ("apps", "extensions") else _GROUPS.get(group, ())
-    return WORKLOADS.get(item.kind) if item.kind in known else None
+    return WORKLOADS.get(kind) if kind in known else None
 
 
 def _selector_problems(obj: Any) -> list[Problem]:

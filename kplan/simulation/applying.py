@@ -1,0 +1,190 @@
+"""Manifests applied to a simulation: what each sets in motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from msgspec.structs import replace as with_fields
+
+from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from kplan.api.batch import Job
+from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
+from kplan.documents.change import Change, StepEvent
+from kplan.simulation.loop import Simulation
+from kplan.simulation.owners import (
+    DaemonSetState,
+    DeploymentState,
+    JobState,
+    Owner,
+    ReplicaSetState,
+    StatefulSetState,
+)
+from kplan.simulation.updates import Update
+from kplan.simulation.world import (
+    count,
+    eligible_nodes,
+    wanted_daemon_set,
+    wanted_deployment,
+    wanted_job,
+    wanted_stateful_set,
+)
+
+Rollout = Literal["auto", "always", "never"]
+"""Whether a workload that is in the cluster is rolled: when its template is new, in any case, or in no case."""
+
+
+@dataclass
+class Applied:
+    """What an applied manifest is about.
+
+    Attributes
+    ----------
+    change : what it means
+    owner : the workload; None where there is none, such as for a pod
+    """
+
+    update: Update
+    change: Change
+    owner: Owner | DeploymentState | None = None
+    row: int | None = None
+
+
+class Applying:
+    """Applies manifests one after the other.
+
+    Parameters
+    ----------
+    nodes : those that daemon sets may have pods on
+    """
+
+    def __init__(self, simulation: Simulation, nodes: tuple[Node, ...], rollout: Rollout = "auto") -> None:
+        self._simulation = simulation
+        self._workloads = simulation.workloads
+        self._nodes = nodes
+        self._rollout = rollout
+
+    def apply(self, update: Update) -> Applied:
+        """Let the controllers know what is wanted now; nothing moves yet."""
+        if update.refused:
+            self._simulation.log(StepEvent.REFUSED, workload=update.key, because=update.refused)
+            return Applied(update, Change.NONE)
+        found = self._apply(update)
+        if found.change is Change.NONE:
+            self._simulation.log(StepEvent.UNCHANGED, workload=update.key, because="nothing new")
+        elif found.owner is not None:
+            self._simulation.ask(found.owner)
+        return found
+
+    def _apply(self, update: Update) -> Applied:
+        templates = self._workloads.templates
+        obj = update.obj
+        if isinstance(obj, Pod):
+            return self._pod(update)
+        before = None if update.is_new else templates.identity(update.key, update.live.spec.template)
+        if update.is_whole:
+            templates.full[update.key] = update.spec
+        template = obj.spec.template or PodTemplateSpec()
+        after = templates.identity(update.key, template)
+        is_new_template = before != after
+        if not update.is_new:
+            if self._rollout == "never" and is_new_template:
+                is_new_template = False
+            elif self._rollout == "always":
+                is_new_template = True
+                after = after if before != after else after + b" again"
+        handlers: dict[type, Any] = {
+            Deployment: self._deployment,
+            ReplicaSet: self._replica_set,
+            ReplicationController: self._replica_set,
+            StatefulSet: self._stateful_set,
+            DaemonSet: self._daemon_set,
+            Job: self._job,
+        }
+        found: Applied = handlers[type(obj)](update, after, is_new_template=is_new_template)
+        return found
+
+    def _change(self, update: Update, *, is_new_template: bool, is_scaled: bool) -> Change:
+        if update.is_new:
+            return Change.NEW
+        if is_new_template:
+            return Change.ROLLOUT
+        return Change.SCALE if is_scaled else Change.NONE
+
+    def _deployment(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
+        obj: Deployment = update.obj
+        wanted = wanted_deployment(obj)
+        state = self._workloads.deployments.get(update.key)
+        if state is None:
+            state = self._workloads.add_deployment(obj)
+            return Applied(update, Change.NEW, state)
+        is_scaled = state.wanted.replicas != wanted.replicas or state.wanted.paused != wanted.paused
+        state.wanted = wanted
+        if is_new_template:
+            state.template, state.spec = after, obj.spec.template
+            state.revision = self._workloads.templates.digest(after)
+        return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=is_scaled), state)
+
+    def _replica_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
+        obj: ReplicaSet | ReplicationController = update.obj
+        state = self._workloads.owners.get(update.key)
+        if not isinstance(state, ReplicaSetState):
+            add = self._workloads
+            self._simulation.know(obj)
+            made = add.add_replica_set(obj) if isinstance(obj, ReplicaSet) else add.add_replication_controller(obj)
+            return Applied(update, Change.NEW, made)
+        replicas = count(obj.spec.replicas)
+        is_scaled = state.replicas != replicas
+        state.replicas, state.because = replicas, ""
+        if is_new_template:
+            # Pods that are there stay as they are; only those that are made from now on follow.
+            state.templates = {"": obj.spec.template or PodTemplateSpec()}
+            state.template = after
+        return Applied(update, self._change(update, is_new_template=False, is_scaled=is_scaled), state)
+
+    def _stateful_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
+        obj: StatefulSet = update.obj
+        state = self._workloads.owners.get(update.key)
+        if not isinstance(state, StatefulSetState):
+            made = self._workloads.add_stateful_set(with_fields(obj, status=type(obj.status)()))
+            self._simulation.know(obj)
+            return Applied(update, Change.NEW, made)
+        before = state.wanted
+        revision = before.update
+        if is_new_template:
+            revision = f"{state.ref.name}-{self._workloads.templates.digest(after)}"
+            state.templates[revision] = obj.spec.template
+        state.wanted = wanted_stateful_set(obj, before.current, revision)
+        self._simulation.know(obj)
+        is_scaled = replace(state.wanted, update=before.update) != before
+        return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=is_scaled), state)
+
+    def _daemon_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
+        obj: DaemonSet = update.obj
+        state = self._workloads.owners.get(update.key)
+        if not isinstance(state, DaemonSetState):
+            return Applied(update, Change.NEW, self._workloads.add_daemon_set(obj, self._nodes))
+        before = state.wanted
+        revision = before.revision
+        if is_new_template:
+            revision = f"{state.ref.name}-{self._workloads.templates.digest(after)}"
+            state.templates[revision] = obj.spec.template
+            state.nodes = eligible_nodes(obj.spec.template, self._nodes)
+        state.wanted = wanted_daemon_set(obj, revision)
+        return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=False), state)
+
+    def _job(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:  # noqa: ARG002 - as the others
+        obj: Job = update.obj
+        state = self._workloads.owners.get(update.key)
+        if not isinstance(state, JobState):
+            return Applied(update, Change.NEW, self._workloads.add_job(obj))
+        before = state.wanted
+        state.wanted = replace(wanted_job(obj), failed=before.failed)
+        if is_new_template:
+            state.templates = {"": obj.spec.template}
+        return Applied(update, self._change(update, is_new_template=False, is_scaled=state.wanted != before), state)
+
+    def _pod(self, update: Update) -> Applied:
+        if not update.is_new:
+            return Applied(update, Change.NONE)
+        return Applied(update, Change.NEW, row=self._simulation.create_pod(update.obj))

@@ -1,0 +1,237 @@
+"""The Deployment controller: how large each of its replica sets should be next.
+
+Upstream: pkg/controller/deployment/{deployment_controller,sync,rolling,recreate}.go, util/deployment_util.go (v1.36).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kplan.api.meta import IntOrString
+from kplan.simulation.controllers.observed import scaled
+
+RECREATE = "Recreate"
+ROLLING_UPDATE = "RollingUpdate"
+DEFAULT_SHARE = "25%"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedDeployment:
+    """What a deployment asks for.
+
+    Attributes
+    ----------
+    strategy : RollingUpdate or Recreate
+    max_surge, max_unavailable : as written; read for RollingUpdate alone
+    """
+
+    replicas: int
+    strategy: str = ROLLING_UPDATE
+    max_surge: IntOrString = DEFAULT_SHARE
+    max_unavailable: IntOrString = DEFAULT_SHARE
+    paused: bool = False
+
+    @property
+    def fenceposts(self) -> tuple[int, int]:
+        """How many pods there may be more than wanted, and how many fewer available; upstream ResolveFenceposts."""
+        if self.strategy != ROLLING_UPDATE:
+            return 0, 0
+        surge = scaled(self.max_surge, self.replicas, round_up=True)
+        unavailable = scaled(self.max_unavailable, self.replicas, round_up=False)
+        if surge == 0 and unavailable == 0:
+            unavailable = 1
+        return surge, min(unavailable, self.replicas)
+
+    @property
+    def max_pods(self) -> int:
+        """How many pods there may be in all."""
+        return self.replicas + self.fenceposts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedReplicaSet:
+    """One of a deployment's replica sets.
+
+    Attributes
+    ----------
+    name : tells the sets apart
+    is_new : its template is that of the deployment
+    age : position in the order of creation, the oldest first
+    replicas : how many pods it is told to have
+    available : how many of its pods are ready
+    pods : how many pods it has
+    desired, max_replicas : what the deployment asked for when the set was last scaled; None where it is not known
+    """
+
+    name: str
+    is_new: bool
+    age: int
+    replicas: int
+    available: int
+    pods: int
+    desired: int | None = None
+    max_replicas: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Tell a replica set how many pods to have; `name` is None for the set of the new template, yet to be made."""
+
+    name: str | None
+    replicas: int
+    because: str
+
+
+def actions(wanted: WantedDeployment, observed: Iterable[ObservedReplicaSet]) -> list[Scale]:
+    """Say which replica sets to scale next; asked again, it goes on from there."""
+    sets = sorted(observed, key=lambda each: each.age)
+    new = next((each for each in sets if each.is_new), None)
+    old = [each for each in sets if each is not new]
+    if wanted.paused or _is_scaling(wanted, sets):
+        return _scale(wanted, new, old)
+    if wanted.strategy == RECREATE:
+        return _recreate(wanted, new, old)
+    return _roll(wanted, new, old)
+
+
+def _is_scaling(wanted: WantedDeployment, sets: Iterable[ObservedReplicaSet]) -> bool:
+    """Tell whether the deployment asks for another number than when its sets were last scaled."""
+    return any(each.replicas > 0 and each.desired not in (None, wanted.replicas) for each in sets)
+
+
+# --- scaling ----------------------------------------------------------------------------------------------------------
+
+
+def _scale(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet]) -> list[Scale]:
+    because = f"scaled to {wanted.replicas}"
+    only = _active_or_latest(new, old)
+    if only is not None:
+        is_settled = only.replicas == wanted.replicas
+        return [] if is_settled else [Scale(only.name, wanted.replicas, because)]
+    if new is not None and _is_saturated(wanted, new):
+        return [Scale(each.name, 0, because) for each in old if each.replicas > 0]
+    if wanted.strategy != ROLLING_UPDATE:
+        return []
+    active = [each for each in (*old, *([] if new is None else [new])) if each.replicas > 0]
+    sizes = _proportions(wanted, active)
+    return [
+        Scale(each.name, sizes[each.name], because)
+        for each in active
+        if sizes[each.name] != each.replicas or _needs_note(wanted, each)
+    ]
+
+
+def _active_or_latest(new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet]) -> ObservedReplicaSet | None:
+    """Return the only set with pods, or the newest where none has any; None where several have."""
+    if new is None and not old:
+        return None
+    active = [each for each in (*reversed(old), *([] if new is None else [new])) if each.replicas > 0]
+    if not active:
+        return new if new is not None else old[-1]
+    return active[0] if len(active) == 1 else None
+
+
+def _is_saturated(wanted: WantedDeployment, new: ObservedReplicaSet) -> bool:
+    return new.replicas == wanted.replicas == new.desired == new.available
+
+
+def _needs_note(wanted: WantedDeployment, each: ObservedReplicaSet) -> bool:
+    return each.desired != wanted.replicas or each.max_replicas != wanted.max_pods
+
+
+def _proportions(wanted: WantedDeployment, active: Sequence[ObservedReplicaSet]) -> dict[str, int]:
+    """Spread what is to be added or removed over the sets by their size, the largest taking what is left over."""
+    allowed = wanted.max_pods if wanted.replicas > 0 else 0
+    to_add = allowed - sum(each.replicas for each in active)
+    if to_add == 0:
+        return {each.name: each.replicas for each in active}
+    newest_first = to_add > 0
+    ordered = sorted(active, key=lambda each: (-each.replicas, -each.age if newest_first else each.age))
+    sizes: dict[str, int] = {}
+    added = 0
+    for each in ordered:
+        share = 0
+        if added != to_add:
+            fraction = _fraction(wanted, each, sum(other.pods for other in active))
+            share = min(fraction, to_add - added) if to_add > 0 else max(fraction, to_add - added)
+        sizes[each.name] = each.replicas + share
+        added += share
+    largest = ordered[0].name
+    sizes[largest] = max(sizes[largest] + to_add - added, 0)
+    return sizes
+
+
+def _fraction(wanted: WantedDeployment, each: ObservedReplicaSet, n_pods: int) -> int:
+    """Return by how much a set would change, if it kept its share of the deployment. Upstream getReplicaSetFraction."""
+    if wanted.replicas == 0:
+        return -each.replicas
+    before = each.max_replicas or n_pods
+    if before == 0:
+        return 0
+    size = each.replicas * wanted.max_pods / before
+    return math.floor(size + 0.5) - each.replicas
+
+
+# --- rolling out ------------------------------------------------------------------------------------------------------
+
+
+def _recreate(
+    wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet]
+) -> list[Scale]:
+    leaving = [Scale(each.name, 0, "strategy Recreate") for each in old if each.replicas > 0]
+    if leaving:
+        return leaving
+    if any(each.pods > 0 for each in old):
+        return []
+    return _scale_up(new, wanted.replicas, "strategy Recreate")
+
+
+def _scale_up(new: ObservedReplicaSet | None, replicas: int, because: str) -> list[Scale]:
+    if new is None:
+        return [Scale(None, replicas, because)]
+    return [] if new.replicas == replicas else [Scale(new.name, replicas, because)]
+
+
+def _roll(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet]) -> list[Scale]:
+    surge, unavailable = wanted.fenceposts
+    mine = 0 if new is None else new.replicas
+    n_pods = mine + sum(each.replicas for each in old)
+    target = mine
+    if mine > wanted.replicas:
+        target = wanted.replicas
+    elif mine < wanted.replicas and n_pods < wanted.max_pods:
+        target = mine + min(wanted.max_pods - n_pods, wanted.replicas - mine)
+    up = _scale_up(new, target, f"maxSurge {surge}" if old else f"{wanted.replicas} replicas wanted")
+    return up or _roll_down(wanted, new, old, f"maxUnavailable {unavailable}")
+
+
+def _roll_down(
+    wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet], because: str
+) -> list[Scale]:
+    """Shrink the old sets: first by what is not healthy, then as far as enough pods stay available."""
+    active = [each for each in old if each.replicas > 0]
+    if not active:
+        return []
+    min_available = wanted.replicas - wanted.fenceposts[1]
+    n_pods = sum(each.replicas for each in active) + (0 if new is None else new.replicas)
+    new_unavailable = 0 if new is None else new.replicas - new.available
+    allowance = n_pods - min_available - new_unavailable
+    if allowance <= 0:
+        return []
+    sizes = {each.name: each.replicas for each in active}
+    cleaned = 0
+    for each in active:
+        surplus = min(allowance - cleaned, each.replicas - each.available)
+        if surplus > 0:
+            sizes[each.name] -= surplus
+            cleaned += surplus
+    spare = sum(each.available for each in active) + (0 if new is None else new.available) - min_available
+    for each in active:
+        if spare <= 0:
+            break
+        step = min(sizes[each.name], spare)
+        sizes[each.name] -= step
+        spare -= step
+    return [Scale(each.name, sizes[each.name], because) for each in active if sizes[each.name] != each.replicas]

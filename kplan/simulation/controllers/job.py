@@ -1,0 +1,98 @@
+"""The Job controller: so many pods at a time until enough have succeeded. No pod here ever succeeds or fails by itself.
+
+Upstream: pkg/controller/job/job_controller.go manageJob, activePodsForRemoval, isPodFailed; backoff_utils.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
+from kplan.simulation.controllers.ranking import to_delete
+
+DEFAULT_BACKOFF_LIMIT = 6
+FIRST_BACKOFF = 10.0
+MAX_BACKOFF = 600.0
+"""Seconds that a job waits after a failure before it makes the next pod; doubled with each further one."""
+
+MAX_AT_A_TIME = 500
+
+
+@dataclass(frozen=True, slots=True)
+class WantedJob:
+    """What a job asks for.
+
+    Attributes
+    ----------
+    completions : None where one success of any pod is enough
+    succeeded, failed : how many pods have succeeded and failed so far
+    done : the numbers that have succeeded, in an indexed job
+    """
+
+    parallelism: int = 1
+    completions: int | None = 1
+    is_indexed: bool = False
+    is_suspended: bool = False
+    is_over: bool = False
+    backoff_limit: int = DEFAULT_BACKOFF_LIMIT
+    succeeded: int = 0
+    failed: int = 0
+    done: frozenset[int] = frozenset()
+
+
+def actions(wanted: WantedJob, pods: Collection[ObservedPod], now: float) -> list[Action]:
+    """Say which pods to make or to delete.
+
+    Parameters
+    ----------
+    pods : the job's active pods
+    now : seconds since 1970
+    """
+    if wanted.is_over:
+        return []
+    if wanted.failed > wanted.backoff_limit:
+        return [Delete(pod, "Job has reached the specified backoff limit") for pod in pods]
+    if wanted.is_suspended:
+        return [Delete(pod, "suspended") for pod in pods]
+    active = _wanted_active(wanted, len(pods))
+    leaving = _surplus(wanted, pods, max(len(pods) - active, 0), now)
+    if leaving:
+        return [Delete(pod, f"{active} wanted at a time") for pod in leaving]
+    missing = min(active - len(pods), MAX_AT_A_TIME)
+    because = f"{active} wanted at a time"
+    if not wanted.is_indexed:
+        return [Create(because)] * max(missing, 0)
+    taken = {pod.index for pod in pods} | wanted.done
+    free = (index for index in range(wanted.completions or 0) if index not in taken)
+    return [Create(because, index=index) for index, _ in zip(free, range(missing), strict=False)]
+
+
+def _wanted_active(wanted: WantedJob, n_active: int) -> int:
+    if wanted.completions is None:
+        return n_active if wanted.succeeded else wanted.parallelism
+    return max(min(wanted.completions - wanted.succeeded, wanted.parallelism), 0)
+
+
+def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int, now: float) -> list[ObservedPod]:
+    """Choose who goes: second pods of a number, then as any controller chooses; upstream's order knows no ranks."""
+    twins: list[ObservedPod] = []
+    rest = list(pods)
+    if wanted.is_indexed:
+        by_index: dict[int | None, list[ObservedPod]] = {}
+        for pod in pods:
+            by_index.setdefault(pod.index, []).append(pod)
+        for index, theirs in by_index.items():
+            is_number = index is not None and index < (wanted.completions or 0)
+            twins += to_delete(theirs, len(theirs) - is_number, {}, now)
+        rest = [pod for pod in pods if pod not in twins]
+    if len(twins) >= n:
+        return twins
+    return [*twins, *to_delete(rest, n - len(twins), {}, now)]
+
+
+def backoff(failures: int) -> float:
+    """Return how many seconds a job waits after so many failures since its last success."""
+    if failures <= 0:
+        return 0.0
+    return min(FIRST_BACKOFF * float(1 << min(failures - 1, 16)), MAX_BACKOFF)

@@ -1,0 +1,112 @@
+"""What a controller sees of a pod, and what it may say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kplan.api.meta import IntOrString
+
+_ALL = 100
+
+
+@dataclass(slots=True)
+class ObservedPod:
+    """A pod as its controller sees it.
+
+    Attributes
+    ----------
+    row : its row in the pod table
+    node : the node that it runs on; empty for none
+    created : when it was created, seconds since 1970
+    ready_since : since when it is ready; None while it is not
+    revision : which template it was made from: the value of pod-template-hash or controller-revision-hash
+    index : its number in a stateful set or an indexed job; None where it has none
+    target : the node that a daemon pod is meant for; empty for others
+    deletion_cost : pods that cost less go first
+    restarts : highest restart counts of its containers and of its sidecars
+    is_new : it was made during this simulation
+    order : position in which the controller came to know it
+    """
+
+    row: int
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    phase: str
+    created: float
+    ready_since: float | None
+    revision: str = ""
+    index: int | None = None
+    target: str = ""
+    deletion_cost: int = 0
+    restarts: tuple[int, int] = (0, 0)
+    is_new: bool = False
+    order: int = 0
+
+    @property
+    def key(self) -> str:
+        """NAMESPACE/NAME."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is ready; nothing here has to be ready for a while before it counts as available."""
+        return self.ready_since is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a pod.
+
+    Attributes
+    ----------
+    because : why, in a few words
+    revision : which template; empty where there is only one
+    index : its number, in a stateful set or an indexed job
+    node : the node that a daemon pod is meant for
+    """
+
+    because: str
+    revision: str = ""
+    index: int | None = None
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Tell a pod to go."""
+
+    pod: ObservedPod
+    because: str
+
+
+Action = Create | Delete
+
+
+def scaled(amount: IntOrString, total: int, *, round_up: bool) -> int:
+    """Return a number, or that share of a total. Upstream: intstr GetScaledValueFromIntOrPercent.
+
+    A text that is no percentage counts as 0; an API server refuses it.
+    """
+    if isinstance(amount, int):
+        return amount
+    digits = amount.removesuffix("%")
+    if digits == amount or not digits.lstrip("-").isdecimal() or len(digits) > len(str(2**31)):
+        return 0
+    share = int(digits) * total
+    return -(-share // _ALL) if round_up else share // _ALL
+
+
+def logarithmic_rank(since: float, now: float) -> int:
+    """Return the order of magnitude of an age, in powers of two of nanoseconds; -1 for none.
+
+    Upstream: logarithmicRankDiff (LogarithmicScaleDown). Pods of about the same age count as equally old.
+    """
+    age = (now - since) * 1e9
+    return int(math.log2(age)) if age >= 1 else -1
+
+
+Condition = Callable[[ObservedPod], bool]

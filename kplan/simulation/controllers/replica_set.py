@@ -1,0 +1,36 @@
+"""The ReplicaSet controller, which is that of ReplicationControllers too.
+
+Upstream: pkg/controller/replicaset/replica_set.go manageReplicas, getPodsToDelete (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
+from kplan.simulation.controllers.ranking import to_delete
+
+BURST_REPLICAS = 500
+"""So many pods at most are made or deleted in one go."""
+
+
+def actions(
+    replicas: int, pods: Collection[ObservedPod], related: Mapping[str, int], now: float, *, because: str = ""
+) -> list[Action]:
+    """Say which pods to make or to delete.
+
+    Parameters
+    ----------
+    replicas : how many are wanted
+    pods : the set's active pods
+    related : node -> active pods there of all sets with the same owner, this one included
+    now : seconds since 1970
+    """
+    surplus = len(pods) - replicas
+    if surplus < 0:
+        made = Create(because or f"{replicas} replicas wanted, {len(pods)} there")
+        return [made] * min(-surplus, BURST_REPLICAS)
+    if surplus > 0:
+        gone = because or f"{replicas} replicas wanted, {len(pods)} there"
+        return [Delete(pod, gone) for pod in to_delete(pods, min(surplus, BURST_REPLICAS), related, now)]
+    return []

@@ -1,0 +1,142 @@
+"""How many disruptions budgets allow, and what the eviction API makes of that.
+
+Upstream: pkg/controller/disruption/disruption.go trySync, getExpectedPodCount;
+pkg/registry/core/pod/storage/eviction.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kplan.api.labels import InvalidSelector, Selector, selector_from
+from kplan.api.meta import IntOrString
+from kplan.api.policy import PodDisruptionBudget
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import ObservedPod, scaled
+from kplan.simulation.owners import ForeignState, Owner
+
+VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
+SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+ALWAYS_ALLOW = "AlwaysAllow"
+
+
+@dataclass
+class BudgetState:
+    """A budget with the pods that it covers.
+
+    Attributes
+    ----------
+    pods : row -> covered pod
+    owners : row -> who owns it; None for nobody
+    """
+
+    namespace: str
+    name: str
+    selector: Selector
+    min_available: IntOrString | None
+    max_unavailable: IntOrString | None
+    evicts_unhealthy: bool
+    pods: dict[int, ObservedPod] = field(default_factory=dict)
+    owners: dict[int, Owner | None] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """NAMESPACE/NAME."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def healthy(self) -> int:
+        """How many covered pods are ready."""
+        return sum(pod.is_ready for pod in self.pods.values())
+
+    @property
+    def expected(self) -> int | None:
+        """How many pods there should be; None where the disruption controller cannot tell and allows nothing."""
+        if self.max_unavailable is None and not isinstance(self.min_available, str):
+            return len(self.pods)
+        owners = {owner.ref.key: owner for owner in self.owners.values() if owner is not None}
+        if any(isinstance(owner, ForeignState) for owner in owners.values()):
+            return None
+        # Replica sets of one deployment share its scale.
+        scales = {owner.workload.key: owner.scale for owner in owners.values()}
+        return sum(scales.values())
+
+    @property
+    def desired(self) -> int:
+        """How many must stay healthy."""
+        total = self.expected or 0
+        if self.max_unavailable is not None:
+            return max(total - scaled(self.max_unavailable, total, round_up=True), 0)
+        return 0 if self.min_available is None else scaled(self.min_available, total, round_up=True)
+
+    @property
+    def allowed(self) -> int:
+        """How many disruptions it allows now."""
+        expected = self.expected
+        return max(self.healthy - self.desired, 0) if expected else 0
+
+
+class Disruptions:
+    """All budgets of a cluster, kept up to date as pods come and go."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self.budgets = [state for each in budgets if (state := _state(each)) is not None]
+        self._of: dict[int, list[BudgetState]] = {}
+
+    def join(self, pod: ObservedPod, info: PodInfo, owner: Owner | None) -> None:
+        """Take note of a pod."""
+        covering = [
+            each for each in self.budgets if each.namespace == pod.namespace and each.selector.matches(info.labels)
+        ]
+        if covering:
+            self._of[pod.row] = covering
+        for each in covering:
+            each.pods[pod.row] = pod
+            each.owners[pod.row] = owner
+
+    def leave(self, pod: ObservedPod) -> None:
+        """Take note that a pod is gone."""
+        for each in self._of.pop(pod.row, ()):
+            del each.pods[pod.row]
+            del each.owners[pod.row]
+
+    def covering(self, pod: ObservedPod) -> list[BudgetState]:
+        """Return the budgets that cover a pod."""
+        return self._of.get(pod.row, [])
+
+    def allowed(self) -> dict[tuple[str, str], int]:
+        """Return how many disruptions each budget allows, by (namespace, name)."""
+        return {(each.namespace, each.name): each.allowed for each in self.budgets}
+
+    def refusal(self, pod: ObservedPod) -> str:
+        """Return why the eviction API refuses to evict a pod; empty when it does not."""
+        if not pod.node or pod.phase in ("Pending", "Succeeded", "Failed"):
+            return ""
+        covering = self.covering(pod)
+        if not covering:
+            return ""
+        if len(covering) > 1:
+            return SEVERAL
+        budget = covering[0]
+        if not pod.is_ready and (budget.evicts_unhealthy or 0 < budget.desired <= budget.healthy):
+            return ""
+        return "" if budget.allowed > 0 else VIOLATED
+
+
+def _state(budget: PodDisruptionBudget) -> BudgetState | None:
+    try:
+        selector = selector_from(budget.spec.selector)
+    except InvalidSelector:
+        return None
+    if selector.is_nothing:
+        return None
+    metadata, spec = budget.metadata, budget.spec
+    return BudgetState(
+        metadata.namespace,
+        metadata.name,
+        selector,
+        spec.min_available,
+        spec.max_unavailable,
+        spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW,
+    )

@@ -1,0 +1,119 @@
+"""A drain: nodes are cordoned, and their pods evicted as kubectl does it, within what budgets allow.
+
+Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/registry/core/pod/storage/eviction.go (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kplan.documents.change import StepEvent
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.loop import Simulation
+from kplan.simulation.owners import DaemonSetState
+from kplan.simulation.start import QUIET
+
+
+class Drain:
+    """Takes the pods off nodes.
+
+    Attributes
+    ----------
+    blocked : NAMESPACE/NAME -> the words of the eviction API, for pods that may not go
+    """
+
+    def __init__(self, simulation: Simulation, *, evicts: bool = True) -> None:
+        self._simulation = simulation
+        self._evicts = evicts
+        self.blocked: dict[str, str] = {}
+        self.evicted: list[str] = []
+
+    def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
+        """List the pods that a drain of nodes takes off them: by node as given, then by name."""
+        order = {node: index for index, node in enumerate(nodes)}
+        found = [pod for pod in self._simulation.pods.values() if pod.node in order and self._has_to_go(pod)]
+        return sorted(found, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
+
+    def _has_to_go(self, pod: ObservedPod) -> bool:
+        owner = self._simulation.owner_of.get(pod.row)
+        if isinstance(owner, DaemonSetState):
+            return False
+        return self._simulation.session.cluster.pods.infos[pod.row].pod.metadata.annotations.mirror is None
+
+    def one_by_one(self, pods: Sequence[ObservedPod]) -> None:
+        """Evict pods one after the other, each when everything has come to rest.
+
+        Those that may not go are tried again as long as another could.
+        """
+        waiting = list(pods)
+        while waiting:
+            still = [pod for pod in waiting if not self._try(pod, settles=True)]
+            if len(still) == len(waiting):
+                break
+            waiting = still
+        self._simulation.run(QUIET)
+        self._note_blocked(waiting)
+
+    def together(self, pods: Sequence[ObservedPod]) -> None:
+        """Evict pods all at once, and again those that may not go yet, as long as that helps."""
+        waiting = list(pods)
+        while waiting:
+            still = [pod for pod in waiting if not self._try(pod, settles=False)]
+            self._simulation.run()
+            if len(still) == len(waiting):
+                break
+            waiting = still
+        self._note_blocked(waiting)
+
+    def one_after_another(self, nodes: Sequence[str], *, replaced: bool) -> None:
+        """Drain nodes in turn, as a node upgrade does; each takes pods again when it is empty.
+
+        A node that cannot be emptied stays cordoned, and ends it: so does an upgrade wait there.
+
+        Parameters
+        ----------
+        replaced : the node is not the same any more: what a drain leaves is gone with it
+        """
+        simulation = self._simulation
+        for name in nodes:
+            was_cordoned = bool(simulation.session.cluster.nodes.unschedulable[self._row(name)])
+            simulation.cordon([name])
+            self.together(self.leaving([name]))
+            if self.blocked:
+                return
+            if replaced:
+                self.lose([name], "its node is replaced")
+            if replaced or not was_cordoned:
+                simulation.uncordon(name)
+            simulation.run()
+
+    def _row(self, name: str) -> int:
+        return self._simulation.session.cluster.nodes.row_of[name]
+
+    def lose(self, nodes: Sequence[str], because: str) -> None:
+        """Let all pods of nodes be gone, whoever owns them, and ask nobody."""
+        order = {node: index for index, node in enumerate(nodes)}
+        simulation = self._simulation
+        found = [pod for pod in simulation.pods.values() if pod.node in order]
+        for pod in sorted(found, key=lambda pod: (order[pod.node], pod.name, pod.namespace)):
+            simulation.remove(pod, StepEvent.DELETED, because)
+        simulation.run()
+
+    def _try(self, pod: ObservedPod, *, settles: bool) -> bool:
+        simulation = self._simulation
+        if simulation.pods.get(pod.row) is not pod:
+            return True
+        if self._evicts and simulation.disruptions.refusal(pod):
+            return False
+        self.evicted.append(pod.key)
+        simulation.remove(pod, StepEvent.EVICTED, f"drain of {pod.node}")
+        if settles:
+            simulation.run(QUIET)
+        return True
+
+    def _note_blocked(self, pods: Sequence[ObservedPod]) -> None:
+        for pod in pods:
+            words = self._simulation.disruptions.refusal(pod)
+            owner = self._simulation.owner_of.get(pod.row)
+            self.blocked[pod.key] = words
+            self._simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words)

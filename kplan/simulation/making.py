@@ -1,0 +1,174 @@
+"""Pods as their controllers send them to the API server, and as it stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from kplan.admission import Admitter
+from kplan.api.apps import StatefulSet
+from kplan.api.core import Pod, PodStatus, PodTemplateSpec
+from kplan.api.meta import OwnerReference
+from kplan.api.pod import PodMeta
+from kplan.framework.listers import Listers
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import Create
+from kplan.simulation.owners import DaemonSetState, ForeignState, JobState, Owner, StatefulSetState
+from kplan.snapshot.model import Snapshot
+from kplan.workloads.daemons import pinned, with_tolerations
+from kplan.workloads.volumes import generated_claims, stateful_claims
+
+REVISION_LABEL = "controller-revision-hash"
+POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
+COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+
+_SHARED = ("shape", "controller", "resources", "host_ports", "_terms_or_error")
+"""What is the same for all pods of a template, worked out once."""
+
+
+class PodMaker:
+    """Makes pods from templates.
+
+    Pods of a template say the same, so one of them is put through admission and the others are written like it.
+
+    Parameters
+    ----------
+    world : the cluster as it is when the first pod is made
+    listers : where claims that are made for pods are put
+    """
+
+    def __init__(
+        self, world: Snapshot, listers: Listers, taken: Iterable[str], stateful_sets: dict[str, StatefulSet]
+    ) -> None:
+        self._world = world
+        self._listers = listers
+        self._admitter = Admitter(world)
+        self._has_quota = {quota.metadata.namespace for quota in world.resource_quotas}
+        self._taken = set(taken)
+        self._numbers: dict[str, int] = {}
+        self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
+        self._stateful_sets = stateful_sets
+        self.warnings: dict[tuple[str, str, str], None] = {}
+
+    def make(self, owner: Owner, wanted: Create) -> tuple[PodInfo, str]:
+        """Return the pod, and why the API server would not take it; empty when it would."""
+        model, refusal = self._model(owner, wanted)
+        name = self._name(owner, wanted)
+        pod = model.pod
+        metadata = replace(pod.metadata, name=name, uid=f"{owner.ref.namespace}/{name}#{self._number('uid')}")
+        if isinstance(owner, StatefulSetState):
+            labels = {**metadata.labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(wanted.index)}
+            metadata = replace(metadata, labels=labels)
+        elif isinstance(owner, JobState) and wanted.index is not None:
+            metadata = replace(metadata, labels={**metadata.labels, COMPLETION_INDEX_LABEL: str(wanted.index)})
+        pod = replace(pod, metadata=metadata)
+        if owner.ref.namespace in self._has_quota:
+            pod, refusal = self._admit(pod)
+        made = self._with_claims(owner, pod)
+        info = PodInfo(made)
+        if made.spec is model.pod.spec and made.metadata.labels is model.pod.metadata.labels and not _has_own(made):
+            share(model, info)
+        return info, refusal
+
+    def make_bare(self, pod: Pod) -> tuple[PodInfo, str]:
+        """Return a pod that nobody owns as the API server stores it, and why it would not; empty when it would."""
+        pod, refusal = self._admit(pod)
+        uid = f"{pod.metadata.namespace}/{pod.metadata.name}#{self._number('uid')}"
+        pod = replace(pod, metadata=replace(pod.metadata, uid=uid))
+        self._taken.add(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        return PodInfo(self._with_claims(None, pod)), refusal
+
+    def know(self, obj: StatefulSet) -> None:
+        """Take note of what a stateful set says now: its pods get the claims that it has templates of."""
+        self._stateful_sets[f"StatefulSet/{obj.metadata.namespace}/{obj.metadata.name}"] = obj
+
+    def release(self, info: PodInfo) -> None:
+        """Take note that a pod is gone: its share of the quotas is free, and its name too."""
+        self._taken.discard(info.key)
+        if info.namespace in self._has_quota:
+            self._admitter.release(info.pod)
+
+    def _model(self, owner: Owner, wanted: Create) -> tuple[PodInfo, str]:
+        key = (owner.ref.key, wanted.revision, wanted.node)
+        found = self._models.get(key)
+        if found is None:
+            pod = self._from_template(owner, owner.templates[wanted.revision], wanted)
+            refusal = ""
+            if owner.ref.namespace not in self._has_quota and not isinstance(owner, ForeignState):
+                pod, refusal = self._admit(pod)
+            found = self._models[key] = (PodInfo(pod), refusal)
+        return found
+
+    def _from_template(self, owner: Owner, template: PodTemplateSpec, wanted: Create) -> Pod:
+        reference = OwnerReference(
+            api_version=owner.ref.api_version,
+            kind=owner.ref.kind,
+            name=owner.ref.name,
+            uid=owner.ref.uid,
+            controller=True,
+        )
+        labels = template.metadata.labels
+        if isinstance(owner, StatefulSetState | DaemonSetState):
+            labels = {**labels, REVISION_LABEL: wanted.revision}
+        metadata = PodMeta(
+            name=owner.ref.name,
+            namespace=owner.ref.namespace,
+            labels=labels,
+            owner_references=(reference,),
+            annotations=template.metadata.annotations,
+        )
+        pod = Pod(metadata=metadata, spec=template.spec, status=PodStatus(phase="Pending"))
+        return pinned(with_tolerations(pod), wanted.node) if isinstance(owner, DaemonSetState) else pod
+
+    def _admit(self, pod: Pod) -> tuple[Pod, str]:
+        admitted = self._admitter.admit(pod)
+        for warning in admitted.warnings:
+            self.warnings[warning.code, warning.object, warning.message] = None
+        return admitted.pod, admitted.rejected or ""
+
+    def _name(self, owner: Owner, wanted: Create) -> str:
+        prefix = owner.ref.name
+        if isinstance(owner, StatefulSetState):
+            return f"{prefix}-{wanted.index}"
+        if isinstance(owner, JobState) and wanted.index is not None:
+            prefix = f"{prefix}-{wanted.index}"
+        while True:
+            name = f"{prefix}-{self._number(f'{owner.ref.namespace}/{prefix}')}"
+            key = f"{owner.ref.namespace}/{name}"
+            if key not in self._taken:
+                self._taken.add(key)
+                return name
+
+    def _number(self, of: str) -> int:
+        self._numbers[of] = self._numbers.get(of, 0) + 1
+        return self._numbers[of]
+
+    def _with_claims(self, owner: Owner | None, pod: Pod) -> Pod:
+        """Make the claims that come with a pod: of its stateful set, for ephemeral volumes, and for devices."""
+        claims = self._listers.persistent_volume_claims
+        if isinstance(owner, StatefulSetState) and (made_by := self._stateful_sets.get(owner.ref.key)) is not None:
+            pod, made = stateful_claims(made_by, pod, self._world)
+            for claim in made:
+                claims.setdefault((claim.metadata.namespace, claim.metadata.name), claim)
+        if not any(volume.ephemeral is not None for volume in pod.spec.volumes) and not pod.spec.resource_claims:
+            return pod
+        pod, generated = generated_claims(pod, self._world)
+        for each in generated:
+            metadata = each.metadata  # type: ignore[attr-defined] # every kind has it
+            if type(each).__name__ == "PersistentVolumeClaim":
+                claims[metadata.namespace, metadata.name] = each  # type: ignore[assignment] # it is a claim
+        return pod
+
+
+def _has_own(pod: Pod) -> bool:
+    """Tell whether plugins look at who the pod is."""
+    return bool(pod.spec.resource_claims or pod.status.extended_resource_claim_status)
+
+
+def share(model: PodInfo, info: PodInfo) -> None:
+    """Let a pod have what was worked out for one that says the same."""
+    for name in _SHARED:
+        getattr(model, name)
+        info.__dict__[name] = model.__dict__[name]

@@ -1,0 +1,147 @@
+"""What an object says after a manifest was applied to it.
+
+Fields that the manifest does not name stay as they are; lists whose elements have names are merged by those; other
+lists are replaced as a whole, unless every element says nothing new. What the manifest named when it was applied last,
+and names no more, is dropped. Upstream: strategic merge patch keys in k8s.io/api, kubectl apply (v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kplan.api.quantity import InvalidQuantity, parse
+
+_NAME = ("name",)
+MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "containers": _NAME,
+    "initContainers": _NAME,
+    "volumes": _NAME,
+    "env": _NAME,
+    "imagePullSecrets": _NAME,
+    "resourceClaims": _NAME,
+    "claims": _NAME,
+    "schedulingGates": _NAME,
+    "volumeMounts": ("mountPath",),
+    "volumeDevices": ("devicePath",),
+    "hostAliases": ("ip",),
+    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+    "ports": ("containerPort", "protocol"),
+}
+"""Lists that are merged by the fields that tell their elements apart."""
+
+_DEFAULTS = {"protocol": "TCP", "request": ""}
+"""What a field that tells elements apart is where it is not written."""
+
+_AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity", "sizeLimit", "divisor", "storage"})
+"""Fields that hold quantities, which may be written in several ways."""
+
+Plain = Any
+
+
+def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = False) -> Plain:
+    """Return what a value says once another was applied to it; the live value itself where that says nothing new."""
+    is_amount = is_amount or field in _AMOUNTS
+    if isinstance(wanted, Mapping):
+        return _merged_map(live if isinstance(live, Mapping) else {}, wanted, is_amount=is_amount)
+    if isinstance(wanted, list | tuple):
+        return _merged_list(live if isinstance(live, list | tuple) else [], wanted, field)
+    return live if _is_same(live, wanted, is_amount=is_amount) else wanted
+
+
+def _merged_map(live: Mapping[str, Plain], wanted: Mapping[str, Plain], *, is_amount: bool) -> dict[str, Plain]:
+    found = dict(live)
+    for key, item in wanted.items():
+        if item is None:
+            found.pop(key, None)
+        elif _is_blank(item) and key not in found:
+            continue
+        else:
+            found[key] = merged(found.get(key), item, key, is_amount=is_amount)
+    return found
+
+
+def _is_blank(item: Plain) -> bool:
+    """Tell whether a value says nothing where there is none."""
+    return item in ("", [], {}, ()) or item is False
+
+
+def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> Plain:
+    keys = MERGE_KEYS.get(field)
+    if keys is None or not all(isinstance(item, Mapping) for item in (*live, *wanted)):
+        return _replaced(live, wanted)
+    found = {identity(item, keys): item for item in live}
+    for item in wanted:
+        name = identity(item, keys)
+        found[name] = merged(found.get(name), item)
+    return list(found.values())
+
+
+def _replaced(live: Sequence[Plain], wanted: Sequence[Plain]) -> Plain:
+    """Replace a list, keeping what an API server filled into elements that say nothing new."""
+    if len(live) != len(wanted):
+        return list(wanted)
+    found = [merged(old, new) for old, new in zip(live, wanted, strict=True)]
+    return live if found == list(live) else list(wanted)
+
+
+def identity(item: Mapping[str, Plain], keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what tells an element of a list from the others."""
+    return tuple(str(item.get(key, _DEFAULTS.get(key, ""))) for key in keys)
+
+
+def _is_same(live: Plain, wanted: Plain, *, is_amount: bool) -> bool:
+    if type(live) is type(wanted) and live == wanted:
+        return True
+    if is_amount and isinstance(live, str | int | float) and isinstance(wanted, str | int | float):
+        try:
+            return parse(live).nanos == parse(wanted).nanos
+        except InvalidQuantity:
+            return False
+    return isinstance(live, int | float) and isinstance(wanted, int | float) and live == wanted
+
+
+def without_dropped(live: Plain, last: Plain, wanted: Plain, field: str = "") -> Plain:
+    """Return the live value without what was applied last and is not wanted any more."""
+    if isinstance(live, Mapping) and isinstance(last, Mapping):
+        new = wanted if isinstance(wanted, Mapping) else {}
+        return {
+            key: without_dropped(item, last.get(key), new.get(key), key)
+            for key, item in live.items()
+            if key not in last or key in new
+        }
+    keys = MERGE_KEYS.get(field)
+    if keys is None or not (_has_elements(live) and _has_elements(last)):
+        return live
+    were = {identity(item, keys): item for item in last}
+    new_ones = {identity(item, keys): item for item in (wanted if _has_elements(wanted) else ())}
+    return [
+        without_dropped(item, were.get(name), new_ones.get(name))
+        for item in live
+        if (name := identity(item, keys)) not in were or name in new_ones
+    ]
+
+
+def _has_elements(value: Plain) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value)
+
+
+def unseen_fields(wanted: Plain, seen: Plain, path: str = "") -> list[str]:
+    """List the fields of a manifest that do not stand in what was read of it, by their paths."""
+    if isinstance(wanted, Mapping):
+        known = seen if isinstance(seen, Mapping) else {}
+        found: list[str] = []
+        for key, item in wanted.items():
+            where = f"{path}.{key}" if path else str(key)
+            if key not in known:
+                found += [] if item is None or _is_blank(item) else [where]
+            else:
+                found += unseen_fields(item, known[key], where)
+        return found
+    if _has_elements(wanted) and isinstance(seen, list | tuple):
+        return [
+            each
+            for index, item in enumerate(wanted)
+            for each in unseen_fields(item, seen[index] if index < len(seen) else {}, f"{path}[{index}]")
+        ]
+    return []

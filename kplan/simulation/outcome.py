@@ -1,0 +1,122 @@
+"""What a simulation came to: where the pods are at rest, and what became of the workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kplan.documents.change import Change, PodAtRest, WorkloadChange, WorkloadState
+from kplan.simulation.applying import Applied
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.loop import Simulation
+from kplan.simulation.owners import DeploymentState, Owner
+
+
+def at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
+    """Return every pod that has not ended, by namespace and name."""
+    owner_of, messages = simulation.owner_of, simulation.messages
+    found = []
+    for row, pod in simulation.pods.items():
+        owner = owner_of.get(row)
+        found.append(
+            PodAtRest(
+                namespace=pod.namespace,
+                name=pod.name,
+                workload=f"Pod/{pod.key}" if owner is None else owner.workload.key,
+                new=pod.is_new,
+                node=pod.node or None,
+                message=messages.get(row, ""),
+            )
+        )
+    return tuple(sorted(found, key=lambda each: (each.namespace, each.name)))
+
+
+def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tuple[WorkloadChange, ...]:
+    """Return the workloads that were asked to change, in the order given, then those that were moved."""
+    found: dict[str, WorkloadChange] = {}
+    for each in applied:
+        found[each.update.key] = _asked(simulation, each)
+    moved = {step.workload for step in simulation.steps if step.pod}
+    for key in sorted(moved - found.keys()):
+        owner = _find(simulation, key)
+        if owner is not None:
+            found[key] = _describe(simulation, key, owner, Change.NONE)
+    return tuple(found.values())
+
+
+def _find(simulation: Simulation, key: str) -> Owner | DeploymentState | None:
+    return simulation.workloads.deployments.get(key) or simulation.workloads.owners.get(key)
+
+
+def _asked(simulation: Simulation, applied: Applied) -> WorkloadChange:
+    update = applied.update
+    owner = applied.owner or _find(simulation, update.key)
+    found = _describe(simulation, update.key, owner, applied.change, applied.row)
+    if update.refused:
+        return _with(found, state=WorkloadState.UNCHANGED, because=update.refused)
+    return _with(found, unseen=update.unseen)
+
+
+def _with(change: WorkloadChange, **fields: object) -> WorkloadChange:
+    from msgspec.structs import replace
+
+    return replace(change, **fields)
+
+
+def _describe(
+    simulation: Simulation,
+    key: str,
+    owner: Owner | DeploymentState | None,
+    change: Change,
+    row: int | None = None,
+) -> WorkloadChange:
+    kind, namespace, name = key.split("/", 2)
+    pods = _pods(simulation, owner, row)
+    current = [pod for pod, theirs in pods if theirs is None or theirs.is_current(pod)]
+    ready = sum(pod.is_ready for pod in current)
+    pending = [pod for pod, _ in pods if not pod.node]
+    desired = _desired(owner, len(pods))
+    is_complete = len(pods) == len(current) == ready == desired
+    state = WorkloadState.COMPLETE if is_complete else WorkloadState.STUCK
+    if change is Change.NONE and not _was_moved(simulation, key):
+        state = WorkloadState.UNCHANGED
+    stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
+    refusal = _refusal(owner)
+    return WorkloadChange(
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        change=change,
+        desired=desired,
+        updated=len(current),
+        ready=ready,
+        pending=len(pending),
+        state=state,
+        because=simulation.messages.get(stuck.row, "") if stuck is not None else refusal,
+        pod="" if stuck is None else stuck.key,
+    )
+
+
+def _pods(
+    simulation: Simulation, owner: Owner | DeploymentState | None, row: int | None
+) -> list[tuple[ObservedPod, Owner | None]]:
+    if isinstance(owner, DeploymentState):
+        return [(pod, each) for each in owner.sets.values() for pod in each.pods.values()]
+    if owner is not None:
+        return [(pod, owner) for pod in owner.pods.values()]
+    pod = simulation.pods.get(row) if row is not None else None
+    return [] if pod is None else [(pod, None)]
+
+
+def _desired(owner: Owner | DeploymentState | None, n_pods: int) -> int:
+    if isinstance(owner, DeploymentState):
+        return owner.wanted.replicas
+    return n_pods if owner is None else owner.desired
+
+
+def _refusal(owner: Owner | DeploymentState | None) -> str:
+    owners: Iterable[Owner] = owner.sets.values() if isinstance(owner, DeploymentState) else [owner] if owner else []
+    return next((each.refusal for each in owners if each.refusal), "")
+
+
+def _was_moved(simulation: Simulation, key: str) -> bool:
+    return any(step.workload == key and step.pod for step in simulation.steps)

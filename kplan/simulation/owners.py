@@ -1,0 +1,335 @@
+"""Workloads as the simulation keeps them: what they ask for, the pods they have, what their controllers say next."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kplan.api.core import PodTemplateSpec
+from kplan.api.meta import LabelSelector
+from kplan.simulation.controllers import daemon_set, deployment, job, replica_set, stateful_set
+from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
+from kplan.simulation.controllers.deployment import ObservedReplicaSet, Scale, WantedDeployment
+from kplan.simulation.controllers.job import WantedJob
+from kplan.simulation.controllers.observed import Action, Create, ObservedPod
+from kplan.simulation.controllers.stateful_set import WantedStatefulSet
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadRef:
+    """Which workload; names that pods know their controller by."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    api_version: str = "apps/v1"
+
+    @property
+    def key(self) -> str:
+        """KIND/NAMESPACE/NAME."""
+        return f"{self.kind}/{self.namespace}/{self.name}"
+
+
+@dataclass
+class Owner(ABC):
+    """A workload that owns pods.
+
+    Attributes
+    ----------
+    ref : who it is
+    pods : its active pods by row, in the order in which they came
+    templates : revision -> what pods are made from
+    n_ready : how many of its pods are ready
+    related : node -> its active pods there; replica sets of one deployment count together
+    """
+
+    ref: WorkloadRef
+    templates: dict[str, PodTemplateSpec] = field(default_factory=dict)
+    pods: dict[int, ObservedPod] = field(default_factory=dict)
+    n_ready: int = 0
+    related: Counter[str] = field(default_factory=Counter)
+    parent: DeploymentState | None = None
+    refusal: str = ""
+
+    @abstractmethod
+    def actions(self, now: float) -> list[Action]:
+        """Ask its controller what to do next."""
+
+    @property
+    @abstractmethod
+    def desired(self) -> int:
+        """How many pods it wants."""
+
+    @property
+    def workload(self) -> WorkloadRef:
+        """What people call it: a replica set's deployment where it has one."""
+        return self.ref if self.parent is None else self.parent.ref
+
+    @property
+    def scale(self) -> int:
+        """What a budget in percent counts from."""
+        return self.desired if self.parent is None else self.parent.wanted.replicas
+
+    def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - others look at it
+        """Tell whether a pod is made from the template that now holds."""
+        return True
+
+    def join(self, pod: ObservedPod) -> None:
+        """Take in a pod."""
+        self.pods[pod.row] = pod
+        if pod.node:
+            self.settle(pod)
+
+    def settle(self, pod: ObservedPod) -> None:
+        """Take note that a pod has its node."""
+        self.n_ready += pod.is_ready
+        self.related[pod.node] += 1
+
+    def leave(self, pod: ObservedPod) -> None:
+        """Take note that a pod is gone."""
+        del self.pods[pod.row]
+        if pod.node:
+            self.n_ready -= pod.is_ready
+            self.related[pod.node] -= 1
+
+    def failed(self, now: float) -> None:  # noqa: B027 - most controllers do not care
+        """Take note that a pod was made to go before it was done."""
+
+
+@dataclass
+class ReplicaSetState(Owner):
+    """A replica set or a replication controller.
+
+    Attributes
+    ----------
+    template : identity of its template, to compare with that of its deployment
+    age : position in the order of creation
+    noted : what its deployment asked for when it scaled the set last: replicas, and the most pods; None unknown
+    """
+
+    replicas: int = 0
+    template: bytes = b""
+    age: int = 0
+    noted: tuple[int | None, int | None] = (None, None)
+    because: str = ""
+
+    def actions(self, now: float) -> list[Action]:
+        """See `Owner`."""
+        return list(replica_set.actions(self.replicas, self.pods.values(), self.related, now, because=self.because))
+
+    @property
+    def desired(self) -> int:
+        """See `Owner`."""
+        return self.replicas
+
+    def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - all its pods are
+        """See `Owner`."""
+        return self.parent is None or self.template == self.parent.template
+
+
+@dataclass
+class DeploymentState:
+    """A deployment.
+
+    Attributes
+    ----------
+    template : identity of its template
+    sets : its replica sets by name
+    related : node -> active pods of all its sets
+    """
+
+    ref: WorkloadRef
+    wanted: WantedDeployment
+    template: bytes
+    spec: PodTemplateSpec
+    selector: LabelSelector
+    revision: str
+    sets: dict[str, ReplicaSetState] = field(default_factory=dict)
+    related: Counter[str] = field(default_factory=Counter)
+
+    def adopt(self, replica_set: ReplicaSetState) -> None:
+        """Take in one of its replica sets."""
+        self.sets[replica_set.ref.name] = replica_set
+        self.related.update(replica_set.related)
+        replica_set.parent = self
+        replica_set.related = self.related
+
+    @property
+    def current(self) -> ReplicaSetState | None:
+        """The oldest set of the template that now holds."""
+        mine = [each for each in self.sets.values() if each.template == self.template]
+        return min(mine, key=lambda each: each.age, default=None)
+
+    def actions(self) -> list[Scale]:
+        """Ask the deployment controller what to do next."""
+        current = self.current
+        return deployment.actions(
+            self.wanted,
+            [
+                ObservedReplicaSet(
+                    each.ref.name,
+                    each is current,
+                    each.age,
+                    each.replicas,
+                    each.n_ready,
+                    len(each.pods),
+                    *each.noted,
+                )
+                for each in self.sets.values()
+            ],
+        )
+
+    def note(self) -> None:
+        """Note on all sets with pods what is asked for, as the controller does with each time it scales them."""
+        for each in self.sets.values():
+            if each.replicas > 0 or each is self.current:
+                each.noted = (self.wanted.replicas, self.wanted.max_pods)
+
+
+@dataclass
+class StatefulSetState(Owner):
+    """A stateful set.
+
+    Attributes
+    ----------
+    says_revision : the names of its revisions are those of its status
+    """
+
+    wanted: WantedStatefulSet = field(default_factory=lambda: WantedStatefulSet(0))
+    says_revision: bool = False
+
+    def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age
+        """See `Owner`."""
+        return stateful_set.actions(self.wanted, self.pods.values())
+
+    @property
+    def desired(self) -> int:
+        """See `Owner`."""
+        return self.wanted.replicas
+
+    def is_current(self, pod: ObservedPod) -> bool:
+        """See `Owner`."""
+        return pod.revision == self.wanted.update
+
+    def complete(self) -> None:
+        """Call the new revision the current one once all pods have it. Upstream: completeRollingUpdate."""
+        if len(self.pods) == self.n_ready == self.wanted.replicas and all(map(self.is_current, self.pods.values())):
+            self.wanted = replace(self.wanted, current=self.wanted.update)
+
+
+@dataclass
+class DaemonSetState(Owner):
+    """A daemon set.
+
+    Attributes
+    ----------
+    nodes : whether each node should get a pod and may keep it
+    by_node : node -> pods that are there or meant for it
+    """
+
+    wanted: WantedDaemonSet = field(default_factory=lambda: WantedDaemonSet(""))
+    nodes: dict[str, Eligibility] = field(default_factory=dict)
+    by_node: dict[str, list[ObservedPod]] = field(default_factory=dict)
+
+    def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - age does not matter
+        """See `Owner`."""
+        return daemon_set.actions(self.wanted, self.nodes, self.by_node)
+
+    @property
+    def desired(self) -> int:
+        """See `Owner`."""
+        return sum(each.should_run for each in self.nodes.values())
+
+    def is_current(self, pod: ObservedPod) -> bool:
+        """See `Owner`."""
+        return pod.revision == self.wanted.revision
+
+    def join(self, pod: ObservedPod) -> None:
+        """See `Owner`."""
+        super().join(pod)
+        self.by_node.setdefault(pod.target, []).append(pod)
+
+    def leave(self, pod: ObservedPod) -> None:
+        """See `Owner`."""
+        super().leave(pod)
+        theirs = self.by_node[pod.target]
+        theirs.remove(pod)
+        if not theirs:
+            del self.by_node[pod.target]
+
+
+HALF_A_SECOND = 0.5
+"""By which a time that is noted in whole seconds lies in the past, on average."""
+
+
+@dataclass
+class JobState(Owner):
+    """A job.
+
+    Attributes
+    ----------
+    counts_leaving : a pod that is told to go counts as failed at once (podReplacementPolicy TerminatingOrFailed)
+    failures : since this simulation began; the job waits longer after each
+    waits_until : no pod is made before
+    holds_on : a pod that was told to go stays until the next one is made: meanwhile the controller would have to report
+        more ready pods than active ones, which the API server refuses, so it cannot let the pod go
+    """
+
+    wanted: WantedJob = field(default_factory=WantedJob)
+    counts_leaving: bool = True
+    failures: int = 0
+    waits_until: float = 0.0
+    holds_on: bool = False
+
+    def actions(self, now: float) -> list[Action]:
+        """See `Owner`."""
+        found = job.actions(self.wanted, self.pods.values(), now)
+        if now < self.waits_until:
+            return [action for action in found if not isinstance(action, Create)]
+        return found
+
+    @property
+    def desired(self) -> int:
+        """See `Owner`."""
+        wanted = self.wanted
+        if wanted.is_over or wanted.is_suspended or wanted.failed > wanted.backoff_limit:
+            return 0
+        left = wanted.parallelism if wanted.completions is None else wanted.completions - wanted.succeeded
+        return max(min(left, wanted.parallelism), 0)
+
+    def failed(self, now: float) -> None:
+        """See `Owner`."""
+        if not self.counts_leaving or self.wanted.is_suspended:
+            return
+        self.failures += 1
+        self.wanted = replace(self.wanted, failed=self.wanted.failed + 1)
+        self.waits_until = now + job.backoff(self.failures) - HALF_A_SECOND
+        self.holds_on = self.n_ready > 0
+
+
+@dataclass
+class ForeignState(Owner):
+    """A controller that kplan does not know, or whose object is not in the snapshot: it makes lost pods again.
+
+    Attributes
+    ----------
+    lost : templates of pods that are gone and not made again yet
+    """
+
+    lost: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it makes what was lost
+        """See `Owner`."""
+        return [Create("its controller makes it again", revision) for revision in self.lost]
+
+    @property
+    def desired(self) -> int:
+        """See `Owner`."""
+        return self.size
+
+
+Owners = Mapping[str, Owner]

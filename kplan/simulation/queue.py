@@ -1,0 +1,136 @@
+"""The scheduling queue at work: active pods, pods that back off, and pods that wait for something to happen.
+
+Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, backoff_queue.go (v1.36, SchedulerPopFromBackoffQ on): a pod
+that is let in again too early backs off, and is taken all the same when nothing else is active.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import Any
+
+from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.hints import Event, is_worth_retrying
+
+INITIAL_BACKOFF = 1
+MAX_BACKOFF = 10
+"""Seconds; doubled with each failed try."""
+
+Group = tuple[bytes, frozenset[str]]
+"""Pods that say the same and were rejected by the same plugins wait for the same."""
+
+
+class RetryQueue:
+    """Pending pods in the order of their turns.
+
+    Attributes
+    ----------
+    now : virtual time in seconds; pods back off by it
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.now = 0.0
+        self._infos = session.cluster.pods.infos
+        sorters = [each for framework in session.frameworks.values() for each in framework.queue_sort_plugins]
+        # A pod's second key is when it came into the queue last, for which the plugin takes its creation.
+        self._sort: Callable[[PodInfo], Any] = sorters[0].sort_key if sorters else lambda _: (0,)
+        self._active: list[tuple[Any, int]] = []
+        self._backoff: list[tuple[int, Any, int]] = []
+        self._waiting: dict[Group, dict[int, int]] = {}
+        self._place: dict[int, Group | None] = {}
+        self._failures: dict[int, int] = {}
+        self._failed_at: dict[int, float] = {}
+        self._stamp = 0
+
+    def __bool__(self) -> bool:
+        self._drop_stale()
+        return bool(self._active or self._backoff)
+
+    @property
+    def has_active(self) -> bool:
+        """Whether there is a pod that does not back off."""
+        self._drop_stale()
+        return bool(self._active)
+
+    def add(self, pod: int) -> None:
+        """Take in a pod that was never tried."""
+        self._place[pod] = None
+        self._stamp += 1
+        heapq.heappush(self._active, (self._key(pod, self._stamp), pod))
+
+    def add_rejected(self, pod: int, rejectors: frozenset[str], *, long_ago: bool = False) -> None:
+        """Take back a pod that these plugins turned down."""
+        self._failures[pod] = self._failures.get(pod, 0) + 1
+        self._failed_at[pod] = -math.inf if long_ago else self.now
+        self._stamp += 1
+        group = (self._infos[pod].shape, rejectors)
+        self._waiting.setdefault(group, {})[pod] = self._stamp
+        self._place[pod] = group
+
+    def forget(self, pod: int) -> None:
+        """Drop a pod that is gone, bound, or not to be tried again."""
+        group = self._place.pop(pod, None)
+        if group is not None:
+            self._leave(group, pod)
+
+    def pop(self) -> int:
+        """Take the pod whose turn it is; there must be one."""
+        self._drop_stale()
+        pod = heapq.heappop(self._active)[1] if self._active else heapq.heappop(self._backoff)[2]
+        del self._place[pod]
+        return pod
+
+    def notice(self, event: Event, most_important: int | None = None) -> None:
+        """Let in again whom an event may help.
+
+        Parameters
+        ----------
+        most_important : only pods of this priority or a lower one; None for all
+        """
+        for group in list(self._waiting):
+            pods = self._waiting[group]
+            info = self._infos[next(iter(pods))]
+            if most_important is not None and info.priority > most_important:
+                continue
+            if is_worth_retrying(info, group[1], event):
+                del self._waiting[group]
+                for pod, stamp in pods.items():
+                    self._requeue(pod, stamp)
+
+    def _requeue(self, pod: int, stamp: int) -> None:
+        self._place[pod] = None
+        expiry = self._backs_off_until(pod)
+        if expiry is None:
+            heapq.heappush(self._active, (self._key(pod, stamp), pod))
+        else:
+            heapq.heappush(self._backoff, (expiry, self._key(pod, stamp), pod))
+
+    def _backs_off_until(self, pod: int) -> int | None:
+        """Return the second in which a pod's backoff ends, None when it is over."""
+        seconds = min(INITIAL_BACKOFF * 2 ** min(self._failures[pod] - 1, 10), MAX_BACKOFF)
+        end = self._failed_at[pod] + seconds
+        return None if end < math.floor(self.now) else math.floor(end)
+
+    def _key(self, pod: int, stamp: int) -> tuple[Any, ...]:
+        found = self._sort(self._infos[pod])
+        first = found[:1] if isinstance(found, tuple) else (found,)
+        return (*first, stamp)
+
+    def _leave(self, group: Group, pod: int) -> None:
+        pods = self._waiting[group]
+        del pods[pod]
+        if not pods:
+            del self._waiting[group]
+
+    def _drop_stale(self) -> None:
+        """Forget entries of pods that have left since."""
+        while self._active and self._is_stale(self._active[0][1]):
+            heapq.heappop(self._active)
+        while self._backoff and self._is_stale(self._backoff[0][2]):
+            heapq.heappop(self._backoff)
+
+    def _is_stale(self, pod: int) -> bool:
+        return self._place.get(pod, ()) is not None

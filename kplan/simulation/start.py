@@ -1,0 +1,84 @@
+"""A simulation made ready: the workloads of a snapshot with their pods, on a session of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kplan.api.time import to_micros
+from kplan.engine.cluster import NOWHERE
+from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.disruption import Disruptions
+from kplan.simulation.loop import Simulation
+from kplan.simulation.making import PodMaker
+from kplan.simulation.owners import Owner
+from kplan.simulation.templates import Templates
+from kplan.simulation.updates import whole_specs
+from kplan.simulation.world import Workloads, latest, observe
+from kplan.snapshot.model import Snapshot
+
+QUIET = 3.25
+"""Seconds without news after which everything counts as being at rest, where somebody waits for that."""
+
+
+def start(session: Session, world: Snapshot) -> Simulation:
+    """Return a simulation of a cluster.
+
+    Parameters
+    ----------
+    session : a fork of its own, with listers of its own
+    world : the cluster that the session is about, with all that is applied besides workloads
+    """
+    infos = session.cluster.pods.infos
+    n_pods = len(infos)
+    workloads = _workloads(world)
+    workloads.name_revisions(infos)
+    names = session.cluster.nodes.names
+    known: list[tuple[ObservedPod, PodInfo]] = []
+    for row in range(n_pods):
+        info, place = infos[row], session.cluster.node_of[row]
+        node = names[place] if place != NOWHERE else info.pod.spec.node_name
+        if session.pod_ids.get(info.key) != row:
+            continue  # a pod of another question
+        pod = observe(row, info, node)
+        pod.order = world.versions.get(info.key, 0)
+        known.append((pod, info))
+    known.sort(key=lambda each: each[0].order)
+    members = [(pod, workloads.give(pod, info)) for pod, info in known]
+    now = _now(world, members)
+    stateful = {f"StatefulSet/{obj.metadata.namespace}/{obj.metadata.name}": obj for obj in world.stateful_sets}
+    maker = PodMaker(world, session.listers, world.pod_by_key, stateful)
+    simulation = Simulation(session, workloads, maker, Disruptions(world.pod_disruption_budgets), now)
+    simulation.take_in(members)
+    return simulation
+
+
+def _now(world: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -> float:
+    """Return the time of the snapshot; where it is not known, a moment after the last thing that happened in it."""
+    if world.taken_at is not None:
+        try:
+            return to_micros(world.taken_at) / 1e6
+        except ValueError:
+            pass
+    times = [time for pod, _ in members for time in (pod.created or None, pod.ready_since) if time]
+    return latest(times) + QUIET
+
+
+def _workloads(world: Snapshot) -> Workloads:
+    found = Workloads(Templates(whole_specs(world)))
+    for deployment in world.deployments:
+        found.add_deployment(deployment)
+    for replica_set in sorted(
+        world.replica_sets, key=lambda obj: (obj.metadata.creation_timestamp or "", obj.metadata.name)
+    ):
+        found.add_replica_set(replica_set)
+    for controller in world.replication_controllers:
+        found.add_replication_controller(controller)
+    for stateful_set in world.stateful_sets:
+        found.add_stateful_set(stateful_set)
+    for daemon_set in world.daemon_sets:
+        found.add_daemon_set(daemon_set, world.nodes)
+    for job in world.jobs:
+        found.add_job(job)
+    return found

@@ -1,0 +1,232 @@
+"""Manifests held against the objects that the cluster has: what is new about them, and what may not be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from kplan.api.batch import Job
+from kplan.api.core import Pod, ReplicationController
+from kplan.api.decode import convert
+from kplan.simulation.merging import merged, unseen_fields, without_dropped
+from kplan.simulation.templates import canonical
+from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.snapshot.lean import lean
+from kplan.snapshot.model import Snapshot, object_name
+
+Workload = Deployment | ReplicaSet | StatefulSet | DaemonSet | Job | ReplicationController | Pod
+
+ATTRIBUTES: Mapping[type, str] = {
+    Deployment: "deployments",
+    ReplicaSet: "replica_sets",
+    StatefulSet: "stateful_sets",
+    DaemonSet: "daemon_sets",
+    Job: "jobs",
+    ReplicationController: "replication_controllers",
+    Pod: "pods",
+}
+"""Kinds that are changed in place, and where a snapshot has them."""
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+_STATEFUL_SET_FIELDS = frozenset(
+    {
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    }
+)
+_STATEFUL_SET_FORBIDDEN = (
+    "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
+    " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are"
+    " forbidden"
+)
+_IMMUTABLE = "field is immutable"
+
+
+@dataclass(frozen=True)
+class Update:
+    """A manifest as an update.
+
+    Attributes
+    ----------
+    key : KIND/NAMESPACE/NAME
+    obj : the object as it then is
+    live : the object as it was; None for a new one
+    spec : its ``spec`` as plain values, whole where the snapshot has it whole
+    is_whole : all fields of the live object could be compared
+    unseen : paths of fields that could not be
+    refused : why the API server would not take it; empty when it would
+    names_replicas : the manifest says how many replicas there shall be
+    """
+
+    key: str
+    obj: Any
+    live: Any
+    spec: Mapping[str, Any]
+    is_whole: bool
+    unseen: tuple[str, ...] = ()
+    refused: str = ""
+    names_replicas: bool = True
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the cluster has no such object."""
+        return self.live is None
+
+
+def update_of(target: type[Any], content: Mapping[str, Any], snapshot: Snapshot) -> Update:
+    """Hold a manifest against the cluster.
+
+    Parameters
+    ----------
+    target : one of `ATTRIBUTES`
+    content : the manifest, its namespace filled in
+    """
+    metadata = content.get("metadata") or {}
+    namespace, name = str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name", ""))
+    kind = target.__name__
+    key = object_name(kind, namespace, name)
+    wanted = content.get("spec") or {}
+    names_replicas = wanted.get("replicas") is not None
+    live = _find(snapshot, target, namespace, name)
+    if live is None:
+        obj = convert(dict(content), target)
+        return Update(key, obj, None, wanted, is_whole=True, names_replicas=names_replicas)
+    whole = _whole(snapshot, key)
+    is_whole = whole is not None
+    if whole is None:
+        seen = msgspec.to_builtins(lean(convert(dict(content), target))).get("spec") or {}
+        unseen = tuple(f"spec.{path}" for path in unseen_fields(wanted, seen))
+        before: Any = msgspec.to_builtins(live).get("spec") or {}
+        after = merged(before, seen)
+    else:
+        unseen = ()
+        before = whole.get("spec") or {}
+        after = merged(without_dropped(before, _last_applied(whole), wanted), wanted)
+    obj = convert({"metadata": msgspec.to_builtins(live.metadata), "spec": after}, target)
+    obj = msgspec.structs.replace(obj, metadata=live.metadata, status=live.status)
+    refused = _refusal(kind, name, before, after)
+    return Update(key, obj, live, after, is_whole, unseen, refused, names_replicas)
+
+
+def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> Any:
+    if target is Pod:
+        return snapshot.pod_by_key.get(f"{namespace}/{name}")
+    return next(
+        (
+            obj
+            for obj in getattr(snapshot, ATTRIBUTES[target])
+            if obj.metadata.name == name and obj.metadata.namespace == namespace
+        ),
+        None,
+    )
+
+
+def _whole(snapshot: Snapshot, key: str) -> Mapping[str, Any] | None:
+    found = snapshot.whole.get(key)
+    if isinstance(found, msgspec.Raw):
+        decoded: Mapping[str, Any] = msgspec.json.decode(found)
+        return decoded
+    return found
+
+
+def whole_specs(snapshot: Snapshot) -> dict[str, Mapping[str, Any]]:
+    """Return the whole ``spec`` of the workloads that the snapshot has whole, by KIND/NAMESPACE/NAME."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for key in snapshot.whole:
+        whole = _whole(snapshot, key)
+        spec = whole.get("spec") if whole is not None else None
+        if isinstance(spec, Mapping):
+            found[key] = spec
+    return found
+
+
+def _last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the ``spec`` that kubectl applied last, as it notes it on the object."""
+    annotations = (whole.get("metadata") or {}).get("annotations") or {}
+    text = annotations.get(LAST_APPLIED)
+    if not isinstance(text, str):
+        return {}
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {}
+    spec = found.get("spec") if isinstance(found, dict) else None
+    return spec if isinstance(spec, dict) else {}
+
+
+# --- what may not change ----------------------------------------------------------------------------------------------
+
+
+def _refusal(kind: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Return the API server's words for a change that it does not take; empty when it takes it."""
+    changed = {key for key in before.keys() | after.keys() if canonical(before.get(key)) != canonical(after.get(key))}
+    errors: list[str] = []
+    if kind in ("Deployment", "ReplicaSet", "DaemonSet") and "selector" in changed:
+        errors.append(f"spec.selector: Invalid value: {_json(after.get('selector'))}: {_IMMUTABLE}")
+    if kind == "StatefulSet" and changed - _STATEFUL_SET_FIELDS:
+        errors.append(_STATEFUL_SET_FORBIDDEN)
+    if kind == "Job":
+        errors += [
+            f"spec.{field}: Invalid value: {_json(after.get(field))}: {_IMMUTABLE}"
+            for field in ("completions", "selector", "template", "completionMode", "podFailurePolicy")
+            if field in changed and not _may_change(field, before, after)
+        ]
+    if kind == "Pod" and _pod_changes(before, after):
+        errors.append(
+            "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+            "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing"
+            " tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+        )
+    if not errors:
+        return ""
+    said = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+    return f'{_QUALIFIED[kind]} "{name}" is invalid: {said}'
+
+
+_QUALIFIED = {
+    "Deployment": "Deployment.apps",
+    "ReplicaSet": "ReplicaSet.apps",
+    "DaemonSet": "DaemonSet.apps",
+    "StatefulSet": "StatefulSet.apps",
+    "Job": "Job.batch",
+    "Pod": "Pod",
+}
+
+
+def _may_change(field: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Tell whether a job may have a field changed after all.
+
+    The number of an indexed job may grow and shrink with its parallelism; where a suspended job runs may be changed
+    before it has started. Upstream: validateCompletions, validatePodTemplateUpdate.
+    """
+    if field == "completions":
+        return before.get("completionMode") == "Indexed" and after.get("completions") == after.get("parallelism")
+    return field == "template" and bool(before.get("suspend"))
+
+
+def _pod_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    def fixed(spec: Mapping[str, Any]) -> Any:
+        found = canonical({key: item for key, item in spec.items() if key not in _POD_FIELDS})
+        for field in ("containers", "initContainers"):
+            for container in found.get(field, ()):
+                container.pop("image", None)
+        return found
+
+    return bool(fixed(before) != fixed(after))
+
+
+_POD_FIELDS = frozenset({"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"})
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

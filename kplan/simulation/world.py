@@ -1,0 +1,392 @@
+"""The workloads of a snapshot with their pods, as the simulation keeps them."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from msgspec import structs
+
+from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from kplan.api.batch import Job
+from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
+from kplan.api.labels import parse_int64
+from kplan.api.meta import LabelSelector, OwnerReference, controller_of
+from kplan.api.time import to_micros
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
+from kplan.simulation.controllers.deployment import DEFAULT_SHARE, RECREATE, ROLLING_UPDATE, WantedDeployment
+from kplan.simulation.controllers.job import DEFAULT_BACKOFF_LIMIT, WantedJob
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.controllers.stateful_set import PARALLEL, WantedStatefulSet
+from kplan.simulation.making import COMPLETION_INDEX_LABEL, POD_INDEX_LABEL, REVISION_LABEL
+from kplan.simulation.owners import (
+    DaemonSetState,
+    DeploymentState,
+    ForeignState,
+    JobState,
+    Owner,
+    ReplicaSetState,
+    StatefulSetState,
+    WorkloadRef,
+)
+from kplan.simulation.templates import Templates
+from kplan.workloads.daemons import eligibilities
+from kplan.workloads.expansion import TEMPLATE_HASH
+
+GENERATION_LABEL = "pod-template-generation"
+_MICROS = 1_000_000
+_STATIC = "Node"
+"""A static pod's owner: only its node's kubelet makes it again."""
+
+
+def seconds(text: str | None) -> float | None:
+    """Return a time of an object in seconds since 1970; None for none, or for one that cannot be read."""
+    if not text:
+        return None
+    try:
+        return to_micros(text) / _MICROS
+    except ValueError:
+        return None
+
+
+def observe(row: int, info: PodInfo, node: str) -> ObservedPod:
+    """Return what controllers see of a pod of the snapshot.
+
+    A pod that runs counts as ready unless it says otherwise: then it never becomes so.
+    """
+    pod, labels = info.pod, info.labels
+    created = seconds(pod.metadata.creation_timestamp) or 0.0
+    ready = next((each for each in pod.status.conditions if each.type == "Ready"), None)
+    is_ready = bool(node) and (ready is None or ready.status == "True")
+    since = (seconds(ready.last_transition_time) if ready is not None else None) or seconds(pod.status.start_time)
+    cost = parse_int64(pod.metadata.annotations.deletion_cost)
+    return ObservedPod(
+        row,
+        info.namespace,
+        info.name,
+        info.uid,
+        node,
+        pod.status.phase or ("Running" if node else "Pending"),
+        created,
+        (since or created) if is_ready else None,
+        labels.get(TEMPLATE_HASH) or labels.get(REVISION_LABEL, ""),
+        deletion_cost=cost or 0,
+        restarts=_restarts(pod),
+    )
+
+
+def _restarts(pod: Pod) -> tuple[int, int]:
+    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    return (
+        max((each.restart_count for each in pod.status.container_statuses), default=0),
+        max((each.restart_count for each in pod.status.init_container_statuses if each.name in sidecars), default=0),
+    )
+
+
+def ordinal_of(name: str) -> int | None:
+    """Return the number at the end of a pod's name; None where it has none."""
+    _, _, digits = name.rpartition("-")
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None
+
+
+def _ordinal(owner: StatefulSetState, pod: ObservedPod, info: PodInfo) -> int:
+    """Return a pod's number in its set; where names are not what they were, the next one that is free."""
+    said = parse_int64(info.labels.get(POD_INDEX_LABEL, ""))
+    if said is None and pod.name.startswith(f"{owner.ref.name}-"):
+        said = ordinal_of(pod.name)
+    taken = {each.index for each in owner.pods.values()}
+    if said is not None and said not in taken:
+        return said
+    return next(number for number in itertools.count(owner.wanted.start) if number not in taken)
+
+
+def target_of(pod: Pod) -> str:
+    """Return the node that a daemon pod is meant for. Upstream: daemonset util GetTargetNodeName."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    for term in required.node_selector_terms if required is not None else ():
+        for field in term.match_fields:
+            if field.key == "metadata.name" and field.operator == "In" and len(field.values) == 1:
+                return field.values[0]
+    return ""
+
+
+# --- what objects ask for ---------------------------------------------------------------------------------------------
+
+
+def count(replicas: int | None) -> int:
+    """Return how many replicas are meant; one where nothing is said."""
+    return 1 if replicas is None else replicas
+
+
+def wanted_deployment(obj: Deployment) -> WantedDeployment:
+    """Return what a deployment asks for, defaults filled in."""
+    strategy = obj.spec.strategy
+    rolling = strategy.rolling_update
+    surge = rolling.max_surge if rolling is not None else None
+    unavailable = rolling.max_unavailable if rolling is not None else None
+    return WantedDeployment(
+        count(obj.spec.replicas),
+        RECREATE if strategy.type == RECREATE else ROLLING_UPDATE,
+        DEFAULT_SHARE if surge is None else surge,
+        DEFAULT_SHARE if unavailable is None else unavailable,
+        obj.spec.paused,
+    )
+
+
+def wanted_stateful_set(obj: StatefulSet, current: str, update: str) -> WantedStatefulSet:
+    """Return what a stateful set asks for, defaults filled in; `current` and `update` name its revisions."""
+    spec = obj.spec
+    rolling = spec.update_strategy.rolling_update
+    return WantedStatefulSet(
+        count(spec.replicas),
+        0 if spec.ordinals is None else spec.ordinals.start,
+        spec.pod_management_policy != PARALLEL,
+        spec.update_strategy.type or ROLLING_UPDATE,
+        (rolling.partition or 0) if rolling is not None else 0,
+        current,
+        update,
+    )
+
+
+def wanted_daemon_set(obj: DaemonSet, revision: str) -> WantedDaemonSet:
+    """Return what a daemon set asks for, defaults filled in."""
+    strategy = obj.spec.update_strategy
+    rolling = strategy.rolling_update
+    surge = rolling.max_surge if rolling is not None else None
+    unavailable = rolling.max_unavailable if rolling is not None else None
+    return WantedDaemonSet(
+        revision,
+        strategy.type or ROLLING_UPDATE,
+        0 if surge is None else surge,
+        1 if unavailable is None else unavailable,
+    )
+
+
+def wanted_job(obj: Job) -> WantedJob:
+    """Return what a job asks for, defaults filled in."""
+    spec, status = obj.spec, obj.status
+    ended = any(each.type in ("Complete", "Failed") and each.status == "True" for each in status.conditions)
+    # Without either number a job is done with one success; with parallelism alone any success ends it.
+    completions = 1 if spec.completions is None and spec.parallelism is None else spec.completions
+    return WantedJob(
+        count(spec.parallelism),
+        completions,
+        spec.completion_mode == "Indexed",
+        bool(spec.suspend),
+        ended or status.completion_time is not None,
+        DEFAULT_BACKOFF_LIMIT if spec.backoff_limit is None else spec.backoff_limit,
+        status.succeeded,
+        status.failed,
+        _indexes(status.completed_indexes),
+    )
+
+
+def _indexes(text: str) -> frozenset[int]:
+    """Read the numbers that are done, such as ``0-2,5``; no job has more than 100,000."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (not last or last.isdecimal()):
+            found.update(range(min(int(first), 100_000), min(int(last or first), 100_000) + 1))
+    return frozenset(found)
+
+
+# --- building ---------------------------------------------------------------------------------------------------------
+
+
+class Workloads:
+    """All workloads of a cluster, by key.
+
+    Attributes
+    ----------
+    owners : what owns pods: KIND/NAMESPACE/NAME -> replica sets, stateful sets, …
+    deployments : KIND/NAMESPACE/NAME -> deployment
+    """
+
+    def __init__(self, templates: Templates) -> None:
+        self.templates = templates
+        self.owners: dict[str, Owner] = {}
+        self.deployments: dict[str, DeploymentState] = {}
+        self._ages = 0
+
+    # --- one object ---------------------------------------------------------------------------------------------------
+
+    def add_deployment(self, obj: Deployment) -> DeploymentState:
+        """Take in a deployment; its replica sets follow."""
+        ref = _ref("Deployment", obj)
+        template = self.templates.identity(ref.key, obj.spec.template)
+        state = DeploymentState(
+            ref,
+            wanted_deployment(obj),
+            template,
+            obj.spec.template,
+            obj.spec.selector or LabelSelector(),
+            self.templates.digest(template),
+        )
+        self.deployments[ref.key] = state
+        return state
+
+    def add_replica_set(self, obj: ReplicaSet) -> ReplicaSetState:
+        """Take in a replica set, and give it to its deployment."""
+        ref = _ref("ReplicaSet", obj)
+        self._ages += 1
+        noted = obj.metadata.annotations
+        state = ReplicaSetState(
+            ref,
+            {"": obj.spec.template},
+            replicas=count(obj.spec.replicas),
+            template=self.templates.identity(ref.key, obj.spec.template),
+            age=self._ages,
+            noted=(parse_int64(noted.desired_replicas), parse_int64(noted.max_replicas)),
+        )
+        self.owners[ref.key] = state
+        owner = controller_of(obj.metadata)
+        parent = self.deployments.get(f"Deployment/{ref.namespace}/{owner.name}") if owner is not None else None
+        if parent is not None:
+            if None in state.noted:
+                state.noted = (parent.wanted.replicas, parent.wanted.max_pods)
+            parent.adopt(state)
+        return state
+
+    def add_replication_controller(self, obj: ReplicationController) -> ReplicaSetState:
+        """Take in a replication controller."""
+        ref = _ref("ReplicationController", obj, "v1")
+        template = obj.spec.template or PodTemplateSpec()
+        state = ReplicaSetState(ref, {"": template}, replicas=count(obj.spec.replicas))
+        self.owners[ref.key] = state
+        return state
+
+    def add_stateful_set(self, obj: StatefulSet) -> StatefulSetState:
+        """Take in a stateful set."""
+        ref = _ref("StatefulSet", obj)
+        update = obj.status.update_revision or self.templates.revision(ref, obj.spec.template)
+        current = obj.status.current_revision or update
+        state = StatefulSetState(
+            ref,
+            {update: obj.spec.template},
+            wanted=wanted_stateful_set(obj, current, update),
+            says_revision=bool(obj.status.update_revision),
+        )
+        self.owners[ref.key] = state
+        return state
+
+    def add_daemon_set(self, obj: DaemonSet, nodes: Iterable[Node]) -> DaemonSetState:
+        """Take in a daemon set; its revision shows with its pods."""
+        ref = _ref("DaemonSet", obj)
+        revision = self.templates.revision(ref, obj.spec.template)
+        state = DaemonSetState(ref, {revision: obj.spec.template}, wanted=wanted_daemon_set(obj, revision))
+        state.nodes = eligible_nodes(obj.spec.template, nodes)
+        self.owners[ref.key] = state
+        return state
+
+    def add_job(self, obj: Job) -> JobState:
+        """Take in a job."""
+        ref = _ref("Job", obj, "batch/v1")
+        counts_leaving = obj.spec.pod_replacement_policy != "Failed"
+        state = JobState(ref, {"": obj.spec.template}, wanted=wanted_job(obj), counts_leaving=counts_leaving)
+        self.owners[ref.key] = state
+        return state
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def owner_of(self, pod: Pod) -> Owner | None:
+        """Return who makes a pod again when it is gone; None where nobody does."""
+        reference = controller_of(pod.metadata)
+        if reference is None or reference.kind == _STATIC:
+            return None
+        key = f"{reference.kind}/{pod.metadata.namespace}/{reference.name}"
+        found = self.owners.get(key)
+        if found is None or (found.ref.uid and reference.uid and found.ref.uid != reference.uid):
+            found = self.owners[key] = self._missing(reference, pod)
+        return found
+
+    def _missing(self, reference: OwnerReference, pod: Pod) -> Owner:
+        """Stand in for a controller whose object is not in the snapshot.
+
+        A replica set that is named after a deployment and the hash of its template is taken for that deployment's.
+        """
+        ref = WorkloadRef(reference.kind, pod.metadata.namespace, reference.name, reference.uid, reference.api_version)
+        digest = pod.metadata.labels.get(TEMPLATE_HASH, "")
+        parent = self.deployments.get(f"Deployment/{ref.namespace}/{ref.name.removesuffix(f'-{digest}')}")
+        if ref.kind != "ReplicaSet" or not digest or parent is None or parent.current is not None:
+            return ForeignState(ref)
+        self._ages += 1
+        state = ReplicaSetState(ref, {"": parent.spec}, template=parent.template, age=self._ages)
+        state.replicas = parent.wanted.replicas
+        state.noted = (parent.wanted.replicas, parent.wanted.max_pods)
+        parent.adopt(state)
+        return state
+
+    def give(self, pod: ObservedPod, info: PodInfo) -> Owner | None:
+        """Give a pod of the snapshot to its owner."""
+        owner = self.owner_of(info.pod)
+        if isinstance(owner, StatefulSetState):
+            pod.index = _ordinal(owner, pod, info)
+            pod.revision = info.labels.get(REVISION_LABEL, owner.wanted.update)
+            owner.templates.setdefault(pod.revision, _template_of(info.pod))
+        elif isinstance(owner, DaemonSetState):
+            pod.target = target_of(info.pod)
+            pod.revision = info.labels.get(REVISION_LABEL, owner.wanted.revision)
+        elif isinstance(owner, JobState) and owner.wanted.is_indexed:
+            annotation = info.pod.metadata.annotations.job_completion_index
+            pod.index = parse_int64(info.labels.get(COMPLETION_INDEX_LABEL, annotation))
+        elif isinstance(owner, ForeignState):
+            pod.revision = pod.name
+            owner.templates[pod.name] = _template_of(info.pod)
+            owner.size += 1
+        if owner is not None:
+            owner.join(pod)
+        return owner
+
+    def name_revisions(self, infos: Iterable[PodInfo]) -> None:
+        """Find out from their pods what the revisions of daemon sets are called, and of stateful sets that do not say.
+
+        The youngest generation of the template is the one that holds; where none is noted, the revision of most pods.
+        """
+        found: dict[str, Counter[tuple[int, str]]] = {}
+        for info in infos:
+            revision = info.labels.get(REVISION_LABEL)
+            if revision is not None and info.controller is not None:
+                generation = parse_int64(info.labels.get(GENERATION_LABEL, "")) or 0
+                key = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
+                found.setdefault(key, Counter())[generation, revision] += 1
+        for key, revisions in found.items():
+            owner = self.owners.get(key)
+            highest = max(generation for generation, _ in revisions)
+            _, revision = max((n, revision) for (generation, revision), n in revisions.items() if generation == highest)
+            if isinstance(owner, DaemonSetState):
+                owner.templates = {revision: owner.templates[owner.wanted.revision]}
+                owner.wanted = replace(owner.wanted, revision=revision)
+            elif isinstance(owner, StatefulSetState) and not owner.says_revision:
+                owner.templates = {revision: owner.templates[owner.wanted.update]}
+                owner.wanted = replace(owner.wanted, current=revision, update=revision)
+
+
+def eligible_nodes(template: PodTemplateSpec, nodes: Iterable[Node]) -> dict[str, Eligibility]:
+    """Tell which nodes should get a daemon pod of a template, and on which one may stay."""
+    nodes = list(nodes)
+    found = zip(nodes, eligibilities(template, nodes), strict=True)
+    return {node.metadata.name: Eligibility(*answers) for node, answers in found}
+
+
+def _ref(kind: str, obj: object, api_version: str = "apps/v1") -> WorkloadRef:
+    metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+    return WorkloadRef(kind, metadata.namespace, metadata.name, metadata.uid, api_version)
+
+
+def _template_of(pod: Pod) -> PodTemplateSpec:
+    """Return a template that makes pods like this one, wherever it runs now."""
+    return PodTemplateSpec(metadata=pod.metadata, spec=structs.replace(pod.spec, node_name=""))
+
+
+def latest(times: Iterable[float | None]) -> float:
+    """Return the latest of some times; the present where there are none."""
+    known = [each for each in times if each is not None]
+    return max(known) if known else datetime.now(UTC).timestamp()

@@ -1,0 +1,66 @@
+"""Which pods go first, held against upstream's TestGetPodsToDelete and TestSortingActivePodsWithRanks."""
+
+from __future__ import annotations
+
+import pytest
+
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.controllers.ranking import to_delete
+from tests.simulation.controllers.builders import NOW, pod
+
+
+def first(pods: list[ObservedPod], n: int, related: dict[str, int] | None = None) -> list[str]:
+    return [each.name for each in to_delete(pods, n, related or {}, NOW)]
+
+
+_PAIRS: list[tuple[str, ObservedPod, ObservedPod]] = [
+    ("without a node before with one", pod("a"), pod("b", node="n", phase="Pending")),
+    ("pending before running", pod("a", node="n", phase="Pending"), pod("b", node="n")),
+    ("unknown before running", pod("a", node="n", phase="Unknown"), pod("b", node="n")),
+    ("not ready before ready", pod("a", node="n"), pod("b", node="n", ready=True)),
+    ("cheap before dear", pod("a", node="n", ready=True, cost=-1), pod("b", node="n", ready=True)),
+    (
+        "ready for a short time before ready for long",
+        pod("a", node="n", ready=True, since=NOW - 1),
+        pod("b", node="n", ready=True, since=NOW - 1000),
+    ),
+    (
+        "of about the same age the lower uid",
+        pod("a", node="n", ready=True, since=NOW - 1000, uid="1"),
+        pod("b", node="n", ready=True, since=NOW - 1001, uid="2"),
+    ),
+    (
+        "often restarted before seldom",
+        pod("a", node="n", ready=True, restarts=3),
+        pod("b", node="n", ready=True, restarts=1),
+    ),
+    ("young before old", pod("a", node="n", created=NOW - 1), pod("b", node="n", created=NOW - 1000)),
+    ("equal in all: as the controller came to know them", pod("a", node="n"), pod("b", node="n")),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), [row[1:] for row in _PAIRS], ids=[row[0] for row in _PAIRS])
+def test_of_two_pods_the_one_goes(one: ObservedPod, other: ObservedPod) -> None:
+    assert first([one, other], 1) == first([other, one], 1) == [one.name]
+
+
+def test_of_ready_pods_the_one_beside_most_others_goes() -> None:
+    pods = [pod("a", node="n1", ready=True), pod("b", node="n2", ready=True)]
+    assert first(pods, 1, {"n1": 1, "n2": 2}) == ["b"]
+
+
+def test_what_is_least_far_on_goes_first() -> None:
+    pods = [
+        pod("ready-1", node="n1", ready=True),
+        pod("ready-2", node="n2", ready=True),
+        pod("running", node="n"),
+        pod("scheduled", node="n", phase="Pending"),
+        pod("pending"),
+    ]
+    assert first(pods, 3) == ["pending", "scheduled", "running"]
+
+
+def test_all_go_when_all_must() -> None:
+    pods = [pod("a", node="n", ready=True), pod("b")]
+    assert set(first(pods, 2)) == {"a", "b"}
+    assert first([], 0) == []
