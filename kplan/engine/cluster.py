@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import PodMatch, PodTable
 from kplan.engine.recent import Recent
 from kplan.engine.terms import TermIndex
-from kplan.rules.pod_info import HostPort, PodInfo
+from kplan.rules.pod_info import HostPort, PodInfo, work_out_resources
 
 NOWHERE = -1
 """Node row of a pod that runs on no node of the table."""
@@ -80,13 +80,35 @@ class Cluster:
     def build(cls, nodes: NodeTable, infos: Sequence[PodInfo]) -> Cluster:
         """Build a cluster from its nodes and all its pods; a pod whose node is not in the table runs nowhere."""
         cluster = cls(nodes)
-        for info in infos:
-            pod = cluster.add_pod(info)
-            row = nodes.row_of.get(info.pod.spec.node_name or "", NOWHERE)
-            if row != NOWHERE:
-                cluster.bind(pod, row)
-        cluster.log.clear()
+        cluster.pods.extend(infos)
+        find = nodes.row_of.get
+        cluster.node_of = [find(info.pod.spec.node_name or "", NOWHERE) for info in infos]
+        cluster._node_rows = np.asarray([*cluster.node_of, *[NOWHERE] * _FIRST_CAPACITY], np.intp)
+        distinct, codes = work_out_resources(infos)
+        cluster.pods.keep_resources(distinct, np.asarray(codes, np.intp))
+        cluster._add_up({name for taken in distinct for name, amount in taken.requests.items() if amount})
+        pods_on = cluster.pods_on
+        for pod, row in enumerate(cluster.node_of):
+            if row == NOWHERE:
+                continue
+            pods_on[row].append(pod)
+            info = infos[pod]
+            spec = info.pod.spec
+            if any(container.ports for container in (*spec.init_containers, *spec.containers)) and info.host_ports:
+                cluster.used_ports.setdefault(row, set()).update(info.host_ports)
+            if spec.affinity is not None and info.affinity:
+                cluster.terms.change(info.affinity, row, 1)
         return cluster
+
+    def _add_up(self, resources: Iterable[str]) -> None:
+        """Add up what the pods of each node take, from nothing."""
+        running = np.flatnonzero(self.node_rows != NOWHERE)
+        rows = self.node_rows[running]
+        self.pod_count += np.bincount(rows, minlength=len(self.nodes))
+        np.add.at(self.nonzero_cpu, rows, self.pods.nonzero_cpu[running])
+        np.add.at(self.nonzero_memory, rows, self.pods.nonzero_memory[running])
+        for name in resources:
+            np.add.at(self.requested(name), rows, self.pods.requests(name)[running])
 
     def copy(self, nodes: NodeTable | None = None) -> Cluster:
         """Return a cluster that can change without this one noticing; its log starts empty.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from kplan.engine.label_sets import LabelSets
 from kplan.engine.recent import Recent
 from kplan.rules.affinity import NO_TERMS, PodAffinityTerms
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
+from kplan.rules.resources import PodResources
 from kplan.rules.volumes import storage_kinds
 
 _FIRST_CAPACITY = 64
@@ -25,6 +26,9 @@ _MAX_UNSORTED = 1024
 
 _PODS_A_SET = 256
 """Picking out the pods of one set of labels costs about as much as looking at so many pods' codes."""
+
+_NONZERO_CPU, _NONZERO_MEMORY = "nonzero cpu", "nonzero memory"
+"""Names of columns beside those of resources, whose names have no spaces."""
 
 MAX_MASKS = 256
 """Pod masks kept at a time: a byte a pod each."""
@@ -161,6 +165,31 @@ class PodTable:
             self._without_term_code.append(row)
         return row
 
+    def extend(self, infos: Sequence[PodInfo]) -> None:
+        """Append many pods."""
+        first, end = len(self.infos), len(self.infos) + len(infos)
+        while end > len(self._priorities):
+            self._grow()
+        n_pods = len(infos)
+        codes, code_of_labels = self._namespace_code_of, self._label_sets.code
+        self._namespace_codes[first:end] = np.fromiter(
+            (codes.setdefault(info.namespace, len(codes)) for info in infos), np.int32, n_pods
+        )
+        self._label_codes[first:end] = np.fromiter((code_of_labels(info.labels) for info in infos), np.int32, n_pods)
+        self._priorities[first:end] = np.fromiter((info.priority for info in infos), np.int64, n_pods)
+        self._terminating[first:end] = np.fromiter((info.is_terminating for info in infos), np.bool_, n_pods)
+        self._without_term_code += [
+            row for row, info in enumerate(infos, start=first) if info.pod.spec.affinity is not None
+        ]
+        self.infos += infos
+
+    def keep_resources(self, distinct: Sequence[PodResources], codes: RowArray) -> None:
+        """Take in what all pods take from their nodes, as `work_out_resources` tells it."""
+        for name in {name for taken in distinct for name in taken.requests}:
+            self._requests[name] = np.asarray([taken.requests.get(name, 0) for taken in distinct], np.int64)[codes]
+        self._requests[_NONZERO_CPU] = np.asarray([taken.nonzero_cpu for taken in distinct], np.int64)[codes]
+        self._requests[_NONZERO_MEMORY] = np.asarray([taken.nonzero_memory for taken in distinct], np.int64)[codes]
+
     def _grow(self) -> None:
         for name in ("_namespace_codes", "_label_codes", "_priorities", "_terminating", "_term_codes"):
             column = getattr(self, name)
@@ -188,12 +217,12 @@ class PodTable:
     @property
     def nonzero_cpu(self) -> Int64Array:
         """MilliCPU that each pod counts for in scores."""
-        return self._derived("nonzero cpu", lambda infos: [info.resources.nonzero_cpu for info in infos])
+        return self._derived(_NONZERO_CPU, lambda infos: [info.resources.nonzero_cpu for info in infos])
 
     @property
     def nonzero_memory(self) -> Int64Array:
         """Bytes of memory that each pod counts for in scores."""
-        return self._derived("nonzero memory", lambda infos: [info.resources.nonzero_memory for info in infos])
+        return self._derived(_NONZERO_MEMORY, lambda infos: [info.resources.nonzero_memory for info in infos])
 
     @property
     def n_host_ports(self) -> Int64Array:

@@ -117,7 +117,9 @@ class Session:
         """Take over the nominations that pending pods carry, as a scheduler does when pods enter its queue."""
         for pod in pods:
             info = self.cluster.pods.infos[pod]
-            row = self.cluster.nodes.row_of.get(info.pod.status.nominated_node_name or "")
+            if not info.pod.status.nominated_node_name:
+                continue
+            row = self.cluster.nodes.row_of.get(info.pod.status.nominated_node_name)
             if row is None or info.pod.spec.node_name or self.nominator.row_of(pod) is not None:
                 continue
             framework = self.framework_for(info)

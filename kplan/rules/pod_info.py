@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from functools import cached_property
 
 import msgspec
@@ -20,6 +21,7 @@ from kplan.rules.resources import (
     has_pod_level_requests,
     pod_requests,
     pod_resources,
+    resources_key,
     rounded_requests,
     says_nothing_of_resources,
 )
@@ -130,6 +132,30 @@ class PodInfo:
     def affinity_error(self) -> str:
         """Why some inter-pod terms cannot be used, or empty."""
         return self._terms_or_error[1]
+
+
+def work_out_resources(infos: Iterable[PodInfo]) -> tuple[list[PodResources], list[int]]:
+    """Work out what many pods take from their nodes, what several say once.
+
+    Returns
+    -------
+    distinct : what pods take
+    codes : index into `distinct` of each pod's
+    """
+    distinct: list[PodResources] = []
+    code_of: dict[Hashable, int] = {}
+    codes: list[int] = []
+    for info in infos:
+        key = resources_key(info.pod)
+        code = None if key is None else code_of.get(key)
+        if code is None:
+            code = len(distinct)
+            distinct.append(pod_resources(info.pod))
+            if key is not None:
+                code_of[key] = code
+        info.resources = distinct[code]
+        codes.append(code)
+    return distinct, codes
 
 
 def _is_one_of_a_kind(pod: Pod) -> bool:

@@ -8,7 +8,7 @@ the end.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -242,6 +242,27 @@ class PodResources:
     requests: Requests
     nonzero_cpu: int
     nonzero_memory: int
+
+
+def resources_key(pod: Pod) -> Hashable | None:
+    """Return what `pod_resources` follows from for a pod with plain containers alone; None for any other.
+
+    Equal keys mean equal resources; replicas have equal keys.
+    """
+    spec, status = pod.spec, pod.status
+    if spec.init_containers or spec.overhead or spec.resources is not None:
+        return None
+    if status.init_container_statuses or status.resources is not None:
+        return None
+    if not any(each.resources is not None for each in status.container_statuses):
+        return tuple([tuple(each.resources.requests.items()) for each in spec.containers])
+    running = [
+        (each.name, tuple(each.resources.requests.items()), tuple(each.allocated_resources.items()))
+        for each in status.container_statuses
+        if each.resources is not None
+    ]
+    asked = [(each.name, tuple(each.resources.requests.items())) for each in spec.containers]
+    return tuple(asked), tuple(running), _is_resize_infeasible(pod)
 
 
 def pod_resources(pod: Pod) -> PodResources:

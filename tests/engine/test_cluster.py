@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
@@ -150,3 +151,28 @@ def test_a_cluster_is_built_with_its_pods_on_their_nodes_and_an_empty_log():
     assert cluster.pods_on == [[], [0, 3]]
     assert cluster.log == []
     assert cluster.pod_count.dtype == np.int64
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(PODS, st.sampled_from(["n0", "n1", "n2", "gone", ""])), max_size=12), MATCHES)
+def test_building_at_once_is_binding_one_by_one(placed, match):
+    infos = [PodInfo(replace(info.pod, spec=replace(info.pod.spec, node_name=name or None))) for info, name in placed]
+    table = node_table(3)
+    plain = Cluster(table)
+    for info in infos:
+        pod = plain.add_pod(PodInfo(info.pod))
+        if info.pod.spec.node_name in table.row_of:
+            plain.bind(pod, table.row_of[info.pod.spec.node_name])
+
+    cluster = Cluster.build(table, infos)
+
+    assert read(cluster) == read(plain) == recounted(cluster)
+    assert cluster.pods_on == plain.pods_on
+    assert cluster.used_ports == plain.used_ports
+    assert cluster.log == []
+    assert cluster.pods.matching(match).tolist() == plain.pods.matching(match).tolist()
+    for column in ("priorities", "terminating", "start_micros", "nonzero_cpu", "nonzero_memory", "n_host_ports"):
+        assert getattr(cluster.pods, column).tolist() == getattr(plain.pods, column).tolist()
+    assert cluster.pods.requests("cpu").tolist() == plain.pods.requests("cpu").tolist()
+    cluster.add_pod(infos[0] if infos else PodInfo(Pod()))
+    assert len(cluster.pods.requests("cpu")) == len(cluster.pods.nonzero_cpu) == len(infos) + 1

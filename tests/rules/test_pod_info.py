@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import PodInfo, work_out_resources
+from kplan.rules.resources import (
+    DEFAULT_CPU_REQUEST_NANO,
+    DEFAULT_MEMORY_REQUEST_NANO,
+    pod_requests,
+    pod_resources,
+    rounded_requests,
+)
 
 
 def shape(*volumes, name="pod"):
@@ -120,3 +129,62 @@ def test_a_pod_that_is_being_deleted_is_terminating():
     assert not info().is_terminating
     assert info().key == "default/pod"
     assert repr(info()) == "PodInfo(default/pod)"
+
+
+QUANTITIES = st.sampled_from(["0", "1m", "250m", "2", "1Gi", 1, 1.5])
+REQUESTS = st.dictionaries(st.sampled_from(["cpu", "memory", "example.com/gpu"]), QUANTITIES, max_size=2)
+RESOURCES = st.builds(lambda requests: {"requests": requests}, REQUESTS)
+
+
+@st.composite
+def pods(draw):
+    """A pod with anything that what it takes from its node follows from."""
+    names = ["a", "b"][: draw(st.integers(0, 2))]
+    spec = {"containers": [{"name": name, "resources": draw(RESOURCES)} for name in names]}
+    status = {}
+    if draw(st.integers(0, 3)) == 0:
+        spec["initContainers"] = [{"name": "init", "resources": draw(RESOURCES)}]
+    if draw(st.integers(0, 5)) == 0:
+        spec["overhead"] = draw(REQUESTS)
+    if draw(st.integers(0, 5)) == 0:
+        spec["resources"] = draw(RESOURCES)
+    if draw(st.booleans()):
+        status["containerStatuses"] = [
+            {
+                "name": name,
+                "allocatedResources": draw(REQUESTS),
+                **({"resources": draw(RESOURCES)} if draw(st.booleans()) else {}),
+            }
+            for name in draw(st.permutations(names))
+        ]
+    if draw(st.booleans()):
+        reason = draw(st.sampled_from(["Infeasible", "Deferred"]))
+        status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+    return convert({"metadata": {"name": "p"}, "spec": spec, "status": status}, Pod)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(pods(), max_size=6))
+def test_what_pods_take_worked_out_at_once_is_what_each_takes(listed):
+    infos = [PodInfo(pod) for pod in listed]
+
+    distinct, codes = work_out_resources(infos)
+
+    expected = [pod_resources(pod) for pod in listed]
+    assert [distinct[code] for code in codes] == expected
+    assert [info.resources for info in infos] == expected
+
+
+@settings(deadline=None, max_examples=150)
+@given(pods())
+def test_what_a_pod_asks_for_before_it_runs_is_read_off_where_its_status_is_silent(pod):
+    missing = {"cpu": DEFAULT_CPU_REQUEST_NANO, "memory": DEFAULT_MEMORY_REQUEST_NANO}
+    scored = rounded_requests(
+        pod_requests(pod, use_status=False, missing_container_requests=missing, use_pod_level=False)
+    )
+    found = PodInfo(pod)
+
+    assert found.requests == rounded_requests(pod_requests(pod, use_status=False))
+    assert {name: amount for name, amount in found.scored_requests.items() if amount} == {
+        name: amount for name, amount in scored.items() if amount
+    }
