@@ -104,6 +104,7 @@ def ask(
         feature_gates=gates,
         sampling=scheduler.sampling.value,
         start_index=scheduler.start_index or 0,
+        ties=None if scheduler.ties is None else scheduler.ties.value,
         seed=scheduler.seed,
         extenders=_extenders(config, scheduler),
         additions=incoming.objects if incoming else (),

@@ -42,6 +42,7 @@ __all__ = [
     "OutputFormat",
     "SamplingMode",
     "SchedulerFlags",
+    "TieRule",
     "VerbosityFlags",
     "with_flags",
 ]
@@ -91,6 +92,14 @@ class SamplingMode(StrEnum):
 
     ALL = "all"
     AS_CONFIGURED = "as-configured"
+
+
+class TieRule(StrEnum):
+    """Which of equal best nodes is taken."""
+
+    SCHEDULER = "scheduler"
+    NAME = "name"
+    EVEN = "even"
 
 
 class ExtenderMode(StrEnum):
@@ -185,12 +194,21 @@ class SchedulerFlags:
             rich_help_panel=_SCHEDULER_PANEL,
         ),
     ] = None
+    ties: Annotated[
+        TieRule | None,
+        typer.Option(
+            "--ties",
+            help="Of equal best nodes: the one that this release most likely takes (default), the first by name, or an "
+            "even draw.",
+            rich_help_panel=_SCHEDULER_PANEL,
+        ),
+    ] = None
     seed: Annotated[
         int | None,
         typer.Option(
             "--seed",
             metavar="N",
-            help="Break ties at random with this seed instead of by name.",
+            help="Draw with this seed; alone it means --ties even.",
             rich_help_panel=_SCHEDULER_PANEL,
         ),
     ] = None

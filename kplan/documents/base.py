@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
@@ -79,10 +80,16 @@ class SchedulerRef(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    kubernetes_version : the minor whose rules hold
+    kubernetes_version : the release whose rules hold: a minor, or a patch release where the server is known
+    feature_gates : those that are not as by default
+    ties : which of equal best nodes is taken: as this release most likely does, the first by name, or an even draw
+    seed : of the draws; null where nothing is drawn
     """
 
     kubernetes_version: str
+    feature_gates: dict[str, bool] | UnsetType = UNSET
+    ties: Literal["scheduler", "name", "even"] | UnsetType = UNSET
+    seed: int | UnsetType | None = UNSET
     profiles: tuple[str, ...]
     config_source: str
 

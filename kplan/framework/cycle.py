@@ -22,6 +22,7 @@ from kplan.framework.runtime import Framework
 from kplan.framework.sampling import num_feasible_nodes_to_find
 from kplan.framework.session import Session
 from kplan.framework.shape_cache import ShapeEntry
+from kplan.framework.ties import first_up
 from kplan.rules.pod_info import PodInfo
 
 NO_NODES = "no nodes available to schedule pods"
@@ -107,6 +108,7 @@ def _run_cycle(session: Session, framework: Framework, cycle: CycleState, result
     entry = framework.shape(cycle.pod)
     pre_filter = framework.run_pre_filter(cycle, entry)
     cycle.skipped_filters = pre_filter.skipped
+    start = session.sampling.start_index
     outcome = _find_nodes(session, framework, cycle, entry, pre_filter)
     result.filter = outcome
     feasible = np.flatnonzero(outcome.feasible)
@@ -121,8 +123,25 @@ def _run_cycle(session: Session, framework: Framework, cycle: CycleState, result
         result.scores = _score(session, framework, cycle, feasible, None if outcome.rows is not None else entry)
         total = result.scores.total
         result.ties = feasible[total == total.max()]
-    row = int(result.ties[0] if session.options.seed is None else session.random.choice(result.ties.tolist()))
-    _reserve(framework, cycle, result, row)
+    _reserve(framework, cycle, result, _choose(session, result, outcome, start))
+
+
+def _choose(session: Session, result: CycleResult, outcome: FilterOutcome, start: int) -> int:
+    """Take one of the equal best nodes; `start` is where the search began, as an index into the node tree's order."""
+    ties = result.ties
+    if len(ties) == 1:
+        return int(ties[0])
+    if session.options.seed is not None:
+        return int(session.random.choice(ties.tolist()))
+    if not session.options.follows_heap:
+        return int(ties[0])
+    drawn = None if result.scores is None else result.scores.drawn
+    if drawn is not None and drawn[ties].any():
+        return int(ties[drawn[ties]][0])  # an even draw among these: the first by name stands for all
+    order = session.cluster.nodes.zone_order
+    if outcome.rows is None:
+        order = np.roll(order, -(start % len(order)))
+    return first_up(ties, outcome.feasible, order)
 
 
 def _reserve(framework: Framework, cycle: CycleState, result: CycleResult, row: int) -> None:
@@ -324,6 +343,7 @@ def _score(
         return ScoreOutcome(feasible, np.ones(len(feasible), np.int64))
     scores = framework.run_scores(cycle, feasible, entry)
     nodes = session.cluster.nodes
+    drawn = np.zeros(len(nodes), np.bool_)
     for rank, extender in enumerate(session.extenders, start=len(framework.score_plugins)):
         if not extender.prioritizes or not extender.is_interested(cycle.pod.pod):
             continue
@@ -332,7 +352,9 @@ def _score(
         except ExtenderError:
             continue  # as upstream: no score from this extender
         column: Int64Array = np.fromiter((given.get(nodes.names[row], 0) for row in feasible), np.int64, len(feasible))
+        drawn[[nodes.row_of[name] for name in given if name in nodes.row_of]] = True
         weight = extender.weight * EXTENDER_SCALE
         scores.parts.append(ScorePart(rank, extender.name, weight, column, is_full=False))
         scores.total = scores.total + column * weight
+    scores.drawn = drawn
     return scores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kplan.engine.arrays import Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.framework.interface import Status
 
 
@@ -56,11 +56,14 @@ class ScoreOutcome:
     rows : feasible node rows, ascending
     total : int64 array over `rows`
     parts : each plugin's share
+    drawn : bool array of shape (n_nodes,): nodes that an extender scored, and kube-scheduler drew a number for; None
+        for none
     """
 
     rows: RowArray
     total: Int64Array
     parts: list[ScorePart] = field(default_factory=list)
+    drawn: BoolArray | None = None
 
     def plugins_at(self, position: int) -> dict[str, int]:
         """Return the weighted score of every plugin for one feasible node, in the order of the profile."""

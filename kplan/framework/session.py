@@ -29,12 +29,15 @@ class SessionOptions:
     ----------
     sample : stop as percentageOfNodesToScore says, instead of looking at every node
     start_index : where the first sampled search starts
-    seed : draw among equal best nodes at random, with this seed; None takes the first by name
+    seed : draw among equals at random, with this seed; None draws nothing
+    follows_heap : without a draw, take the equal best node that kube-scheduler's heap brings up first, not the first by
+        name
     """
 
     sample: bool = False
     start_index: int = 0
     seed: int | None = None
+    follows_heap: bool = False
 
 
 @dataclass

@@ -40,6 +40,9 @@ def header(planner: Planner, kind: str) -> dict[str, Any]:
         },
         "scheduler": {
             "kubernetesVersion": planner.release.version,
+            "featureGates": dict(planner.release.switched),
+            "ties": planner.ties,
+            "seed": planner.options.seed,
             "profiles": [profile.scheduler_name for profile in planner.config.profiles],
             "configSource": planner.config.source,
         },

@@ -117,6 +117,7 @@ class Explanation:
     score_details : node -> plugin -> where its raw score comes from, a line each
     """
 
+    chosen: str | None = None
     ties: tuple[str, ...] = ()
     feasible_nodes: tuple[str, ...] = ()
     feasible_count: int = 0
@@ -134,6 +135,7 @@ class Explanation:
         kept = {*shown.also, *(node for count in self.rejection_summary for node in count.closest[: shown.top])}
         best = sorted(self.feasible_nodes, key=lambda node: -self.scores[node].total if node in self.scores else 0)
         kept.update(best[: shown.top])
+        kept.update(() if self.chosen is None else (self.chosen,))
         kept.update(self.not_evaluated[: shown.top])
         return replace(
             self,
@@ -167,6 +169,7 @@ def explain(result: CycleResult, names: list[str], nodes: Iterable[str] | Shown 
     ignored = outcome.not_evaluated
     wants_details = isinstance(nodes, Shown) and nodes.with_score_details
     return Explanation(
+        chosen=None if result.row is None else names[result.row],
         ties=tuple(names[row] for row in result.ties),
         feasible_nodes=tuple(names[row] for row in feasible),
         feasible_count=int(np.count_nonzero(outcome.feasible)),
@@ -192,6 +195,8 @@ def _shown_rows(
     if shown.top is None:
         return list(range(outcome.n_nodes))
     rows = {row for group in closest.values() for row in group}
+    if result.row is not None:
+        rows.add(result.row)
     if result.scores is None:
         rows.update(np.flatnonzero(outcome.feasible)[: shown.top].tolist())
     else:

@@ -14,7 +14,7 @@ import msgspec
 from kplan.admission.disabled_fields import disabled_fields, drop, without_disabled_fields
 from kplan.api.core import Pod
 from kplan.config.model import SchedulerConfiguration
-from kplan.config.releases import AUTO, Release
+from kplan.config.releases import AUTO, HEAP, Release
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.errors import UsageError
@@ -33,7 +33,7 @@ from kplan.planner.placement import Explain, Origin, Placement, PodRef
 from kplan.planner.plan import Plan
 from kplan.planner.queue_plan import QueuePlan
 from kplan.planner.queue_run import DEFAULT_MAX_ROUNDS, QueueRun
-from kplan.planner.release import as_decided, server_warnings
+from kplan.planner.release import Ties, as_decided, server_warnings, tie_rule
 from kplan.planner.run import Replay, Run, run_in_order
 from kplan.planner.successors import claims_of_successors
 from kplan.planner.unmodelled import unmodelled
@@ -67,7 +67,10 @@ class Planner:
     feature_gates : feature gates that are not as by default
     sampling : ``all`` looks at every node; ``as-configured`` stops early as percentageOfNodesToScore says
     start_index : where the first sampled search starts
-    seed : draw among equal best nodes at random with this seed; None takes the first by name
+    ties : which of equal best nodes is taken: ``scheduler``, the one that this release most likely takes, ``name``, the
+        first by name, or ``even``, a draw in which each is as likely as the others; None means ``even`` with a seed,
+        else ``scheduler``
+    seed : of even draws
     extenders : extenders to call; none are called by default
     plugins : classes of plugins that kube-scheduler does not bring along, for profiles that enable them
     additions : objects that the cluster would hold besides, such as those that come with manifests
@@ -83,6 +86,7 @@ class Planner:
         feature_gates: Mapping[str, bool] | None = None,
         sampling: Sampling = "all",
         start_index: int = 0,
+        ties: Ties | None = None,
         seed: int | None = None,
         extenders: Sequence[Extender] = (),
         plugins: Iterable[PluginClass] = (),
@@ -95,7 +99,13 @@ class Planner:
         self.plugins = tuple(plugins)
         self.config = as_decided(config, snapshot, kubernetes, feature_gates, out_of_tree(self.plugins))
         self.is_release_given = kubernetes not in (None, AUTO) or (config is not None and config.is_release_given)
-        self.options = SessionOptions(sampling == "as-configured", start_index, seed)
+        self.ties: Ties = tie_rule(ties, seed)
+        self.options = SessionOptions(
+            sampling == "as-configured",
+            start_index,
+            (seed or 0) if self.ties == "even" else None,
+            follows_heap=self.ties == "scheduler" and self.release.rules.ties == HEAP,
+        )
         self.extenders = tuple(extenders)
         self.world = without_disabled_fields(with_objects(snapshot, additions), self.release.is_on)
         self._asked_with = tuple(warnings)
@@ -309,6 +319,7 @@ class Planner:
             feature_gates=self.release.switched,
             sampling="as-configured" if self.options.sample else "all",
             start_index=self.options.start_index,
+            ties=self.ties,
             seed=self.options.seed,
             extenders=self.extenders,
             plugins=self.plugins,

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import Final, Literal, get_args
 
 from kplan.config.defaults import default_configuration
 from kplan.config.loading import read_again
 from kplan.config.model import SchedulerConfiguration
 from kplan.config.releases import chosen_release, nearest, parse_version, with_gates
 from kplan.config.releases.servers import version_note
+from kplan.errors import UsageError
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 
-__all__ = ["as_decided", "server_warnings"]
+__all__ = ["TIES", "Ties", "as_decided", "server_warnings", "tie_rule"]
+
+Ties = Literal["scheduler", "name", "even"]
+TIES: Final[tuple[Ties, ...]] = get_args(Ties)
 
 
 def as_decided(
@@ -54,3 +59,21 @@ def server_warnings(config: SchedulerConfiguration, snapshot: Snapshot, *, is_gi
     note = version_note(server, None if version is None else version[0], config.release)
     if note:
         yield InputWarning("ServerVersion", server, note)
+
+
+def tie_rule(ties: Ties | None, seed: int | None) -> Ties:
+    """Return which of equal best nodes is taken; a seed alone means an even draw.
+
+    Raises
+    ------
+    UsageError
+        When there is no such rule, or a seed is given and nothing is drawn.
+    """
+    if ties is None:
+        return "scheduler" if seed is None else "even"
+    if ties not in TIES:
+        raise UsageError(f"unknown ties: {ties!r}", hint=f"use {', '.join(TIES)}")
+    if seed is not None and ties != "even":
+        hint = "leave the seed out, or use ties even"
+        raise UsageError(f"a seed is for draws, and ties {ties} draws none", hint=hint)
+    return ties

@@ -124,7 +124,7 @@ def _margin(placement: Placement, ranked: Sequence[str]) -> list[Cell]:
         others = listing([tie for tie in ties if tie != node])
         same = "the same score" if len(ties) == 2 else "the same best score"
         verb = "has" if len(ties) == 2 else "have"
-        chance = "kube-scheduler draws one of them at random; kplan takes the first by name, or draws with --seed."
+        chance = "kube-scheduler may take any of them; --ties says which one is taken here, --seed draws one."
         return [Span("A tie", "warn"), f": {others} {verb} {same}, {total} points. {chance}"]
     if len(ranked) < 2:
         return [f"{node} scores best with {total} points."]

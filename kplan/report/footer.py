@@ -26,8 +26,10 @@ def opening_blocks(document: Document, options: ReportOptions) -> Iterator[Block
         indent=0,
     )
     profiles = ", ".join(scheduler["profiles"])
+    gates = "".join(f", {gate}={str(is_on).lower()}" for gate, is_on in scheduler.get("featureGates", {}).items())
     yield line(
-        f"Scheduler: v{scheduler['kubernetesVersion']}, configuration {scheduler['configSource']}, profiles {profiles}",
+        f"Scheduler: v{scheduler['kubernetesVersion']}{gates}, configuration {scheduler['configSource']}, profiles "
+        f"{profiles}",
         indent=0,
     )
 

@@ -42,7 +42,14 @@ def test_the_header_tells_what_was_asked_of_which_cluster():
             "digest": asking.snapshot.digest,
             "missing": [{"resource": "pdbs", "reason": "forbidden", "blinds": ["P"]}],
         },
-        "scheduler": {"kubernetesVersion": "1.36", "profiles": ["default-scheduler"], "configSource": "default"},
+        "scheduler": {
+            "kubernetesVersion": "1.36",
+            "featureGates": {},
+            "ties": "scheduler",
+            "seed": None,
+            "profiles": ["default-scheduler"],
+            "configSource": "default",
+        },
     }
 
 

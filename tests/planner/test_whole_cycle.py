@@ -52,6 +52,7 @@ def decided(case: Case, *, sampling: bool = False, start_index: int = 0) -> list
         kplan.load_scheduler_config(case.get("config")),
         sampling="as-configured" if sampling else "all",
         start_index=start_index,
+        ties="name",
     )
     plan = planner.plan(case["pods"], settle_preemption=case.get("settlePreemption", False))
     return [of_document(placement.to_dict()) for placement in plan.placements]

@@ -1,0 +1,52 @@
+"""Which of the equal best nodes is taken.
+
+kube-scheduler puts the scores of the feasible nodes on a heap, in the order in which the nodes came through the
+filters, and takes the one that comes up first. Among equal scores a random number should decide, but only a node that
+an extender scored gets one; without it the heap's own order decides. Nodes come through the filters in the order of
+the node tree, save that parallel workers overtake each other now and then.
+
+Upstream: schedule_one.go prioritizeNodes, nodeScoreHeap, selectHost of older minors; Go's container/heap.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+
+__all__ = ["first_on_heap", "first_up"]
+
+
+def first_up(ties: RowArray, feasible: BoolArray, order: RowArray) -> int:
+    """Return the row of the node that the heap brings up first.
+
+    Parameters
+    ----------
+    ties : rows of the equal best nodes
+    feasible : bool array of shape (n_nodes,): the nodes that are on the heap
+    order : rows in the order in which they are filtered; every feasible one is among them
+    """
+    best = np.zeros(len(feasible), np.bool_)
+    best[ties] = True
+    on_heap = order[feasible[order]]
+    return int(on_heap[first_on_heap(np.flatnonzero(best[on_heap]))])
+
+
+def first_on_heap(positions: RowArray) -> int:
+    """Return which of the largest elements of a list stands on top once the list is made a heap.
+
+    Parameters
+    ----------
+    positions : where in the list the largest elements are, ascending
+
+    Notes
+    -----
+    A heap is a tree: the children of position i are 2i + 1 and 2i + 2. Making one, bottom up, an element gives way to
+    a larger child only, and the right child is preferred if it is larger than the left one. So the largest one comes
+    up that the tree walked in preorder meets first: of positions plus one, in binary, the digits from the first one on
+    say the way down, and words that are compared like that, a word before those that it begins, are in preorder.
+    """
+    numbers: Int64Array = positions.astype(np.int64) + 1
+    digits: Int64Array = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
+    ways = numbers << (digits.max() - digits)
+    return int(positions[np.lexsort((digits, ways))[0]])

@@ -1,0 +1,51 @@
+"""The node that kube-scheduler's heap brings up first, against the heap itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.framework.ties import first_on_heap, first_up
+
+
+def go_heap_top(scores: list[int]) -> int:
+    """Make a heap as Go's container/heap.Init does, largest first, and return where its top came from."""
+    heap = list(enumerate(scores))
+
+    def down(i: int) -> None:
+        while (child := 2 * i + 1) < len(heap):
+            if child + 1 < len(heap) and heap[child + 1][1] > heap[child][1]:
+                child += 1
+            if not heap[child][1] > heap[i][1]:
+                return
+            heap[i], heap[child] = heap[child], heap[i]
+            i = child
+
+    for i in range(len(heap) // 2 - 1, -1, -1):
+        down(i)
+    return heap[0][0]
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=70))
+def test_the_top_is_that_of_gos_heap(scores: list[int]) -> None:
+    best = np.flatnonzero(np.asarray(scores) == max(scores))
+
+    assert first_on_heap(best) == go_heap_top(scores)
+
+
+@pytest.mark.parametrize(
+    ("positions", "first"), [([0, 1, 2], 0), ([1, 2], 1), ([2, 3], 3), ([4, 5], 4), ([5, 6, 9], 9), ([2, 7, 8], 7)]
+)
+def test_a_node_deep_on_the_left_comes_up_before_one_on_the_right(positions: list[int], first: int) -> None:
+    assert first_on_heap(np.asarray(positions)) == first
+
+
+def test_only_feasible_nodes_are_on_the_heap_in_the_order_of_the_search() -> None:
+    order = np.asarray([3, 0, 4, 1, 2])
+    feasible = np.asarray([True, False, True, True, True])
+
+    assert first_up(np.asarray([0, 2, 4]), feasible, order) == 0
+    assert first_up(np.asarray([2, 4]), feasible, order) == 2
+    assert first_up(np.asarray([2, 3, 4]), feasible, order) == 3
