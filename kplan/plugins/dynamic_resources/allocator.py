@@ -2,14 +2,19 @@
 
 A depth-first search in a fixed order: claim by claim, request by request, alternative by alternative, and for each
 wanted device the node's devices by pool, slice and position. The first full solution counts. Within one request devices
-are tried as combinations, not as permutations. Where upstream leaves something behind on the way back (counters of a
-tainted device, a device that failed last), so does this, because it decides which solution comes first.
+are tried as combinations, not as permutations.
+
+Upstream gives up on a node after a time, `filterTimeout`. Here that is a number of steps, so that answers repeat: one
+for each device that is looked for, as if upstream took a microsecond for it. A search that goes on for long remembers
+where it found nothing and how many steps that took; where it comes to the same state again it counts those steps
+without taking them. So it ends as a search that forgets would, only sooner.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go (v1.36).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,23 +22,24 @@ from kplan.api.core import Node
 from kplan.api.resource import ALLOCATION_RESULTS_MAX_SIZE, MODE_EXACT_COUNT, DeviceClass
 from kplan.cel import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
-from kplan.plugins.dynamic_resources.amounts import Amounts
-from kplan.plugins.dynamic_resources.capacity import consumed_capacity, fits
 from kplan.plugins.dynamic_resources.constraints import Constraint, new_constraint
-from kplan.plugins.dynamic_resources.counters import CounterLedger
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
+from kplan.plugins.dynamic_resources.picks import BrokenConstraintError, Picks
 from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, Pool, device_matches
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, expressions
 from kplan.plugins.dynamic_resources.results import DeviceResult, check_node_selectors
 from kplan.plugins.dynamic_resources.selection import Selection
-from kplan.plugins.dynamic_resources.situations import situation
-from kplan.plugins.dynamic_resources.taints import prevents_allocation
+from kplan.plugins.dynamic_resources.situations import kinds, situation
 
-__all__ = ["Market", "NamedClaim", "Search"]
+__all__ = ["Limits", "Market", "NamedClaim", "Search", "TimedOutError"]
 
 
 #: More steps than any search takes.
 _NO_LIMIT = 2**63
+#: Steps that a search takes before it begins to remember, which makes each of them slower.
+_BEFORE_REMEMBERING = 200
+#: States that a search remembers at most.
+_MAX_REMEMBERED = 100_000
 
 
 class _TooManyDevicesError(Exception):
@@ -43,11 +49,30 @@ class _TooManyDevicesError(Exception):
         super().__init__("allocation max size exceeded")
 
 
+class TimedOutError(AllocationError):
+    """A search that takes too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a search may take.
+
+    Attributes
+    ----------
+    n_steps : steps that upstream would take in the time that it has; None when it has all the time
+    n_taken : steps that are really taken, states that were met before not counted
+    """
+
+    n_steps: int | None
+    n_taken: int
+
+
 @dataclass(frozen=True, slots=True)
 class NamedClaim:
-    """A claim to allocate; the name (``namespace/name``) is for messages only."""
+    """A claim to allocate; the names (``namespace/name``, and without the namespace) are for messages only."""
 
     name: str
+    bare_name: str
     spec: ClaimSpec
 
 
@@ -80,15 +105,12 @@ class _Wanted:
 
 
 class Search:
-    """One node's search for all claims of a pod; `results` grows and shrinks as it goes on.
-
-    Parameters
-    ----------
-    step_limit : how many steps the search may take, 0 for any number
+    """One node's search for all claims of a pod.
 
     Attributes
     ----------
     n_tries : how many times the search tried to take a device
+    n_taken : how many steps it took
 
     Raises
     ------
@@ -97,9 +119,10 @@ class Search:
     """
 
     def __init__(
-        self, node: Node, pools: NodePools, claims: Sequence[NamedClaim], market: Market, step_limit: int
+        self, node: Node, pools: NodePools, claims: Sequence[NamedClaim], market: Market, limits: Limits
     ) -> None:
-        self.results: list[list[DeviceResult]] = [[] for _ in claims]
+        self.n_tries = 0
+        self.n_taken = 0
         self._node = node
         self._pools = pools
         self._claims = claims
@@ -107,15 +130,16 @@ class Search:
         self._classes = market.classes
         self._selection = market.selection
         self._candidates = pools.candidates
-        self._step_limit = step_limit or _NO_LIMIT
+        self._limits = limits
         self._n_steps = 0
-        self.n_tries = 0
         self._wanted: list[list[list[_Wanted]]] = []
-        self._constraints: list[list[Constraint]] = []
-        self._counters = CounterLedger(market.allocated.is_allocated)
-        self._allocating: dict[DeviceId, set[int]] = {}
-        self._allocating_capacity: dict[DeviceId, dict[str, int]] = {}
-        self._prepare()
+        self._found_nothing: dict[Hashable, int] = {}
+        self._position_of: Mapping[DeviceId, int] = {}
+        self._kind_of: Mapping[DeviceId, int] | None = None
+        constraints: list[list[Constraint]] = []
+        self._picks = Picks(market.allocated, constraints)
+        self._prepare(constraints)
+        self._picks = Picks(market.allocated, constraints)
 
     def situation(self) -> Hashable:
         """Return what tells this node from others, before the search; see `kplan.plugins.dynamic_resources.situations`.
@@ -125,12 +149,14 @@ class Search:
         AllocationError
             If a selector fails on some device.
         """
-        wanted = [each for claim in self._wanted for alternatives in claim for each in alternatives]
+        return situation(self._pools, self._specs(), self._allocated, self._matches)
 
-        def matches(device: DeviceInfo) -> tuple[bool, ...]:
-            return tuple(self._is_selectable(each, device) for each in wanted)
+    def _specs(self) -> list[ClaimSpec]:
+        return [claim.spec for claim in self._claims]
 
-        return situation(self._pools, (claim.spec for claim in self._claims), self._allocated, matches)
+    def _matches(self, device: DeviceInfo) -> tuple[bool, ...]:
+        wanted = (each for claim in self._wanted for alternatives in claim for each in alternatives)
+        return tuple(self._is_selectable(each, device) for each in wanted)
 
     def run(self) -> list[list[DeviceResult]] | None:
         """Find devices: one list a claim, or None when there is no solution.
@@ -138,20 +164,20 @@ class Search:
         Raises
         ------
         AllocationError
-            As for the class.
+            As for the class; a `TimedOutError` if it takes too long.
         """
         try:
             if not self._claim(0):
                 return None
         except _TooManyDevicesError as error:
             raise AllocationError(str(error)) from None
-        for claim, devices in zip(self._claims, self.results, strict=True):
-            check_node_selectors(claim.name, devices)
-        return self.results
+        for claim, devices in zip(self._claims, self._picks.results, strict=True):
+            check_node_selectors(claim.bare_name, devices)
+        return self._picks.results
 
     # --- what is wanted ---------------------------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
+    def _prepare(self, constraints: list[list[Constraint]]) -> None:
         """Check all requests and find out how many devices each takes."""
         for index, claim in enumerate(self._claims):
             wanted = [[self._want(index, spec) for spec in alternatives] for alternatives in claim.spec.requests]
@@ -163,7 +189,7 @@ class Search:
                 )
                 raise AllocationError(msg)
             self._wanted.append(wanted)
-            self._constraints.append(self._new_constraints(claim))
+            constraints.append(self._new_constraints(claim))
 
     def _new_constraints(self, claim: NamedClaim) -> list[Constraint]:
         constraints = []
@@ -211,9 +237,33 @@ class Search:
             found.extend(
                 (pool, device)
                 for device in pool.devices
-                if self._is_selectable(wanted, device) and self._has_room(wanted.spec, device)
+                if self._is_selectable(wanted, device) and self._picks.has_room(wanted.spec, device)
             )
         return found
+
+    def _is_selectable(self, wanted: _Wanted, device: DeviceInfo) -> bool:
+        known = wanted.selectable.get(device.index)
+        if known is None:
+            known = (
+                self._selects(wanted.class_expressions, f"class {wanted.spec.class_name}", device)
+                and self._selects(wanted.spec.expressions, f"claim {self._claims[wanted.claim].name}", device)
+                and (not device.slice.is_per_device or device_matches(device, self._node))
+            )
+            wanted.selectable[device.index] = known
+        return known
+
+    def _selects(self, selectors: tuple[str | None, ...], owner: str, device: DeviceInfo) -> bool:
+        for index, expression in enumerate(selectors):
+            try:
+                if expression is None or not self._selection.results(expression).matches(device):
+                    return False
+            except CelCompileError as error:
+                msg = f"{owner}: selector #{index}: CEL compile error: {error}"
+                raise AllocationError(msg) from None
+            except (CelError, CostLimitError) as error:
+                msg = f"{owner}: selector #{index}: CEL runtime error: {error}"
+                raise AllocationError(msg) from None
+        return True
 
     # --- the search -------------------------------------------------------------------------------------------------
 
@@ -247,28 +297,39 @@ class Search:
 
     def _devices(self, claim: int, index: int, wanted: _Wanted, *, n_done: int, start: int) -> bool:
         """Allocate the remaining devices of a request, from the candidate at `start` on, then the requests after it."""
-        self._n_steps += 1
-        if self._n_steps > self._step_limit:
-            msg = f"node {self._node.metadata.name}: timed out trying to allocate devices"
-            raise AllocationError(msg)
+        self.n_taken += 1
+        self._count_steps(1)
+        state = self._state(claim, index, wanted, n_done=n_done, start=start)
+        if state is None:
+            return self._try_devices(claim, index, wanted, n_done=n_done, start=start)
+        if state in self._found_nothing:
+            self._count_steps(self._found_nothing[state])
+            return False
+        n_before = self._n_steps
+        is_found = self._try_devices(claim, index, wanted, n_done=n_done, start=start)
+        if not is_found and len(self._found_nothing) < _MAX_REMEMBERED:
+            self._found_nothing[state] = self._n_steps - n_before
+        return is_found
+
+    def _try_devices(self, claim: int, index: int, wanted: _Wanted, *, n_done: int, start: int) -> bool:
         spec = wanted.spec
         if spec.wants_all and not wanted.all_devices:
             return False
         if n_done >= wanted.n_devices:
             return self._request(claim, index + 1)
-        if len(self.results[claim]) + wanted.n_devices - n_done > ALLOCATION_RESULTS_MAX_SIZE:
+        if len(self._picks.results[claim]) + wanted.n_devices - n_done > ALLOCATION_RESULTS_MAX_SIZE:
             raise _TooManyDevicesError
         if spec.wants_all:
             pool, device = wanted.all_devices[n_done]
-            return self._take(wanted, pool, device, must=True) and self._go_on(
+            return self._take(wanted, pool, device) and self._go_on(
                 claim, index, wanted, pool, n_done=n_done + 1, start=0
             )
-        candidates = self._candidates
+        candidates, picks = self._candidates, self._picks
         for position in range(start, len(candidates)):
             pool, device = candidates[position]
-            if not self._is_free(spec, device.id, claim) or not self._is_selectable(wanted, device):
+            if not picks.is_free(spec, device.id, claim) or not self._is_selectable(wanted, device):
                 continue
-            if not self._has_room(spec, device) or not self._take(wanted, pool, device, must=False):
+            if not picks.has_room(spec, device) or not self._take(wanted, pool, device):
                 continue
             if self._go_on(claim, index, wanted, pool, n_done=n_done + 1, start=position + 1):
                 return True
@@ -281,107 +342,54 @@ class Search:
             is_done = self._devices(claim, index, wanted, n_done=n_done, start=start)
         finally:
             if not is_done:
-                self._give_back(wanted, pool)
+                self._picks.give_back(claim, wanted.spec, pool)
         return is_done
 
-    # --- one device -------------------------------------------------------------------------------------------------
-
-    def _is_free(self, spec: RequestSpec, device: DeviceId, claim: int) -> bool:
-        if spec.admin_access:
-            return claim not in self._allocating.get(device, ())
-        return device not in self._allocated.devices and not self._allocating.get(device)
-
-    def _has_room(self, spec: RequestSpec, device: DeviceInfo) -> bool:
-        allocating = self._allocating_capacity.get(device.id, {})
-        return fits(device, spec.capacity, self._allocated.taken(device.id), allocating)
-
-    def _is_selectable(self, wanted: _Wanted, device: DeviceInfo) -> bool:
-        known = wanted.selectable.get(device.index)
-        if known is None:
-            known = (
-                self._selects(wanted.class_expressions, f"class {wanted.spec.class_name}", device)
-                and self._selects(wanted.spec.expressions, f"claim {self._claims[wanted.claim].name}", device)
-                and (not device.slice.is_per_device or device_matches(device, self._node))
-            )
-            wanted.selectable[device.index] = known
-        return known
-
-    def _selects(self, selectors: tuple[str | None, ...], owner: str, device: DeviceInfo) -> bool:
-        for index, expression in enumerate(selectors):
-            try:
-                if expression is None or not self._selection.results(expression).matches(device):
-                    return False
-            except CelCompileError as error:
-                msg = f"{owner}: selector #{index}: CEL compile error: {error}"
-                raise AllocationError(msg) from None
-            except (CelError, CostLimitError) as error:
-                msg = f"{owner}: selector #{index}: CEL runtime error: {error}"
-                raise AllocationError(msg) from None
-        return True
-
-    def _take(self, wanted: _Wanted, pool: Pool, device: DeviceInfo, *, must: bool) -> bool:
-        """Take a selectable device for a request, unless something stands against it."""
+    def _take(self, wanted: _Wanted, pool: Pool, device: DeviceInfo) -> bool:
         self.n_tries += 1
-        spec, claim = wanted.spec, wanted.claim
-        if not (spec.admin_access and device.allows_multiple) and not self._is_free(spec, device.id, claim):
-            return False
-        is_shared_already = device.allows_multiple and (
-            device.id in self._allocated.capacity or device.id in self._allocating_capacity
-        )
-        if device.device.consumes_counters and not is_shared_already and not self._counters.draw(pool, device):
-            return False
-        if device.device.taints and prevents_allocation(device, spec.tolerations):
-            return False
-        if not self._join_constraints(wanted, device, must=must):
-            return False
-        holders = self._allocating.setdefault(device.id, set())
-        if not device.allows_multiple:
-            holders.add(claim)
-        if not self._has_room(spec, device):
-            return False
-        consumed = self._consume(spec, device) if device.allows_multiple else None
-        self.results[claim].append(DeviceResult(spec, device, consumed))
-        return True
+        try:
+            return self._picks.take(wanted.claim, wanted.spec, pool, device, must=wanted.spec.wants_all)
+        except BrokenConstraintError:
+            msg = (
+                f"claim {self._claims[wanted.claim].name}, request {wanted.spec.name}: cannot add device {device.id} "
+                "because a claim constraint would not be satisfied"
+            )
+            raise AllocationError(msg) from None
 
-    def _consume(self, spec: RequestSpec, device: DeviceInfo) -> Amounts:
-        consumed = consumed_capacity(device, spec.capacity)
-        total = self._allocating_capacity.setdefault(device.id, {})
-        for name, amount in consumed.items():
-            total[name] = total.get(name, 0) + amount
-        return consumed
+    # --- going on for long ------------------------------------------------------------------------------------------
 
-    def _join_constraints(self, wanted: _Wanted, device: DeviceInfo, *, must: bool) -> bool:
-        constraints = self._constraints[wanted.claim]
-        for index, constraint in enumerate(constraints):
-            if constraint.add(wanted.spec, device):
-                continue
-            if must:
-                msg = (
-                    f"claim {self._claims[wanted.claim].name}, request {wanted.spec.name}: cannot add device "
-                    f"{device.id} because a claim constraint would not be satisfied"
-                )
-                raise AllocationError(msg)
-            for joined in constraints[:index]:
-                joined.remove(wanted.spec)
-            return False
-        return True
+    def _count_steps(self, n_steps: int) -> None:
+        self._n_steps += n_steps
+        if self._n_steps > (self._limits.n_steps or _NO_LIMIT) or self.n_taken > self._limits.n_taken:
+            raise self.timed_out()
 
-    def _give_back(self, wanted: _Wanted, pool: Pool) -> None:
-        """Undo the last `_take` of the claim."""
-        result = self.results[wanted.claim].pop()
-        device = result.device
-        for constraint in self._constraints[wanted.claim]:
-            constraint.remove(wanted.spec)
-        self._allocating[device.id].discard(wanted.claim)
-        if device.allows_multiple:
-            if result.consumed:
-                self._release(device.id, result.consumed)
-        elif device.device.consumes_counters:
-            self._counters.give_back(pool, device)
+    def timed_out(self) -> TimedOutError:
+        """Return the error of a search that takes too long; where upstream has no limit, the words are kplan's own."""
+        node = self._node.metadata.name
+        if self._limits.n_steps is not None:
+            return TimedOutError(f"node {node}: timed out trying to allocate devices")
+        return TimedOutError(f"node {node}: gave up the search for devices after {self._limits.n_taken} steps")
 
-    def _release(self, device: DeviceId, consumed: Amounts) -> None:
-        total = self._allocating_capacity[device]
-        for name, amount in consumed.items():
-            total[name] -= amount
-        if not any(total.values()):
-            del self._allocating_capacity[device]
+    def _state(self, claim: int, index: int, wanted: _Wanted, *, n_done: int, start: int) -> Hashable:
+        """Return all that the rest of the search depends on, or None as long as it is not remembered."""
+        if self.n_taken <= _BEFORE_REMEMBERING:
+            return None
+        if self._kind_of is None:
+            self._kind_of = self._kinds()
+            self._position_of = {device.id: position for position, (_, device) in enumerate(self._candidates)}
+        if not self._kind_of:
+            return None
+        kind_of, position_of = self._kind_of, self._position_of
+        to_come = [*self._wanted[claim][index:], *itertools.chain.from_iterable(self._wanted[claim + 1 :])]
+        names = {each.spec.base_name for alternatives in to_come for each in alternatives}
+        picks = self._picks.state(claim, names, kind_of.__getitem__, lambda device: 0 < start <= position_of[device])
+        return claim, index, wanted.spec.full_name, n_done, start, picks
+
+    def _kinds(self) -> Mapping[DeviceId, int]:
+        """Give devices that stand in for each other the same number; give none where that cannot be told."""
+        if any(each.spec.wants_all for claim in self._wanted for alternatives in claim for each in alternatives):
+            return {device.id: index for index, (_, device) in enumerate(self._candidates)}
+        try:
+            return kinds(self._pools, self._specs(), self._allocated, self._matches)
+        except AllocationError:
+            return {}

@@ -20,15 +20,11 @@ import numpy as np
 from kplan.api.core import Node
 from kplan.api.resource import DeviceClass
 from kplan.cel import CelCompileError, CelError, CostLimitError
-from kplan.engine.arrays import Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.listers import Listers, by_name
-from kplan.plugins.dynamic_resources.allocator import (
-    Market,
-    NamedClaim,
-    Search,
-)
+from kplan.plugins.dynamic_resources.allocator import Limits, Market, NamedClaim, Search, TimedOutError
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo, Inventory, PoolId
 from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, device_matches, gather_pools
 from kplan.plugins.dynamic_resources.ranks import rank
@@ -46,6 +42,12 @@ _MAX_KINDS = 32
 _COSTLY_TRIES = 48
 #: Stands for the name of the claim at a position, in messages that are kept for claims of any name.
 _PLACEHOLDER = "\x00{}\x00"
+#: The same for its name without the namespace.
+_BARE_PLACEHOLDER = "\x01{}\x01"
+#: Steps that a search may really take. It takes some seconds; most of what goes on longer never ends.
+_MAX_TAKEN = 50_000
+#: Searches that may take so many: upstream ends a pod's cycle with the first that gives up.
+_MAX_TIMED_OUT = 3
 
 Solution = list[list[DeviceResult]]
 
@@ -57,6 +59,7 @@ class Outcome(enum.IntEnum):
     NOT_FOUND = 1
     FAILED = 2
     ERROR = 3
+    TIMED_OUT = 4
 
 
 class Outcomes:
@@ -68,8 +71,10 @@ class Outcomes:
     solutions : devices for each claim, by node row, where they were found
     messages : what is wrong, by node row
     ranks : int64 array of shape (n_nodes,), for prioritized lists
+    timed_out : bool array of shape (n_nodes,), searches that took too long
     is_costly : searches try so many devices that nodes in the same situation should share one
-    by_situation : solutions of such nodes, and where their devices stand; None where there is none
+    by_situation : solutions of such nodes, and where their devices stand; None where there is none, and the text where
+        the search took too long
     """
 
     def __init__(self, n_nodes: int) -> None:
@@ -77,8 +82,9 @@ class Outcomes:
         self.ranks: Int64Array = np.zeros(n_nodes, np.int64)
         self.solutions: dict[int, Solution] = {}
         self.messages: dict[int, str] = {}
+        self.timed_out: BoolArray = np.zeros(n_nodes, np.bool_)
         self.is_costly = False
-        self.by_situation: dict[Hashable, tuple[Solution, Positions] | None] = {}
+        self.by_situation: dict[Hashable, tuple[Solution, Positions] | Outcome] = {}
         self._seen: Int64Array = np.full(n_nodes, -1, np.int64)
 
     def copy(self) -> Outcomes:
@@ -86,6 +92,7 @@ class Outcomes:
         twin = Outcomes(0)
         twin.codes, twin.ranks, twin._seen = self.codes.copy(), self.ranks.copy(), self._seen.copy()
         twin.solutions, twin.messages = self.solutions.copy(), self.messages.copy()
+        twin.timed_out = self.timed_out.copy()
         twin.is_costly, twin.by_situation = self.is_costly, self.by_situation.copy()
         return twin
 
@@ -96,8 +103,9 @@ class Outcomes:
 
     def set(self, row: int, version: int, outcome: Outcome, found: Solution | str | None, ranked: int) -> None:
         """Keep the outcome of a search."""
-        self._seen[row] = version
-        self.codes[row] = outcome
+        self._seen[row] = version  # -1: to be searched again in any case
+        self.timed_out[row] = outcome is Outcome.TIMED_OUT
+        self.codes[row] = min(outcome, Outcome.ERROR)
         self.ranks[row] = ranked
         self.solutions.pop(row, None)
         self.messages.pop(row, None)
@@ -212,16 +220,28 @@ class ClusterDevices:
         self._outcomes: OrderedDict[bytes, Outcomes] = OrderedDict()
         self._market = Market(self.tracker.allocated, self.catalogue.classes, self.catalogue.selection)
 
-    def solve(self, specs: Sequence[ClaimSpec], key: bytes, rows: RowArray, step_limit: int) -> Outcomes:
-        """Search devices for claims on some nodes; equal keys say that the claims ask for the same."""
+    def solve(self, specs: Sequence[ClaimSpec], key: bytes, rows: RowArray, n_steps: int | None) -> Outcomes:
+        """Search devices for claims on some nodes; equal keys say that the claims ask for the same.
+
+        Parameters
+        ----------
+        n_steps : how many steps upstream would take on a node in the time that it has; None for any number
+        """
         first = self.catalogue.first_outcomes(self._nodes, key)
         outcomes = _recent(self._outcomes, key, first.copy)
         self.catch_up()
-        claims = [NamedClaim(_PLACEHOLDER.format(index), spec) for index, spec in enumerate(specs)]
+        claims = [
+            NamedClaim(_PLACEHOLDER.format(index), _BARE_PLACEHOLDER.format(index), spec)
+            for index, spec in enumerate(specs)
+        ]
         for row in outcomes.stale(rows, self._versions).tolist():
-            outcome, found = self._search(outcomes, self._nodes.nodes[row], claims, step_limit)
+            n_timed_out = int(np.count_nonzero(outcomes.timed_out[rows[rows < row]])) if outcomes.timed_out.any() else 0
+            limits = Limits(n_steps, _MAX_TAKEN if n_timed_out < _MAX_TIMED_OUT else _COSTLY_TRIES)
+            outcome, found = self._search(outcomes, self._nodes.nodes[row], claims, limits)
             ranked = sum(map(rank, specs, found)) if isinstance(found, list) else 0
-            version = int(self._versions[row])
+            # What was cut short because of others is no answer to another question.
+            is_cut = outcome is Outcome.TIMED_OUT and limits.n_taken < _MAX_TAKEN
+            version = -1 if is_cut else int(self._versions[row])
             outcomes.set(row, version, outcome, found, ranked)
             if not self.tracker.log:
                 first.set(row, version, outcome, found, ranked)
@@ -243,34 +263,45 @@ class ClusterDevices:
         self._position = len(log)
 
     def _search(
-        self, outcomes: Outcomes, node: Node, claims: Sequence[NamedClaim], step_limit: int
+        self, outcomes: Outcomes, node: Node, claims: Sequence[NamedClaim], limits: Limits
     ) -> tuple[Outcome, Solution | str | None]:
         try:
             pools = self.catalogue.pools(node)
-            search = Search(node, pools, claims, self._market, step_limit)
-            found = self._run(outcomes, pools, search)
+            found = self._run(outcomes, pools, Search(node, pools, claims, self._market, limits), limits)
+        except TimedOutError as error:
+            return Outcome.TIMED_OUT, str(error)
         except AllocationError as error:
             return Outcome.ERROR, str(error)
         if found is None:
             return Outcome.FAILED if pools.has_invalid else Outcome.NOT_FOUND, None
         return Outcome.FOUND, found
 
-    def _run(self, outcomes: Outcomes, pools: NodePools, search: Search) -> Solution | None:
+    def _run(self, outcomes: Outcomes, pools: NodePools, search: Search, limits: Limits) -> Solution | None:
         """Run a search; once one was costly, look first whether another node was in the same situation."""
         if not outcomes.is_costly:
-            found = search.run()
-            outcomes.is_costly = search.n_tries > _COSTLY_TRIES
-            return found
+            try:
+                return search.run()
+            finally:
+                outcomes.is_costly = search.n_tries > _COSTLY_TRIES
         try:
             seen = search.situation()
         except AllocationError:
             return search.run()  # which may well end before it comes to the device on which a selector fails
-        if seen in outcomes.by_situation:
-            known = outcomes.by_situation[seen]
-            return None if known is None else transferred(pools, *known)
-        found = search.run()
-        outcomes.by_situation[seen] = None if found is None else (found, positions(pools, found))
-        return found
+        known = outcomes.by_situation.get(seen)
+        if known is Outcome.TIMED_OUT:
+            raise search.timed_out()
+        if isinstance(known, tuple):
+            return transferred(pools, *known)
+        if known is None:
+            try:
+                found = search.run()
+            except TimedOutError:
+                if limits.n_taken == _MAX_TAKEN:
+                    outcomes.by_situation[seen] = Outcome.TIMED_OUT
+                raise
+            outcomes.by_situation[seen] = Outcome.NOT_FOUND if found is None else (found, positions(pools, found))
+            return found
+        return None
 
 
 def _recent(kinds: OrderedDict[bytes, Outcomes], key: bytes, make: Callable[[], Outcomes]) -> Outcomes:
@@ -289,6 +320,7 @@ def named(message: str, names: Sequence[str]) -> str:
     """Put the names of the claims into a message that was kept without them."""
     for index, name in enumerate(names):
         message = message.replace(_PLACEHOLDER.format(index), name)
+        message = message.replace(_BARE_PLACEHOLDER.format(index), name.partition("/")[2])
     return message
 
 

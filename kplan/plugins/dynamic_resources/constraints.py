@@ -6,6 +6,7 @@ distinctAttributeConstraint (v1.36).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable
 from typing import Protocol
 
 from kplan.api.resource import DeviceAttribute, DeviceConstraint
@@ -25,6 +26,9 @@ class Constraint(Protocol):
 
     def remove(self, request: RequestSpec) -> None:
         """Undo the last addition for this request."""
+
+    def state(self, names: Collection[str]) -> Hashable:
+        """Return what decides about devices to come, those of the named requests among them."""
 
 
 def new_constraint(constraint: DeviceConstraint) -> Constraint | None:
@@ -81,6 +85,9 @@ class _MatchAttribute:
         if _applies(self._requests, request):
             self._n_devices -= 1
 
+    def state(self, names: Collection[str]) -> Hashable:
+        return self._n_devices, self._value if self._n_devices else None
+
 
 class _DistinctAttribute:
     """All devices have the attribute, each with a value of its own.
@@ -112,3 +119,7 @@ class _DistinctAttribute:
         if _applies(self._requests, request):
             self._values.pop(request.base_name, None)
             self._n_devices -= 1
+
+    def state(self, names: Collection[str]) -> Hashable:
+        own = frozenset((name, value) for name, value in self._values.items() if name in names)
+        return self._n_devices, own, frozenset(value for name, value in self._values.items() if name not in names)

@@ -6,7 +6,7 @@ Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating chec
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
@@ -48,6 +48,16 @@ class CounterLedger:
     def give_back(self, pool: Pool, device: DeviceInfo) -> None:
         """Undo a draw."""
         _change(self._drawn[pool.id.pool], device, -1)
+
+    def state(self) -> Hashable:
+        """Return what is drawn at the moment."""
+        return frozenset(
+            (pool, counter_set, name, amount)
+            for pool, drawn in self._drawn.items()
+            for counter_set, counters in drawn.items()
+            for name, amount in counters.items()
+            if amount
+        )
 
 
 def counters_left(pool: Pool, is_allocated: Callable[[DeviceId], bool]) -> _Counters:

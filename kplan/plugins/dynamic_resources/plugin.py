@@ -109,14 +109,14 @@ class DynamicResources:
         if not claims and not resources:
             return SKIP if pod.spec.resource_claims else SKIP_SHAPE
         to_allocate = tuple(claim for claim in claims if claim.status.allocation is None)
-        for claim in to_allocate:
-            rejection = self._check_classes(claim)
+        for claim in claims:
+            if claim.status.allocation is None:
+                rejection = self._check_classes(claim)
+            else:
+                errors = _selector_errors(claim)
+                rejection = Status.error(errors) if errors else None
             if rejection is not None:
                 return PreFilterResult(status=rejection)
-        for claim in claims:
-            errors = _selector_errors(claim)
-            if errors:
-                return PreFilterResult(status=Status.error(errors))
         state.claims, state.to_allocate, state.resources = claims, to_allocate, resources
         state.leftover = existing_claim(pod, self._tracker.extended_claims()) if resources else None
         state.unavailable = tuple(self._unavailable(claims))
@@ -166,12 +166,12 @@ class DynamicResources:
         messages: dict[int, str] = {}
         lacking, cases = self._cases(cycle, state, rows)
         is_asked = np.zeros(len(self._nodes), np.bool_)
+        n_steps = -(-self._args.filter_timeout // _NANOS_PER_STEP) if self._args.filter_timeout else None
         for case_rows, specs in cases:
             is_asked[case_rows] = True
             if specs:
-                limit = -(-(self._args.filter_timeout or 0) // _NANOS_PER_STEP)
-                key = _encoder.encode((specs, limit))
-                outcomes = self._devices.solve(specs, key, case_rows, limit)
+                key = _encoder.encode((specs, n_steps))
+                outcomes = self._devices.solve(specs, key, case_rows, n_steps)
                 codes[case_rows] = outcomes.codes[case_rows]
                 messages.update((row, text) for row, text in outcomes.messages.items() if codes[row] == Outcome.ERROR)
                 state.keep(key, case_rows, len(self._nodes), outcomes)

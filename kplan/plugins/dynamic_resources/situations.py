@@ -8,17 +8,17 @@ Upstream has no counterpart: it searches every node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
 from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.counters import counters_left
-from kplan.plugins.dynamic_resources.inventory import DeviceInfo
+from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import NodePools, Pool
 from kplan.plugins.dynamic_resources.requests import ClaimSpec
 from kplan.plugins.dynamic_resources.results import DeviceResult
 
-__all__ = ["Positions", "positions", "situation", "transferred"]
+__all__ = ["Positions", "kinds", "positions", "situation", "transferred"]
 
 #: A solution by the positions of its devices among the candidates of a node.
 Positions = tuple[tuple[int, ...], ...]
@@ -36,19 +36,44 @@ def situation(
     ----------
     matches : which of the requests accept a device
     """
+    names: dict[str, int] = {}
+    of_pools = tuple(
+        (names.setdefault(pool.id.pool, len(names)), pool.is_incomplete, pool.is_invalid, _left(pool, allocated))
+        for pool in pools.pools
+    )
+    return of_pools, tuple(_looks(pools, claims, allocated, matches))
+
+
+def kinds(
+    pools: NodePools,
+    claims: Iterable[ClaimSpec],
+    allocated: AllocatedState,
+    matches: Callable[[DeviceInfo], tuple[bool, ...]],
+) -> dict[DeviceId, int]:
+    """Give each device of a node a number; a search cannot tell those with equal numbers apart."""
+    numbers: dict[Hashable, int] = {}
+    looks = _looks(pools, claims, allocated, matches)
+    return {
+        device.id: numbers.setdefault(look, len(numbers))
+        for (_, device), look in zip(pools.candidates, looks, strict=True)
+    }
+
+
+def _looks(
+    pools: NodePools,
+    claims: Iterable[ClaimSpec],
+    allocated: AllocatedState,
+    matches: Callable[[DeviceInfo], tuple[bool, ...]],
+) -> Iterator[Hashable]:
+    """Yield what a search reads of each candidate."""
     attributes = [
         constraint.match_attribute or constraint.distinct_attribute or ""
         for claim in claims
         for constraint in claim.constraints
     ]
     numbers = {pool.id: number for number, pool in enumerate(pools.pools)}
-    names: dict[str, int] = {}
-    of_pools = tuple(
-        (names.setdefault(pool.id.pool, len(names)), pool.is_incomplete, pool.is_invalid, _left(pool, allocated))
-        for pool in pools.pools
-    )
-    of_devices = tuple(
-        (
+    for pool, device in pools.candidates:
+        yield (
             numbers[pool.id],
             matches(device),
             device.id in allocated.devices,
@@ -56,9 +81,6 @@ def situation(
             device.traits,
             tuple(map(device.attribute, attributes)),
         )
-        for pool, device in pools.candidates
-    )
-    return of_pools, of_devices
 
 
 def positions(pools: NodePools, solution: Sequence[Sequence[DeviceResult]]) -> Positions:
