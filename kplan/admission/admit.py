@@ -1,14 +1,15 @@
 """Admission of new pods: the built-in plugins of a default API server, in their order.
 
-LimitRanger, Priority, DefaultTolerationSeconds, RuntimeClass and PodTopologyLabels change the pod; then LimitRanger and
-ResourceQuota may refuse it. Webhooks and policies of a cluster are not known here.
+LimitRanger, Priority, DefaultTolerationSeconds, RuntimeClass and PodTopologyLabels change the pod; the pod is then
+validated; then LimitRanger, PodSecurity, RuntimeClass and ResourceQuota may refuse it. Webhooks and policies of a
+cluster are not known here.
 
 Upstream: pkg/kubeapiserver/options/plugins.go for the order, plugin/pkg/admission for the plugins (v1.36).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -16,28 +17,48 @@ from msgspec.structs import replace
 from kplan.admission import limitranger, runtimeclass
 from kplan.admission.priority import set_priority
 from kplan.admission.quota import QuotaLedger
-from kplan.admission.rejection import Rejection
+from kplan.admission.rejection import Refusal, Rejection
 from kplan.api.core import Pod
 from kplan.api.tolerations import NO_EXECUTE, Toleration
 from kplan.api.wellknown import REGION, ZONE
 from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 
-__all__ = ["Admission", "Admitter", "admit"]
+__all__ = ["Admission", "Admitter", "Stage", "admit"]
 
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _DEFAULT_TOLERATION_SECONDS = 300
 _TOPOLOGY_LABELS = (REGION, ZONE)
+_EVERYWHERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
+"""Namespaces that every cluster has."""
+
+Validate = Callable[[Pod], str]
+"""Tells in the API server's words what is invalid in a pod that the plugins have changed; nothing where nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A pod as a plugin leaves it; `source` is what made it do so, such as ``LimitRange limited/limits``."""
+
+    source: str
+    pod: Pod
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A pod as the API server would have stored it; `rejected` is why it would not, with upstream's text."""
+    """A pod as the API server would have stored it.
+
+    Attributes
+    ----------
+    rejected : why it would not, with upstream's text
+    stages : what changed it, in order, as far as that went
+    """
 
     pod: Pod
     warnings: tuple[Warning, ...] = ()
     rejected: str | None = None
+    stages: tuple[Stage, ...] = ()
 
 
 def admit(pod: Pod, snapshot: Snapshot) -> Admission:
@@ -49,62 +70,72 @@ class Admitter:
     """Admission for several pods one after the other: each admitted pod uses up its share of the quotas."""
 
     def __init__(self, snapshot: Snapshot) -> None:
+        self.quotas = QuotaLedger(snapshot)
         self._snapshot = snapshot
-        self._quotas = QuotaLedger(snapshot)
         self._namespaces = {entry.metadata.name: entry for entry in snapshot.namespaces}
+        self._knows_all_namespaces = bool(snapshot.namespaces) and not any(
+            each.resource == "namespaces" for each in snapshot.missing
+        )
 
-    def admit(self, pod: Pod) -> Admission:
+    def admit(self, pod: Pod, validate: Validate | None = None) -> Admission:
         """Put one pod through admission and, if it is admitted, count it in the quotas."""
         pod = complete_pod(pod)
         warnings: list[Warning] = []
-        steps: tuple[Callable[[Pod, list[Warning]], Pod], ...] = (
-            self._check_namespace,
-            self._apply_limit_ranges,
-            self._set_priority,
-            _add_default_tolerations,
-            self._apply_runtime_class,
-            self._copy_topology_labels,
-            self._check_limit_ranges,
-            self._charge_quotas,
-        )
+        stages: list[Stage] = []
         try:
-            for step in steps:
-                pod = step(pod, warnings)
+            self.check_namespace(pod.metadata.namespace, warnings)
+            for stage in self._changes(pod, warnings):
+                stages += [stage] if stage.pod is not pod else []
+                pod = stage.pod
+            if validate is not None and (invalid := validate(pod)):
+                raise Refusal(invalid)  # noqa: TRY301 - as the plugins do
+            limitranger.check(pod, self._snapshot.limit_ranges)
+            runtimeclass.check(pod, self._snapshot.runtime_classes)
+            self.quotas.charge(pod)
+        except Refusal as refusal:
+            return Admission(pod, tuple(warnings), str(refusal), tuple(stages))
         except Rejection as rejection:
             name = pod.metadata.name or pod.metadata.generate_name
-            return Admission(pod, tuple(warnings), f'pods "{name}" is forbidden: {rejection}')
-        return Admission(pod, tuple(warnings))
+            return Admission(pod, tuple(warnings), f'pods "{name}" is forbidden: {rejection}', tuple(stages))
+        return Admission(pod, tuple(warnings), None, tuple(stages))
 
     def release(self, pod: Pod) -> None:
         """Take a pod that is gone out of the quotas again."""
-        self._quotas.release(pod)
+        self.quotas.release(pod)
 
-    def _check_namespace(self, pod: Pod, warnings: list[Warning]) -> Pod:
-        name = pod.metadata.namespace
+    def check_namespace(self, name: str, warnings: list[Warning]) -> None:
+        """Refuse what is made in a namespace that is not there, or going.
+
+        Raises
+        ------
+        Refusal, Rejection
+        """
         namespace = self._namespaces.get(name)
-        if namespace is None and self._namespaces:
+        if namespace is not None:
+            if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating":
+                raise Rejection(f"unable to create new content in namespace {name} because it is being terminated")
+        elif name not in _EVERYWHERE and self._namespaces:
+            if self._knows_all_namespaces:
+                raise Refusal(f'namespaces "{name}" not found')
             message = "not in the snapshot; the API server would refuse its pods until it is created"
             warnings.append(Warning("UnknownNamespace", object_name("Namespace", "", name), message))
-        elif namespace is not None and (
-            namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating"
-        ):
-            raise Rejection(f"unable to create new content in namespace {name} because it is being terminated")
-        return pod
 
-    def _apply_limit_ranges(self, pod: Pod, _warnings: list[Warning]) -> Pod:
-        return limitranger.apply_defaults(pod, self._snapshot.limit_ranges)
+    def _changes(self, pod: Pod, warnings: list[Warning]) -> Iterator[Stage]:
+        """Yield the pod as each plugin leaves it."""
+        for limit_range in limitranger.of_namespace(pod, self._snapshot.limit_ranges):
+            pod = limitranger.apply_defaults(pod, (limit_range,))
+            metadata = limit_range.metadata
+            yield Stage(f"LimitRange {metadata.namespace}/{metadata.name}", pod)
+        pod = set_priority(pod, self._snapshot.priority_classes, warnings)
+        name = pod.spec.priority_class_name
+        yield Stage(f"PriorityClass {name}" if name else "Priority", pod)
+        pod = _add_default_tolerations(pod)
+        yield Stage("DefaultTolerationSeconds", pod)
+        pod = runtimeclass.apply(pod, self._snapshot.runtime_classes, warnings)
+        yield Stage(f"RuntimeClass {pod.spec.runtime_class_name or ''}".rstrip(), pod)
+        yield Stage(f"Node {pod.spec.node_name}", self._copy_topology_labels(pod))
 
-    def _check_limit_ranges(self, pod: Pod, _warnings: list[Warning]) -> Pod:
-        limitranger.check(pod, self._snapshot.limit_ranges)
-        return pod
-
-    def _set_priority(self, pod: Pod, warnings: list[Warning]) -> Pod:
-        return set_priority(pod, self._snapshot.priority_classes, warnings)
-
-    def _apply_runtime_class(self, pod: Pod, warnings: list[Warning]) -> Pod:
-        return runtimeclass.apply(pod, self._snapshot.runtime_classes, warnings)
-
-    def _copy_topology_labels(self, pod: Pod, _warnings: list[Warning]) -> Pod:
+    def _copy_topology_labels(self, pod: Pod) -> Pod:
         """Copy region and zone of a node that the manifest names (PodTopologyLabels)."""
         node = self._snapshot.node_by_name.get(pod.spec.node_name)
         if node is None:
@@ -112,12 +143,8 @@ class Admitter:
         copied = {key: node.metadata.labels[key] for key in _TOPOLOGY_LABELS if key in node.metadata.labels}
         return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **copied}))
 
-    def _charge_quotas(self, pod: Pod, _warnings: list[Warning]) -> Pod:
-        self._quotas.charge(pod)
-        return pod
 
-
-def _add_default_tolerations(pod: Pod, _warnings: list[Warning]) -> Pod:
+def _add_default_tolerations(pod: Pod) -> Pod:
     """Let the pod stay five minutes on nodes that stop answering (DefaultTolerationSeconds)."""
     added = tuple(
         Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_DEFAULT_TOLERATION_SECONDS)

@@ -12,7 +12,7 @@ from kplan.api.core import Container, LimitRange, LimitRangeItem, Pod, PodSpec
 from kplan.api.quantity import MAX_INT64, Quantity, parse
 from kplan.snapshot.podresources import container_totals
 
-__all__ = ["apply_defaults", "check"]
+__all__ = ["apply_defaults", "check", "of_namespace"]
 
 _MAX_MILLI_VALUE = MAX_INT64 // 1000
 _POD_LEVEL = ("cpu", "memory")
@@ -23,7 +23,7 @@ Amounts = Mapping[str, Quantity]
 
 def apply_defaults(pod: Pod, limit_ranges: Iterable[LimitRange]) -> Pod:
     """Return the pod with the namespace's default requests and limits where a container states none."""
-    for limit_range in _of_namespace(pod, limit_ranges):
+    for limit_range in of_namespace(pod, limit_ranges):
         requests: ResourceList = {}
         limits: ResourceList = {}
         for item in limit_range.spec.limits:
@@ -65,14 +65,15 @@ def check(pod: Pod, limit_ranges: Iterable[LimitRange]) -> None:
     Rejection
         With everything that one limit range objects to.
     """
-    for limit_range in _of_namespace(pod, limit_ranges):
+    for limit_range in of_namespace(pod, limit_ranges):
         problems = [problem for item in limit_range.spec.limits for problem in _problems(item, pod.spec)]
         distinct = list(dict.fromkeys(problems))
         if distinct:
             raise Rejection(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
 
 
-def _of_namespace(pod: Pod, limit_ranges: Iterable[LimitRange]) -> list[LimitRange]:
+def of_namespace(pod: Pod, limit_ranges: Iterable[LimitRange]) -> list[LimitRange]:
+    """Return the limit ranges that a pod comes under."""
     return [entry for entry in limit_ranges if entry.metadata.namespace == pod.metadata.namespace]
 
 

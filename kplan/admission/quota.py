@@ -5,11 +5,13 @@ Upstream: apiserver admission plugin resourcequota, pkg/quota/v1/evaluator/core/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from kplan.admission.rejection import Rejection
 from kplan.api.affinity import PodAffinity, PodAntiAffinity
 from kplan.api.core import Pod, ResourceQuota, ScopedResourceSelectorRequirement
+from kplan.api.kinds import KINDS
 from kplan.api.quantity import Quantity, parse
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.podresources import HUGE_PAGES, limits_of, requests_of
@@ -29,6 +31,10 @@ _POD_RESOURCES = frozenset(
     | {f"requests.{name}" for name in _COMPUTE}
     | {f"limits.{name}" for name in _COMPUTE}
 )
+#: Core kinds whose number a quota can name without ``count/``.
+_COUNTED = frozenset(
+    {"services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"}
+)
 #: A quota over one of these makes every container state it.
 _MUST_STATE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 
@@ -40,7 +46,7 @@ class QuotaLedger:
         self._quotas: dict[str, list[tuple[ResourceQuota, Usage, Usage]]] = {}
         for quota in snapshot.resource_quotas:
             hard = _exact(quota.status.hard or quota.spec.hard)
-            used = _exact(quota.status.used) if quota.status.hard else _measure(quota, hard, snapshot.pods)
+            used = _exact(quota.status.used) if quota.status.hard else _measure(quota, hard, snapshot)
             self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
 
     def charge(self, pod: Pod) -> None:
@@ -51,17 +57,33 @@ class QuotaLedger:
         Rejection
             If a quota does not allow the pod; nothing is counted then.
         """
-        quotas = self._quotas.get(pod.metadata.namespace)
-        if not quotas:
-            return
-        usage = {name: amount for name, amount in pod_usage(pod).items() if amount.nanos}
+        self._charge(pod.metadata.namespace, pod_usage(pod), _is_tracked, pod)
+
+    def charge_object(self, namespace: str, group: str, resource: str, usage: Usage | None = None) -> None:
+        """Count a new object of another kind in; `usage` is what it counts for beside its number.
+
+        Raises
+        ------
+        Rejection
+            If a quota does not allow it; nothing is counted then.
+        """
+        names = {f"count/{resource}.{group}" if group else f"count/{resource}": _ONE}
+        if not group and resource in _COUNTED:
+            names[resource] = _ONE
+        usage = {**names, **(usage or {})}
+        self._charge(namespace, usage, usage.__contains__, None)
+
+    def _charge(self, namespace: str, amounts: Usage, is_tracked: Callable[[str], bool], pod: Pod | None) -> None:
+        quotas = self._quotas.get(namespace, [])
+        usage = {name: amount for name, amount in amounts.items() if amount.nanos}
         charged: list[tuple[Usage, Usage]] = []
         for quota, hard, used in sorted(quotas, key=lambda entry: entry[0].metadata.name):
-            tracked = {name for name in hard if _is_tracked(name)}
-            if not tracked or not _matches(quota, pod):
+            tracked = {name for name in hard if is_tracked(name)}
+            if not tracked or (not _matches(quota, pod) if pod is not None else _is_scoped(quota)):
                 continue
             name = quota.metadata.name
-            _require_stated(name, tracked, pod)
+            if pod is not None:
+                _require_stated(name, tracked, pod)
             unknown = sorted(tracked - used.keys())
             if unknown:
                 raise Rejection(f"status unknown for quota: {name}, resources: {','.join(unknown)}")
@@ -139,6 +161,11 @@ def _matches(quota: ResourceQuota, pod: Pod) -> bool:
     return all(_in_scope(selector, pod) for selector in selectors)
 
 
+def _is_scoped(quota: ResourceQuota) -> bool:
+    """Tell whether a quota has scopes, which choose pods: other objects are then none of its business."""
+    return bool(quota.spec.scopes) or quota.spec.scope_selector is not None
+
+
 def _in_scope(selector: ScopedResourceSelectorRequirement, pod: Pod) -> bool:
     if selector.scope_name == "PriorityClass":
         return _priority_class_matches(selector, pod.spec.priority_class_name)
@@ -203,14 +230,22 @@ _SCOPES: dict[str, Callable[[Pod], bool]] = {
 }
 
 
-def _measure(quota: ResourceQuota, hard: Usage, pods: Iterable[Pod]) -> Usage:
-    """Add up what the pods of the snapshot use, for a quota that no controller has looked at."""
-    used = {name: _ZERO for name in hard if _is_tracked(name)}
-    for pod in pods:
-        if pod.metadata.namespace == quota.metadata.namespace and _matches(quota, pod):
+def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
+    """Add up what the objects of the snapshot use, for a quota that no controller has looked at."""
+    namespace = quota.metadata.namespace
+    used = dict.fromkeys(hard, _ZERO)
+    for pod in snapshot.pods:
+        if pod.metadata.namespace == namespace and _matches(quota, pod):
             for name, amount in pod_usage(pod).items():
                 if name in used:
                     used[name] = used[name].plus(amount)
+    for kind in KINDS:
+        names = {f"count/{kind.resource}.{kind.group}" if kind.group else f"count/{kind.resource}"}
+        names |= {kind.resource} & _COUNTED
+        if kind.name != "Pod" and names & used.keys() and not _is_scoped(quota):
+            objects: Sequence[Any] = snapshot.objects(kind.attribute)
+            number = sum(each.metadata.namespace == namespace for each in objects)
+            used |= dict.fromkeys(names & used.keys(), Quantity(number * _ONE.nanos))
     return used
 
 

@@ -1,9 +1,13 @@
-"""How an admission plugin says no."""
+"""How the API server says no to a new object."""
 
 from __future__ import annotations
 
-__all__ = ["Rejection"]
+__all__ = ["Refusal", "Rejection"]
 
 
 class Rejection(Exception):  # noqa: N818 - an answer, not a fault; it never leaves this room
-    """A pod that the API server would not store; the message is the plugin's."""
+    """A pod that an admission plugin forbids; the message is the plugin's."""
+
+
+class Refusal(Rejection):
+    """An object that is refused in words that name it themselves: not found, or invalid."""

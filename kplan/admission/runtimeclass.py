@@ -14,7 +14,9 @@ from kplan.api.quantity import parse
 from kplan.api.tolerations import NO_EXECUTE, Toleration
 from kplan.snapshot.model import Warning, object_name  # noqa: A004 - the contract's word
 
-__all__ = ["apply", "merge_tolerations"]
+__all__ = ["apply", "check", "merge_tolerations"]
+
+_STRAY_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
 def apply(pod: Pod, classes: Sequence[RuntimeClass], warnings: list[Warning]) -> Pod:
@@ -25,12 +27,10 @@ def apply(pod: Pod, classes: Sequence[RuntimeClass], warnings: list[Warning]) ->
     Raises
     ------
     Rejection
-        For an unknown class, an overhead that is not the class's, or a node selector that contradicts it.
+        For an unknown class, an overhead that is not that of the class, or a node selector that contradicts it.
     """
     name = pod.spec.runtime_class_name
     if name is None:
-        if pod.spec.overhead:
-            raise Rejection("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
         return pod
     found = next((entry for entry in classes if entry.metadata.name == name), None)
     if found is None:
@@ -40,13 +40,26 @@ def apply(pod: Pod, classes: Sequence[RuntimeClass], warnings: list[Warning]) ->
         message = f"the snapshot holds no runtime classes; overhead and node selector of {name!r} are unknown"
         warnings.append(Warning("UnknownRuntimeClass", where, message))
         return pod
-    overhead = found.overhead.pod_fixed if found.overhead else {}
-    if pod.spec.overhead and not _same(pod.spec.overhead, overhead):
-        if found.overhead is None:
-            raise Rejection("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
-        raise Rejection("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
-    pod = replace(pod, spec=replace(pod.spec, overhead=overhead))
+    if found.overhead is not None:
+        overhead = found.overhead.pod_fixed
+        if pod.spec.overhead and not _same(pod.spec.overhead, overhead):
+            raise Rejection("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+        pod = replace(pod, spec=replace(pod.spec, overhead=overhead))
     return _schedule(pod, found.scheduling) if found.scheduling else pod
+
+
+def check(pod: Pod, classes: Sequence[RuntimeClass]) -> None:
+    """Refuse an overhead that no runtime class gives; of classes that are not known, nothing is said.
+
+    Raises
+    ------
+    Rejection
+    """
+    name = pod.spec.runtime_class_name
+    found = next((entry for entry in classes if entry.metadata.name == name), None)
+    is_known = name is None or found is not None
+    if pod.spec.overhead and is_known and (found is None or found.overhead is None):
+        raise Rejection(_STRAY_OVERHEAD)
 
 
 def _schedule(pod: Pod, scheduling: Scheduling) -> Pod:

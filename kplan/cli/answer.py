@@ -22,6 +22,7 @@ from kplan.cli.flags import (
     OutputFlags,
     SamplingMode,
     SchedulerFlags,
+    ValidateMode,
     VerbosityFlags,
 )
 from kplan.cli.live_options import open_cluster
@@ -148,9 +149,11 @@ def _check(cluster: ClusterFlags, manifests: ManifestFlags, scheduler: Scheduler
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     if scheduler.start_index is not None and scheduler.sampling is SamplingMode.ALL:
         raise UsageError("--start-index is for sampling only", hint="add --sampling as-configured")
-    if files:
+    if files or manifests.kustomize:
         return
-    for option, value in (("--namespace", manifests.namespace), ("--replicas", manifests.replicas)):
+    given = {"--namespace": manifests.namespace, "--replicas": manifests.replicas}
+    given["--validate"] = "" if manifests.validate is ValidateMode.STRICT else manifests.validate
+    for option, value in given.items():
         if value not in ("", None):
             raise UsageError(f"{option} is for manifests, and none is given", hint="name a manifest, or leave it out")
 
@@ -158,20 +161,12 @@ def _check(cluster: ClusterFlags, manifests: ManifestFlags, scheduler: Scheduler
 def _incoming(
     files: Sequence[str], manifests: ManifestFlags, snapshot: Snapshot, verbosity: VerbosityFlags
 ) -> Incoming | None:
-    if not files:
+    if not files and not manifests.kustomize:
         return None
-    from kplan.planner.incoming import admit_manifests, pod_problems
-    from kplan.workloads import load_manifests
+    from kplan.cli.manifests import read_manifests
+    from kplan.planner.incoming import admit_manifests
 
-    found = load_manifests(
-        files,
-        snapshot=snapshot,
-        namespace=manifests.namespace or None,
-        replicas=manifests.replicas,
-        check=pod_problems,
-    )
-    if verbosity.verbose and found.skipped:
-        say(f"manifests: left out, since scheduling does not read them: {_counted(found.skipped)}")
+    found = read_manifests(files, manifests, snapshot, verbosity, replicas=manifests.replicas)
     return admit_manifests(found, snapshot)
 
 

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, split_arguments
-from kplan.cli.faults import say
 from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.manifests import read_manifests
 from kplan.cli.plan import SaveOption, saving
 from kplan.errors import UsageError
 
@@ -64,7 +64,7 @@ def capacity(
     N, and when fewer fit, says which nodes to add, and exits with 1 (--fail-on).
     """
     files, names = split_arguments(what or (), manifests.filename or ())
-    if names or not files:
+    if names or not (files or manifests.kustomize):
         hint = "name a manifest: kplan capacity web.yaml"
         raise UsageError(f"{names[0]} is no manifest" if names else "nothing to count", hint=hint)
     if files.count(_STANDARD_INPUT) + (cluster.snapshot == _STANDARD_INPUT) > 1:
@@ -79,17 +79,11 @@ def capacity(
     asked_for = ask(None, cluster, scheduler, verbosity).planner
     from kplan.planner.capacity_plan import without_nodes
     from kplan.planner.templates import templates_of
-    from kplan.workloads import load_manifests
 
     excluded = [name for given in exclude_nodes or () for name in given.split(",") if name]
     snapshot = without_nodes(asked_for.snapshot, excluded) if excluded else asked_for.snapshot
     # Replicas come on top of what runs, so they are numbered as if nothing of the name did.
-    found = load_manifests(
-        files, snapshot=dataclasses.replace(snapshot, pods=()), namespace=manifests.namespace or None, replicas=1
-    )
-    if verbosity.verbose and found.skipped:
-        left_out = [f"{kind} {number}" for kind, number in found.skipped.items()]
-        say(f"manifests: left out, since scheduling does not read them: {', '.join(left_out)}")
+    found = read_manifests(files, manifests, dataclasses.replace(snapshot, pods=()), verbosity, replicas=1)
     asked = templates_of(found, snapshot, shares=shares, wanted=manifests.replicas, limit=most)
     planner = asked_for.with_world(snapshot, asked.objects, asked.warnings)
     with _progress(shown=not verbosity.quiet and sys.stderr.isatty()) as progress:

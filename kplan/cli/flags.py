@@ -43,6 +43,7 @@ __all__ = [
     "SamplingMode",
     "SchedulerFlags",
     "TieRule",
+    "ValidateMode",
     "VerbosityFlags",
     "with_flags",
 ]
@@ -145,6 +146,14 @@ class ClusterFlags:
         )
 
 
+class ValidateMode(StrEnum):
+    """What becomes of fields that the API does not have, or that stand twice."""
+
+    STRICT = "strict"
+    WARN = "warn"
+    IGNORE = "ignore"
+
+
 @dataclass(frozen=True)
 class ManifestFlags:
     """Which manifests, and how they are read."""
@@ -153,9 +162,16 @@ class ManifestFlags:
         list[str] | None,
         typer.Option("--filename", "-f", metavar="FILE", help="A manifest, as the arguments; repeatable."),
     ] = None
+    kustomize: Annotated[
+        list[str] | None,
+        typer.Option("--kustomize", "-k", metavar="DIR", help="A kustomization, built with kustomize or kubectl."),
+    ] = None
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace for objects that name none.")
     ] = ""
+    validate: Annotated[
+        ValidateMode, typer.Option("--validate", help="Unknown and repeated fields: refused, told, or passed over.")
+    ] = ValidateMode.STRICT
     replicas: Annotated[
         int | None, typer.Option("--replicas", metavar="N", min=0, help="So many pods of each workload.")
     ] = None

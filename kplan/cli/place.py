@@ -44,7 +44,7 @@ def place(
     Pods are taken in the order given; each that is placed takes its room before the next is looked at. Exits with 1
     when one is unschedulable, gated or would have to preempt (--fail-on).
     """
-    if not what and not manifests.filename:
+    if not what and not manifests.filename and not manifests.kustomize:
         raise UsageError(
             "nothing to place", hint="name a manifest, or a pending pod as NAMESPACE/NAME: kplan place web.yaml"
         )

@@ -64,7 +64,7 @@ def plan(
     controllers and queued again, until nothing changes. Exits with 1 when a pod stays unschedulable or a disruption
     budget is violated (--fail-on).
     """
-    if only_given and not what and not manifests.filename:
+    if only_given and not what and not manifests.filename and not manifests.kustomize:
         hint = "name a manifest, or a pending pod as NAMESPACE/NAME"
         raise UsageError("--only-given, and nothing is given", hint=hint)
     output = saving(output, save)

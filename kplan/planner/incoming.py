@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission.admit import Admitter
-from kplan.admission.unknown_fields import unknown_fields
-from kplan.admission.validation import validate_pod
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.kinds import type_of
-from kplan.errors import ManifestError, Problem
+from kplan.errors import ManifestError
+from kplan.planner.admitting import Admitting
 from kplan.planner.placement import Origin
 from kplan.snapshot.defaults import complete
-from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.storage_classes import with_default_class
-from kplan.workloads.manifests import ManifestPod, Manifests
+from kplan.workloads.manifests import Manifests
 from kplan.workloads.volumes import generated_claims
 
 _UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
@@ -59,37 +57,39 @@ class Incoming:
 
 
 def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
-    """Put the pods of manifests through validation and admission.
+    """Put the pods of manifests through admission and validation.
 
     Raises
     ------
     ManifestError
-        With everything that an API server would not accept as an object, each with file, document and JSON path.
+        With every pod that an API server finds invalid as it is written, with file, document, line and JSON path. Pods
+        that are refused otherwise, or that workloads make, become refused pods.
     """
-    if problems := pod_problems(manifests.pods):
-        raise ManifestError(problems)
-    objects = _applied([complete(obj, type_of(obj)) for obj in manifests.objects], snapshot)
+    objects = applied_objects(manifests, snapshot)
     world = with_objects(snapshot, objects)
-    admitter = Admitter(world)
-    warnings = [*manifests.warnings, *_misspelt(manifests)]
+    admitting = Admitting(world)
     pods = []
     for each in manifests.pods:
-        admitted = admitter.admit(each.pod)
-        warnings += [warning for warning in admitted.warnings if warning not in warnings]
+        admitted = admitting.admit(each)
         pod = with_uid(admitted.pod)
         pod, claims = generated_claims(pod, world)
         objects += [complete(claim, type_of(claim)) for claim in claims]
         origin = Origin(each.file, each.document, each.kind, each.name)
         pods.append(IncomingPod(pod, origin, admitted.rejected or ""))
+    if admitting.problems:
+        raise ManifestError(admitting.problems)
+    warnings = list(manifests.warnings)
+    warnings += [warning for warning in admitting.warnings if warning not in warnings]
     return Incoming(tuple(pods), tuple(objects), tuple(warnings))
 
 
-def _applied(objects: Sequence[msgspec.Struct], snapshot: Snapshot) -> list[msgspec.Struct]:
-    """Return objects as the API server would then hold them.
+def applied_objects(manifests: Manifests, snapshot: Snapshot) -> list[msgspec.Struct]:
+    """Return the objects of manifests beside their pods as the API server would then hold them.
 
     What exists keeps its status, and claims and volumes keep what they are bound to. Claims that are new get the
     default storage class if they name none.
     """
+    objects: Sequence[Any] = [complete(obj, type_of(obj)) for obj in manifests.objects]
     classes = with_objects(snapshot, objects).storage_classes
     known: dict[str, dict[tuple[str, str], Any]] = {}
     applied: list[msgspec.Struct] = []
@@ -98,7 +98,7 @@ def _applied(objects: Sequence[msgspec.Struct], snapshot: Snapshot) -> list[msgs
         if attribute not in known:
             held = getattr(snapshot, attribute)
             known[attribute] = {(each.metadata.namespace, each.metadata.name): each for each in held}
-        metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+        metadata = obj.metadata
         older = known[attribute].get((metadata.namespace, metadata.name))
         if older is not None and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
             applied.append(older)
@@ -109,60 +109,6 @@ def _applied(objects: Sequence[msgspec.Struct], snapshot: Snapshot) -> list[msgs
         else:
             applied.append(obj)
     return applied
-
-
-def _misspelt(manifests: Manifests) -> Iterator[InputWarning]:
-    """Warn of fields that no object of the kind has: an API server drops them, or refuses them when strict."""
-    for item, struct in manifests.read:
-        content = item.value()
-        for problem in unknown_fields(content, struct):
-            metadata = content.get("metadata") or {}
-            name = object_name(item.kind, str(metadata.get("namespace", "")), str(metadata.get("name", "")))
-            hint = f"; {problem.hint}" if problem.hint else ""
-            yield InputWarning("UnknownField", name, f"{problem.json_path}: {problem.message}{hint}")
-
-
-def pod_problems(pods: Sequence[ManifestPod]) -> list[Problem]:
-    """List what an API server would not accept; the replicas of a workload say the same, so one speaks for all."""
-    problems: list[Problem] = []
-    seen: set[tuple[str, int | None, str, str]] = set()
-    for each in pods:
-        workload = (each.file, each.document, each.json_path, each.name)
-        if workload in seen:
-            continue
-        seen.add(workload)
-        problems += [
-            Problem(
-                problem.message,
-                path=each.file,
-                document=each.document,
-                json_path=each.json_path + problem.json_path.removeprefix("$"),
-                hint=problem.hint,
-            )
-            for problem in validate_pod(each.pod)
-        ]
-    return [*problems, *_twins(pods)]
-
-
-def _twins(pods: Sequence[ManifestPod]) -> Iterator[Problem]:
-    """Find pods that have the name of an earlier one, told once a workload."""
-    first: dict[tuple[str, str], ManifestPod] = {}
-    told: set[tuple[str, int | None, str]] = set()
-    for each in pods:
-        metadata = each.pod.metadata
-        earlier = first.setdefault((metadata.namespace, metadata.name), each)
-        workload = (each.file, each.document, each.json_path)
-        if earlier is each or workload in told:
-            continue
-        told.add(workload)
-        place = earlier.file + ("" if earlier.document is None else f" (document {earlier.document})")
-        yield Problem(
-            f"a second pod {metadata.namespace}/{metadata.name}; the first is in {place}",
-            path=each.file,
-            document=each.document,
-            json_path=each.json_path,
-            hint="give one of them another name or namespace",
-        )
 
 
 def with_uid(pod: Pod) -> Pod:

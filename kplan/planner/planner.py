@@ -31,6 +31,7 @@ from kplan.planner.incoming import IncomingPod, with_objects
 from kplan.planner.not_found import has_ended, no_pod
 from kplan.planner.placement import Explain, Origin, Placement, PodRef
 from kplan.planner.plan import Plan
+from kplan.planner.pods import MadePod, made_pods
 from kplan.planner.queue_plan import QueuePlan
 from kplan.planner.queue_run import DEFAULT_MAX_ROUNDS, QueueRun
 from kplan.planner.release import Ties, as_decided, server_warnings, tie_rule
@@ -45,6 +46,8 @@ from kplan.snapshot.knowledge import missing_warning
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.changes import Manifest
+from kplan.workloads.manifests import Strictness, load_manifests
+from kplan.workloads.sources import Source
 
 Sampling = Literal["all", "as-configured"]
 PodLike = str | Pod | Mapping[str, Any] | IncomingPod
@@ -158,6 +161,29 @@ class Planner:
             When the pod already runs.
         """
         return self.plan([pod]).placements[0]
+
+    def pods(
+        self, manifests: Sequence[Source], *, namespace: str | None = None, validate: Strictness = "strict"
+    ) -> list[MadePod]:
+        """Say which pods manifests make, as the API server would store them, or why it refuses them.
+
+        Parameters
+        ----------
+        manifests : files, directories, ``-``, or objects
+        namespace : for objects that name none
+        validate : what becomes of unknown and duplicate fields: refused, told, or passed over
+
+        Returns
+        -------
+        pods : in reading order; those of an object that are alike but for their names stand as one
+
+        Raises
+        ------
+        ManifestError
+            With every object that the API server would not take, pods that are forbidden aside.
+        """
+        found = load_manifests(manifests, snapshot=self.world, namespace=namespace, validate=validate)
+        return list(made_pods(found, self.world).pods)
 
     def plan(
         self,

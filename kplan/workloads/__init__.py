@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kplan.workloads.manifests import ManifestPod, Manifests, load_manifests
+from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload, Strictness, load_manifests
 
-__all__ = ["ManifestPod", "Manifests", "load_manifests"]
+__all__ = ["ManifestPod", "ManifestWorkload", "Manifests", "Strictness", "load_manifests"]

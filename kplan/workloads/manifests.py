@@ -1,49 +1,117 @@
-"""Reading manifests: every workload turned into pods, everything else that scheduling reads kept beside them."""
+"""Reading manifests: judged as the API server judges objects, workloads turned into the pods that they make."""
 
 from __future__ import annotations
 
+import copy
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kplan.api.core import Pod
+from kplan.admission.decoding import Fault
+from kplan.admission.fields import ApiKind, kind_named
+from kplan.admission.judge import Judged, judge
+from kplan.admission.stored import for_validation
+from kplan.admission.validation.errors import FieldError
+from kplan.admission.validation.pods import pod_errors
+from kplan.admission.workload_defaults import default_job
+from kplan.api import decode
+from kplan.api.batch import CronJob, Job
+from kplan.api.core import Pod, PodTemplateSpec
 from kplan.api.decode import DecodeError
-from kplan.api.kinds import Kind, kind_of, split_api_version
-from kplan.api.labels import InvalidSelector, selector_from
+from kplan.api.kinds import kind_of, split_api_version
 from kplan.errors import ManifestError, Problem
-from kplan.reading import MANIFESTS, Item, read_items
+from kplan.reading import Item
+from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.times import time_problems
-from kplan.workloads.expansion import WORKLOADS, expand
+from kplan.workloads.bounds import uncountable
+from kplan.workloads.expansion import WORKLOADS, expand, template_pod
+from kplan.workloads.sources import PassedOver, Source, Sources, Text
+from kplan.workloads.unknown_kinds import is_foreign, unknown_kind
 
-_GROUPS = {"": ("Pod", "ReplicationController", "PodTemplate"), "batch": ("Job", "CronJob")}
-_APPS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+__all__ = ["ManifestPod", "ManifestWorkload", "Manifests", "Strictness", "load_manifests"]
+
+Object = dict[str, Any]
+Strictness = Literal["strict", "warn", "ignore"]
 DEFAULT_NAMESPACE = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestPod:
-    """A pod that a manifest asks for, as its controller would send it to the API server.
+class ManifestWorkload:
+    """An object that makes pods, or is one.
 
     Attributes
     ----------
-    kind, name : of the object that asks for it
-    json_path : where that object's pod or template stands in its document
+    item : where it stands
+    group, resource : of its kind, such as ``apps`` and ``deployments``
+    template : of its pods, as it is written: ``metadata`` and ``spec``; for a pod the whole pod
+    sample : a pod of the template, as far as scheduling reads it, without what a controller adds
+    created : one of the pods as the controller makes them, even where it makes none here
     """
 
-    pod: Pod
-    file: str
-    document: int | None
-    kind: str
+    item: Item
+    group: str
+    resource: str
+    namespace: str
     name: str
-    json_path: str = "$"
+    template: Object
+    sample: Pod
+    created: Pod
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return self.item.kind
+
+    @property
+    def json_path(self) -> str:
+        """Where its pod or template stands in its document."""
+        return self.item.json_path + _TEMPLATE_PATH.get(self.kind, ".spec.template")
+
+    def locate(self, error: FieldError) -> Problem:
+        """Return what is wrong with one of its pods as a problem of the template."""
+        below = self.json_path[len(self.item.json_path) :].removeprefix(".")
+        return _as_problem(self.item, error, f"{below}.{error.field}" if below else error.field)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestPod:
+    """A pod that a manifest asks for, as its controller would send it to the API server."""
+
+    pod: Pod
+    workload: ManifestWorkload
+
+    @property
+    def file(self) -> str:
+        """The file it comes from."""
+        return self.workload.item.path
+
+    @property
+    def document(self) -> int:
+        """The number of the document in that file."""
+        return self.workload.item.document
+
+    @property
+    def kind(self) -> str:
+        """The kind of the object that asks for it."""
+        return self.workload.kind
+
+    @property
+    def name(self) -> str:
+        """The name of the object that asks for it."""
+        return self.workload.name
+
+    @property
+    def json_path(self) -> str:
+        """Where that object's pod or template stands in its document."""
+        return self.workload.json_path
 
 
 @dataclass(frozen=True)
@@ -53,122 +121,163 @@ class Manifests:
     Attributes
     ----------
     pods : in reading order
+    workloads : what makes them, and what makes none here
     objects : other objects that would then exist
     skipped : kinds that scheduling does not read, counted
-    read : the objects as they stand in the files, each with the struct that it was read into
+    passed_over : files of directories that hold no manifests
     """
 
     pods: tuple[ManifestPod, ...]
+    workloads: tuple[ManifestWorkload, ...] = ()
     objects: tuple[msgspec.Struct, ...] = ()
     warnings: tuple[InputWarning, ...] = ()
     skipped: dict[str, int] = field(default_factory=dict)
-    read: tuple[tuple[Item, type[msgspec.Struct]], ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
 
 
 def load_manifests(
-    sources: Sequence[str | Path],
+    sources: Sequence[Source],
     *,
     snapshot: Snapshot,
     namespace: str | None = None,
     replicas: int | None = None,
-    stdin: BinaryIO | None = None,
-    check: Callable[[Sequence[ManifestPod]], Iterable[Problem]] | None = None,
+    validate: Strictness = "strict",
+    stdin: IO[bytes] | None = None,
 ) -> Manifests:
     """Read manifests and turn their workloads into pods.
 
     Parameters
     ----------
-    sources : files, directories or ``-``
+    sources : files, directories, ``-``, or objects
     namespace : for objects that name none
     replicas : how many pods of each workload, instead of what it says
-    check : tells what else is wrong with pods, so that all is told at once
+    validate : what becomes of unknown and duplicate fields: refused, told, or passed over
 
     Raises
     ------
     ManifestError
-        With everything that is wrong, each with file, document and JSON path.
+        With everything that is wrong, each with file, document, line and JSON path.
     """
-    reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas)
-    for source in sources:
-        for item in read_items(source, reader.problems, limits=MANIFESTS, stdin=stdin):
-            reader.take(item)
-    if not reader.problems and not reader.has_workloads:
-        reader.problems.append(
-            Problem(
-                "no pod and no workload in the manifests",
-                path=", ".join(map(str, sources)),
-                hint=f"name files that hold one of {', '.join(WORKLOADS)}",
-            )
-        )
-    if check is not None:
-        reader.problems += check(reader.pods)
+    found = Sources(stdin)
+    reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas, validate, found.problems)
+    for item in found.items(sources):
+        reader.take(item)
+    if not reader.problems and not reader.workloads:
+        names = [
+            source.name if isinstance(source, Text) else str(source)
+            for source in sources
+            if isinstance(source, str | Path | Text)
+        ]
+        hint = f"name files that hold one of {', '.join(WORKLOADS)}"
+        kustomizations = [each.reason for each in found.passed_over if each.reason.startswith("a kustomization")]
+        hint = f"the directory holds {kustomizations[0]}" if kustomizations else hint
+        reader.problems.append(Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint))
+    reader.problems += _twins(reader.pods)
     if reader.problems:
+        reader.problems += _invalid_pods(reader.workloads)
         raise ManifestError(reader.problems)
     return Manifests(
         tuple(reader.pods),
+        tuple(reader.workloads),
         tuple(reader.objects),
         tuple(reader.warnings),
         dict(reader.skipped),
-        tuple(reader.read),
+        tuple(found.passed_over),
     )
 
 
 class _Reader:
-    def __init__(self, snapshot: Snapshot, namespace: str, replicas: int | None) -> None:
+    def __init__(
+        self, snapshot: Snapshot, namespace: str, replicas: int | None, validate: Strictness, problems: list[Problem]
+    ) -> None:
         self.snapshot = snapshot
         self.namespace = namespace
         self.replicas = replicas
+        self.validate = validate
+        self.problems = problems
         self.pods: list[ManifestPod] = []
+        self.workloads: list[ManifestWorkload] = []
         self.objects: list[msgspec.Struct] = []
         self.warnings: list[InputWarning] = []
-        self.problems: list[Problem] = []
         self.skipped: Counter[str] = Counter()
-        self.has_workloads = False
         self.drawn: set[tuple[str, str]] = set()
-        self.read: list[tuple[Item, type[msgspec.Struct]]] = []
 
     def take(self, item: Item) -> None:
-        workload = workload_type(item.api_version, item.kind)
+        api_kind = kind_named(item.api_version, item.kind)
+        if api_kind is None:
+            if is_foreign(item.api_version, item.kind):
+                self.skipped[item.kind] += 1
+            else:
+                self.problems.append(item.locate(unknown_kind(item.api_version, item.kind)))
+            return
+        judged = self._judge(item, api_kind)
+        if judged is None:
+            return
         kind = kind_of(item.api_version, item.kind)
+        workload = workload_type(item.api_version, item.kind)
         target = workload or (kind.type if kind is not None else None)
         if target is None:
             self.skipped[item.kind] += 1
             return
         try:
-            obj: Any = item.decode(target)
-            item.value()  # the fields that scheduling does not read are looked at later
+            obj: Any = decode.convert(judged.content, target)
         except DecodeError as error:
             self.problems += [item.locate(problem) for problem in error.problems]
             return
         if wrong := time_problems(obj):
             self.problems += map(item.locate, wrong)
             return
-        self.read.append((item, target))
-        if kind is None or kind.is_namespaced:
-            obj = _in_namespace(obj, self.namespace)
         if workload is None:
             self.objects.append(obj)
         else:
-            self._expand(item, obj, kind)
+            self._expand(item, api_kind, judged.content, obj, is_kept=kind is not None)
 
-    def _expand(self, item: Item, obj: Any, kind: Kind | None) -> None:
-        if not obj.metadata.name and not obj.metadata.generate_name:
-            hint = "give it metadata.name"
-            self.problems.append(item.locate(Problem("has no name", json_path="$.metadata.name", hint=hint)))
-            return
-        self.has_workloads = True
-        if isinstance(obj, _SELECTING):
-            self.problems += map(item.locate, _selector_problems(obj))
-        if not obj.metadata.name and (self.replicas is None or not isinstance(obj, Pod)):
+    def _judge(self, item: Item, api_kind: ApiKind) -> Judged | None:
+        """Return the object where it can be read at all, and note what is wrong with it."""
+        try:
+            judged = judge(item.value(), api_kind, item.kind, self.namespace)
+        except DecodeError as error:
+            self.problems += [item.locate(problem) for problem in error.problems]
+            return None
+        repeated = [
+            Fault(found.path.removeprefix("$."), f'duplicate field "{found.path.removeprefix("$.")}"', is_strict=True)
+            for found in item.duplicates()
+        ]
+        for fault in (*judged.faults, *repeated):
+            hint = f"did you mean {fault.meant}?" if fault.meant else _hint(fault, item.kind)
+            problem = item.locate(Problem(fault.words, json_path=f"$.{fault.path}", hint=hint))
+            if not fault.is_strict or self.validate == "strict":
+                self.problems.append(problem)
+            elif self.validate == "warn":
+                metadata = judged.content.get("metadata", {})
+                where = object_name(item.kind, metadata.get("namespace", ""), metadata.get("name", ""))
+                after = f"; {problem.hint}" if fault.meant else ""
+                self.warnings.append(InputWarning("UnknownField", where, f"{problem.json_path}: {fault.words}{after}"))
+        self.problems += dict.fromkeys(_as_problem(item, error, error.field) for error in judged.errors)
+        return judged if judged.is_readable and not judged.errors else None
+
+    def _expand(self, item: Item, api_kind: ApiKind, content: Object, obj: Any, *, is_kept: bool) -> None:
+        metadata = content["metadata"]
+        if not metadata.get("name") and (self.replicas is None or not isinstance(obj, Pod)):
             obj = self._named(item.kind, obj)
-        found = expand(obj, self.snapshot, self.replicas)
-        path = item.json_path + _TEMPLATE_PATH.get(item.kind, ".spec.template")
         name = obj.metadata.name or obj.metadata.generate_name
-        self.pods += [ManifestPod(pod, item.path, item.document, item.kind, name, path) for pod in found.pods]
-        self.objects += [each for each in found.objects if kind is None or not isinstance(each, Pod)]
+        template = _template_of(content, item.kind)
+        if isinstance(obj, CronJob):
+            obj = decode.convert(_job_of(content, name), Job)
+        found = expand(obj, self.snapshot, self.replicas)
+        below = _TEMPLATE_PATH.get(item.kind, ".spec.template")
+        self.problems += map(item.locate, uncountable(template.get("spec", {}), f"${below}.spec"))
+        sample = found.pods[0] if isinstance(obj, Pod) else _sample(template, obj, found.pods)
+        group = split_api_version(item.api_version)[0]
+        namespace = metadata["namespace"]
+        created = found.pods[0] if found.pods else sample
+        workload = ManifestWorkload(item, group, api_kind.resource, namespace, name, template, sample, created)
+        self.workloads.append(workload)
+        self.pods += [ManifestPod(pod, workload) for pod in found.pods]
+        self.objects += [each for each in found.objects if is_kept or not isinstance(each, Pod)]
         self.warnings += found.warnings
         if found.pods and (node := found.pods[0].spec.node_name):
-            where = object_name(item.kind, obj.metadata.namespace, name)
+            where = object_name(item.kind, namespace, name)
             message = f"names its node itself, {node}: kube-scheduler leaves it alone; this is what it would decide"
             self.warnings.append(InputWarning("AlreadyAssigned", where, message))
 
@@ -186,35 +295,84 @@ class _Reader:
         return replace(obj, metadata=replace(metadata, name=name))
 
 
-_SELECTING = (DaemonSet, Deployment, ReplicaSet, StatefulSet)
-"""Kinds whose selector must choose the pods of their template."""
+_GROUPS = ("", "apps", "batch", "extensions")
+"""Groups with kinds that make pods; kinds of the same name in other groups are something else."""
 
 _TEMPLATE_PATH = {"Pod": "", "PodTemplate": ".template", "CronJob": ".spec.jobTemplate.spec.template"}
 
 
 def workload_type(api_version: str, kind: str) -> type[msgspec.Struct] | None:
     """Return the type of a kind that makes pods; kinds of the same name in other groups are something else."""
-    group, _ = split_api_version(api_version)
-    known = _APPS if group in ("apps", "extensions") else _GROUPS.get(group, ())
-    return WORKLOADS.get(kind) if kind in known else None
+    return WORKLOADS.get(kind) if split_api_version(api_version)[0] in _GROUPS else None
 
 
-def _selector_problems(obj: Any) -> list[Problem]:
-    labels = obj.spec.template.metadata.labels
-    path = "$.spec.selector"
-    if obj.spec.selector is None:
-        hint = "write the labels of the template under spec.selector.matchLabels"
-        return [Problem("a selector is required", json_path=path, hint=hint)]
-    try:
-        matches = selector_from(obj.spec.selector).matches(labels)
-    except InvalidSelector as error:
-        return [Problem(str(error), json_path=path)]
-    if matches:
-        return []
-    hint = "give the template the labels that the selector asks for"
-    return [Problem("does not match the labels of the template", json_path=path, hint=hint)]
+def _as_problem(item: Item, error: FieldError, path: str) -> Problem:
+    return item.locate(Problem(error.body, json_path=f"$.{path}", hint=_explain(item.kind, path)))
 
 
-def _in_namespace(obj: Any, namespace: str) -> Any:
-    metadata = obj.metadata
-    return obj if metadata.namespace else replace(obj, metadata=replace(metadata, namespace=namespace))
+def _explain(kind: str, path: str) -> str:
+    """Point to the field's own description; indices, keys and what is no field are left out."""
+    fields = re.sub(r"\[[^\]]*\]|\.?\{.*", "", path)
+    return f"kubectl explain {kind.lower()}.{fields} tells what it takes"
+
+
+def _hint(fault: Fault, kind: str) -> str:
+    if fault.is_strict:
+        return "leave it out, or pass over such fields with --validate ignore"
+    if "quantit" in fault.words:
+        return 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
+    return _explain(kind, fault.path)
+
+
+def _template_of(content: Object, kind: str) -> Object:
+    if kind == "Pod":
+        return content
+    outer: Object = content.get("spec", {})
+    if kind == "CronJob":
+        outer = outer.get("jobTemplate", {}).get("spec", {})
+    template: Object = (content if kind == "PodTemplate" else outer).get("template", {})
+    return template
+
+
+def _job_of(cron_job: Object, name: str) -> Object:
+    """Return the job of one run, as its controller makes it."""
+    template = cron_job["spec"]["jobTemplate"]
+    metadata = {**template.get("metadata", {}), "name": name, "namespace": cron_job["metadata"]["namespace"]}
+    spec = copy.deepcopy(template["spec"])
+    return default_job({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+
+
+def _sample(template: Object, obj: Any, pods: Sequence[Pod]) -> Pod:
+    """Return a pod of a template with nothing that its controller adds."""
+    name = pods[0].metadata.name if pods else f"{obj.metadata.name}-0"
+    return template_pod(decode.convert(template, PodTemplateSpec), name, obj.metadata.namespace, None)
+
+
+def _invalid_pods(workloads: Iterable[ManifestWorkload]) -> Iterable[Problem]:
+    """Yield what is invalid in pods as they are written, so that all is told at once."""
+    for workload in workloads:
+        if workload.kind == "Pod":
+            whole = for_validation(workload.template, complete_pod(workload.sample))
+            yield from dict.fromkeys(map(workload.locate, pod_errors(whole)))
+
+
+def _twins(pods: Sequence[ManifestPod]) -> Iterable[Problem]:
+    """Find pods that have the name of an earlier one, told once a workload."""
+    first: dict[tuple[str, str], ManifestPod] = {}
+    told: set[int] = set()
+    for each in pods:
+        metadata = each.pod.metadata
+        earlier = first.setdefault((metadata.namespace, metadata.name), each)
+        if earlier is each or id(each.workload) in told:
+            continue
+        told.add(id(each.workload))
+        place = earlier.workload.item.locate(Problem("")).path
+        number = f" (document {earlier.document})"
+        below = each.json_path[len(each.workload.item.json_path) :]
+        yield each.workload.item.locate(
+            Problem(
+                f"a second pod {metadata.namespace}/{metadata.name}; the first is in {place}{number}",
+                json_path=f"${below}",
+                hint="give one of them another name or namespace",
+            )
+        )

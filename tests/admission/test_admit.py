@@ -175,7 +175,8 @@ def test_namespaces() -> None:
         ]
     )
     assert try_pod(snapshot).warnings == ()
-    assert [w.object for w in try_pod(snapshot, namespace="new").warnings] == ["Namespace/new"]
+    assert try_pod(snapshot, namespace="new").rejected == 'namespaces "new" not found'
+    assert try_pod(snapshot, namespace="kube-system").rejected is None
     assert "because it is being terminated" in (try_pod(snapshot, namespace="old").rejected or "")
 
 

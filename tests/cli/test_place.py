@@ -116,17 +116,15 @@ def test_seed_and_sampling(web: Path) -> None:
 
 def test_warnings_go_to_standard_error_where_the_format_is_for_programs(tmp_path: Path) -> None:
     path = tmp_path / "pod.yaml"
-    path.write_text(
-        POD.replace("hello", "odd").replace("metadata: {name: odd}", "metadata: {name: odd, namespace: nowhere}")
-    )
-    for_programs = invoke("place", path, "-o", "json")
-    assert "UnknownNamespace" in for_programs.stderr
-    assert json.loads(for_programs.stdout)["warnings"][0]["code"] == "UnknownNamespace"
-    assert invoke("place", path, "-o", "json", "-q").stderr == ""
-    for_people = invoke("place", path)
-    assert "UnknownNamespace" in for_people.stdout
+    path.write_text(POD.replace("name: c,", "name: c, niceness: 3,"))
+    for_programs = invoke("place", path, "-o", "json", "--validate", "warn")
+    assert "UnknownField" in for_programs.stderr
+    assert json.loads(for_programs.stdout)["warnings"][0]["code"] == "UnknownField"
+    assert invoke("place", path, "-o", "json", "-q", "--validate", "warn").stderr == ""
+    for_people = invoke("place", path, "--validate", "warn")
+    assert "UnknownField" in for_people.stdout
     assert for_people.stderr == ""
-    assert invoke("place", path, "--fail-on", "warning").exit_code == 1
+    assert invoke("place", path, "--fail-on", "warning", "--validate", "warn").exit_code == 1
 
 
 def test_verbose_says_what_was_read(manifest: Path) -> None:

@@ -102,12 +102,12 @@ def test_priority_classes_and_generated_claims_are_filled_in() -> None:
 
 def test_misspelt_fields_are_told_with_what_was_meant() -> None:
     deployment = workload("Deployment", replicas=1, template={**template(), "sepc": {}})
-    _, planner = plan([node("a")], deployment)
+    with pytest.raises(kplan.ManifestError) as caught:
+        plan([node("a")], deployment)
 
-    (warning,) = planner.warnings
-    assert (warning.code, warning.object) == ("UnknownField", "Deployment/web")
-    assert "$.spec.template.sepc" in warning.message
-    assert "spec" in warning.message
+    (problem,) = caught.value.problems
+    assert (problem.json_path, problem.message) == ("$.spec.template.sepc", 'unknown field "spec.template.sepc"')
+    assert problem.hint == "did you mean spec?"
 
 
 def test_objects_that_an_api_server_would_not_take_are_errors_with_their_place() -> None:

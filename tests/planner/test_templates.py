@@ -26,6 +26,7 @@ def workload(kind: str, name: str = "web", cpu: str = "1", **spec: Any) -> Objec
         "metadata": {"labels": {"app": name}},
         "spec": {
             "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+            **({"restartPolicy": "Never"} if kind == "Job" else {}),
             **spec.pop("pod", {}),
         },
     }

@@ -1,0 +1,211 @@
+"""What an API server fills into pods and templates of pods before anything else looks at them.
+
+The functions change the object that they are given; it is one that decoding made.
+Upstream: pkg/apis/core/v1 defaults.go and zz_generated.defaults.go; pkg/api/pod dropDisabledFields (v1.36).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kplan.admission.amounts import aggregate_limits, aggregate_requests
+from kplan.api.quantity import Quantity, parse
+
+__all__ = ["default_claim", "default_pod", "default_pod_spec", "drop_disabled"]
+
+Object = dict[str, Any]
+_NANOS_PER_MILLI = 10**6
+_HUGE_PAGES = "hugepages-"
+_FILE_MODE = 0o644
+_TOKEN_SECONDS = 3600
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
+_IMAGE = re.compile(
+    rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@[A-Za-z][\w.+-]*:[0-9a-fA-F]{{32,}})?"
+)
+
+
+def default_pod(pod: Object) -> Object:
+    """Fill in what pods alone get: requests from limits, those of the whole pod, ports of the host."""
+    spec: Object = pod.setdefault("spec", {})
+    default_pod_spec(spec)
+    spec["terminationGracePeriodSeconds"] = _at_least_one(spec["terminationGracePeriodSeconds"])
+    for container in _running(spec):
+        resources: Object = container.setdefault("resources", {})
+        if limits := resources.get("limits"):
+            resources["requests"] = {**limits, **resources.get("requests", {})}
+    if "resources" in spec:
+        _default_pod_resources(spec, spec["resources"])
+    spec.setdefault("enableServiceLinks", True)
+    if spec.get("hostNetwork"):
+        for container in _running(spec):
+            for port in container.get("ports", []):
+                if port.get("containerPort", 0):
+                    port.setdefault("hostPort", port["containerPort"])
+    return pod
+
+
+def default_pod_spec(spec: Object) -> Object:
+    """Fill in what templates get, too."""
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    for volume in spec.get("volumes", []):
+        _default_volume(volume)
+    for group in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(group, []):
+            _default_container(container)
+    for amounts in (spec.get("overhead"), *_sides(spec.get("resources", {}))):
+        _round_up(amounts)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("securityContext", {})
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("schedulerName", "default-scheduler")
+    return spec
+
+
+def _at_least_one(seconds: int) -> int:
+    """Take a negative time to end for a second, as only pods have it."""
+    return 1 if seconds < 0 else seconds
+
+
+def _running(spec: Object) -> Iterator[Object]:
+    yield from spec.get("containers", [])
+    yield from spec.get("initContainers", [])
+
+
+def _sides(resources: Object) -> tuple[Object | None, Object | None]:
+    return resources.get("limits"), resources.get("requests")
+
+
+def _round_up(amounts: dict[str, str] | None) -> None:
+    """Leave nothing finer than a thousandth (upstream SetDefaults_ResourceList)."""
+    for name, amount in (amounts or {}).items():
+        exact = parse(amount)
+        if exact.nanos % _NANOS_PER_MILLI and amounts is not None:
+            amounts[name] = str(Quantity(exact.milli_value() * _NANOS_PER_MILLI, exact.format))
+
+
+def _default_container(container: Object) -> None:
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = pull_policy(container.get("image", ""))
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    for port in container.get("ports", []):
+        port.setdefault("protocol", "TCP")
+    for variable in container.get("env", []):
+        if "fieldRef" in variable.get("valueFrom", {}):
+            variable["valueFrom"]["fieldRef"].setdefault("apiVersion", "v1")
+        if "fileKeyRef" in variable.get("valueFrom", {}):
+            variable["valueFrom"]["fileKeyRef"].setdefault("optional", False)
+    for amounts in _sides(container.get("resources", {})):
+        _round_up(amounts)
+    for key in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if key in container:
+            _default_probe(container[key])
+    for hook in ("postStart", "preStop"):
+        _default_http(container.get("lifecycle", {}).get(hook, {}))
+
+
+def _default_probe(probe: Object) -> None:
+    _default_http(probe)
+    if "grpc" in probe:
+        probe["grpc"].setdefault("service", "")
+    probe.setdefault("timeoutSeconds", 1)
+    probe.setdefault("periodSeconds", 10)
+    probe.setdefault("successThreshold", 1)
+    probe.setdefault("failureThreshold", 3)
+
+
+def _default_http(handler: Object) -> None:
+    if "httpGet" in handler:
+        handler["httpGet"].setdefault("path", "/")
+        handler["httpGet"].setdefault("scheme", "HTTP")
+
+
+def pull_policy(image: str) -> str:
+    """Return when to pull an image that does not say: always where it is the latest."""
+    found = _IMAGE.fullmatch(image[:1024])
+    is_latest = found is not None and (found["tag"] == "latest" or not (found["tag"] or found["digest"]))
+    return "Always" if is_latest else "IfNotPresent"
+
+
+_SOURCE_DEFAULTS: dict[str, Object] = {
+    "secret": {"defaultMode": _FILE_MODE},
+    "configMap": {"defaultMode": _FILE_MODE},
+    "downwardAPI": {"defaultMode": _FILE_MODE},
+    "projected": {"defaultMode": _FILE_MODE},
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
+
+
+def _default_volume(volume: Object) -> None:
+    if not any(key != "name" for key in volume):
+        volume["emptyDir"] = {}
+    for key, defaults in _SOURCE_DEFAULTS.items():
+        if key in volume:
+            volume[key] = {**defaults, **volume[key]}
+    if "image" in volume and not volume["image"].get("pullPolicy"):
+        volume["image"]["pullPolicy"] = pull_policy(volume["image"].get("reference", ""))
+    files = list(volume.get("downwardAPI", {}).get("items", []))
+    for source in volume.get("projected", {}).get("sources", []):
+        files += source.get("downwardAPI", {}).get("items", [])
+        if "serviceAccountToken" in source:
+            source["serviceAccountToken"].setdefault("expirationSeconds", _TOKEN_SECONDS)
+    for file in files:
+        if "fieldRef" in file:
+            file["fieldRef"].setdefault("apiVersion", "v1")
+    claim = volume.get("ephemeral", {}).get("volumeClaimTemplate")
+    if claim is not None:
+        default_claim(claim)
+
+
+def default_claim(claim: Object) -> Object:
+    """Fill in a claim for a volume, or the template of one."""
+    spec: Object = claim.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    for amounts in _sides(spec.get("resources", {})):
+        _round_up(amounts)
+    return claim
+
+
+def _default_pod_resources(spec: Object, resources: Object) -> None:
+    """Fill in the whole pod's limits of huge pages, and its requests where it has limits."""
+    limits, requests = dict(resources.get("limits", {})), dict(resources.get("requests", {}))
+    if limits or requests:
+        totals = aggregate_limits(spec).items()
+        pages = {name: str(total) for name, total in totals if name.startswith(_HUGE_PAGES) and name not in requests}
+        limits = {**pages, **limits}
+    if limits:
+        totals = aggregate_requests(spec).items()
+        summed = {name: str(total) for name, total in totals if name in ("cpu", "memory")}
+        limited = {name: amount for name, amount in limits.items() if name in summed or _is_pod_level(name)}
+        requests = {**limited, **summed, **requests}
+    for side, amounts in (("limits", limits), ("requests", requests)):
+        if amounts:
+            resources[side] = amounts
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in ("cpu", "memory") or name.startswith(_HUGE_PAGES)
+
+
+def drop_disabled(spec: Object) -> Object:
+    """Leave out what belongs to features that are off by default."""
+    spec.pop("schedulingGroup", None)
+    for group in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(group, []):
+            if "stopSignal" in container.get("lifecycle", {}):
+                del container["lifecycle"]["stopSignal"]
+    for volume in spec.get("volumes", []):
+        for source in volume.get("projected", {}).get("sources", []):
+            source.pop("clusterTrustBundle", None)
+            source.pop("podCertificate", None)
+    return spec

@@ -1,0 +1,157 @@
+"""Which kinds, types and fields the API has, as its OpenAPI description says; read from fields.json when first asked.
+
+``tools/api_fields.py`` writes that file and explains its codes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+import msgspec
+
+from kplan.api.kinds import split_api_version
+
+__all__ = ["ApiKind", "Field", "fields_of", "go_type", "kind_named", "kinds_in", "nearest", "nearest_kind"]
+
+
+class ApiKind(NamedTuple):
+    """A kind that can be created: its struct, the plural of its URL, and whether it lives in a namespace."""
+
+    struct: str
+    resource: str
+    is_namespaced: bool
+
+
+class Field(NamedTuple):
+    """What a field holds.
+
+    Attributes
+    ----------
+    outer : ``[`` and ``{`` from the outside in: lists and maps around the value
+    kind : a letter for a scalar, or the name of a struct
+    is_pointer : a stated zero is kept
+    is_always_written : stored even when empty
+    """
+
+    outer: str
+    kind: str
+    is_pointer: bool
+    is_always_written: bool
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether the value is an object with fields of its own."""
+        return len(self.kind) > 1
+
+    def inner(self) -> Field:
+        """Return what an element of the list or map holds."""
+        return Field(self.outer[1:], self.kind, is_pointer=False, is_always_written=False)
+
+
+class _Table(msgspec.Struct):
+    kinds: dict[str, tuple[str, str, bool]]
+    newer: dict[str, str]
+    types: dict[str, dict[str, str]]
+
+
+@cache
+def _table() -> _Table:
+    text = resources.files("kplan.admission").joinpath("fields.json").read_bytes()
+    return msgspec.json.decode(text, type=_Table)
+
+
+@cache
+def kinds_in(group: str) -> dict[str, list[str]]:
+    """Return the kinds of an API group, each with its versions; empty for a group that Kubernetes does not have."""
+    found: dict[str, list[str]] = {}
+    for key in _table().kinds:
+        api_version, _, kind = key.rpartition("/")
+        its_group, version = split_api_version(api_version)
+        if its_group == group:
+            found.setdefault(kind, []).append(version)
+    return found
+
+
+def kind_named(api_version: str, kind: str) -> ApiKind | None:
+    """Return a kind of exactly this version; None when the API does not serve it."""
+    found = _table().kinds.get(f"{api_version}/{kind}")
+    return None if found is None else ApiKind(*found)
+
+
+def nearest_kind(api_version: str, kind: str) -> tuple[str, str] | None:
+    """Return the version and kind that were probably meant."""
+    keys = list(_table().kinds)
+    same = [key for key in keys if key.rpartition("/")[2].lower() == kind.lower()]
+    near = same or difflib.get_close_matches(f"{api_version}/{kind}"[:100], keys, n=1, cutoff=0.75)
+    if not near:
+        return None
+    best = difflib.get_close_matches(f"{api_version}/{kind}"[:100], near, n=1, cutoff=0.0)[0]
+    version, _, name = best.rpartition("/")
+    return version, name
+
+
+@cache
+def fields_of(struct: str) -> dict[str, Field]:
+    """Return the fields of a struct as v1.36 has them."""
+    table = _table()
+    short = _go_name(struct)
+    return {
+        name: _field(code) for name, code in table.types.get(struct, {}).items() if f"{short}.{name}" not in table.newer
+    }
+
+
+def _field(code: str) -> Field:
+    kind = code.lstrip("[{")
+    outer = code[: len(code) - len(kind)]
+    return Field(outer, kind.rstrip("*!"), is_pointer=kind.endswith("*"), is_always_written=kind.endswith("!"))
+
+
+def nearest(struct: str, name: str) -> str:
+    """Return the field that was probably meant, or nothing."""
+    near = difflib.get_close_matches(name[:100], fields_of(struct), n=1)
+    return near[0] if near else ""
+
+
+def go_type(field: Field) -> str:
+    """Return what Go calls the type, for messages that name it."""
+    if field.outer:
+        if field.kind == "q":
+            return "v1.ResourceList"
+        return {"[": "[]", "{": "map[string]"}[field.outer[0]] + go_type(field.inner())
+    return _GO.get(field.kind) or f"{_version(field.kind)}.{_go_name(field.kind)}"
+
+
+_GO = {
+    "s": "string",
+    "b": "bool",
+    "i": "int32",
+    "l": "int64",
+    "n": "float64",
+    "q": "resource.Quantity",
+    "x": "intstr.IntOrString",
+    "t": "v1.Time",
+    "y": "[]uint8",
+    "o": "runtime.RawExtension",
+}
+
+
+def _split(struct: str) -> tuple[str, str]:
+    """Take ``EventsV1beta1Event`` apart into version and name."""
+    at = next((i for i in range(len(struct) - 1) if struct[i] == "V" and struct[i + 1].isdigit()), None)
+    if at is None:
+        return "v1", struct
+    end = at + 1
+    while end < len(struct) and (struct[end].isdigit() or struct.startswith(("alpha", "beta"), end)):
+        end += 1 if struct[end].isdigit() else 5 if struct[end] == "a" else 4
+    return struct[at:end].lower(), struct[end:]
+
+
+def _go_name(struct: str) -> str:
+    return _split(struct)[1]
+
+
+def _version(struct: str) -> str:
+    return _split(struct)[0]

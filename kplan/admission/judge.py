@@ -1,0 +1,107 @@
+"""What an API server makes of an object before admission: decoded, filled in, and validated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kplan.admission.decoding import Fault, decode_object
+from kplan.admission.defaults import default_claim
+from kplan.admission.fields import ApiKind
+from kplan.admission.validation.apps import (
+    daemon_set_errors,
+    deployment_errors,
+    replica_set_errors,
+    replication_controller_errors,
+    stateful_set_errors,
+)
+from kplan.admission.validation.claims import claim_spec_errors
+from kplan.admission.validation.cron_jobs import cron_job_errors
+from kplan.admission.validation.errors import Errors, FieldError, aggregate
+from kplan.admission.validation.jobs import job_errors
+from kplan.admission.validation.metadata import metadata_errors
+from kplan.admission.validation.pods import template_errors
+from kplan.admission.validation.texts import dns_subdomain
+from kplan.admission.workload_defaults import default_workload
+from kplan.api.kinds import split_api_version
+
+__all__ = ["Judged", "decode_words", "invalid_words", "judge"]
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An object as the API server takes it in.
+
+    Attributes
+    ----------
+    content : decoded, and with what every object of its kind gets; pods get the rest when they are made
+    faults : what does not decode
+    errors : what is invalid; always empty for pods, which admission changes before they are validated
+    """
+
+    content: Object
+    faults: tuple[Fault, ...] = ()
+    errors: tuple[FieldError, ...] = ()
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it decodes, strictness aside."""
+        return all(fault.is_strict for fault in self.faults)
+
+
+def judge(content: Object, kind: ApiKind, name: str, namespace: str) -> Judged:
+    """Decode an object of a kind, fill it in and validate it.
+
+    Parameters
+    ----------
+    name : of the kind, such as ``Deployment``
+    namespace : where the object goes if it names none
+    """
+    decoded = decode_object(content, kind.struct)
+    obj, faults = decoded.content, tuple(decoded.faults)
+    if kind.is_namespaced:
+        metadata: Object = obj.setdefault("metadata", {})
+        if not metadata.get("namespace"):
+            metadata["namespace"] = namespace
+    if any(not fault.is_strict for fault in faults) or name not in _CHECKS:
+        return Judged(obj, faults)
+    obj = default_workload(obj, name) if name != "PersistentVolumeClaim" else default_claim(obj)
+    return Judged(obj, faults, tuple(_CHECKS[name](obj)))
+
+
+def decode_words(api_version: str, kind: str, faults: tuple[Fault, ...]) -> str:
+    """Return the API server's answer to an object that does not decode (400)."""
+    version = split_api_version(api_version)[1]
+    fatal = [fault.words for fault in faults if not fault.is_strict]
+    what = fatal[0] if fatal else f"strict decoding error: {', '.join(fault.words for fault in faults)}"
+    return f'{kind} in version "{version}" cannot be handled as a {kind}: {what}'
+
+
+def invalid_words(kind: str, group: str, name: str, errors: tuple[FieldError, ...]) -> str:
+    """Return the API server's answer to an invalid object (422)."""
+    full = f"{kind}.{group}" if group else kind
+    return f'{full} "{name}" is invalid: {aggregate(errors)}'
+
+
+def _pod_template_errors(obj: Object) -> Errors:
+    return metadata_errors(obj.get("metadata", {}), dns_subdomain) + template_errors(obj["template"], "template")
+
+
+def _claim_errors(obj: Object) -> Errors:
+    return metadata_errors(obj.get("metadata", {}), dns_subdomain) + claim_spec_errors(obj.get("spec", {}), "spec")
+
+
+_CHECKS: dict[str, Callable[[Object], Errors]] = {
+    "Deployment": deployment_errors,
+    "ReplicaSet": replica_set_errors,
+    "ReplicationController": replication_controller_errors,
+    "StatefulSet": stateful_set_errors,
+    "DaemonSet": daemon_set_errors,
+    "Job": job_errors,
+    "CronJob": cron_job_errors,
+    "PodTemplate": _pod_template_errors,
+    "PersistentVolumeClaim": _claim_errors,
+}

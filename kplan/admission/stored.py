@@ -1,0 +1,270 @@
+"""A pod as the API server would store it: the manifest's own object with all that was filled in, and by what.
+
+Controllers and admission work on the part of a pod that scheduling reads; what they change there is carried over to the
+whole object. Upstream: pkg/registry/core/pod strategy.go, plugin/pkg/admission/serviceaccount, limitranger (v1.36).
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kplan.admission.admit import Stage
+from kplan.admission.defaults import default_pod, drop_disabled
+from kplan.admission.qos import qos_class
+from kplan.admission.workload_defaults import made_up_uid
+from kplan.api.core import Container, Pod
+from kplan.api.quantity import parse
+
+__all__ = ["Change", "changes_between", "created_pod", "filled_in", "for_validation"]
+
+Object = dict[str, Any]
+_SERVICE_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN_SECONDS = 3607
+_FILE_MODE = 0o644
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LIMIT_RANGER = "kubernetes.io/limit-ranger"
+_TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field that the manifest does not state so.
+
+    Attributes
+    ----------
+    field : its path, such as ``spec.containers[0].resources.requests.cpu``
+    value : what it holds now; None where it was taken away
+    source : what filled it in, such as ``LimitRange limited/limits`` or ``default``
+    """
+
+    field: str
+    value: Any
+    source: str
+
+
+def created_pod(template: Object, pod: Pod) -> Object:
+    """Return the pod that a controller makes of a template, or the manifest's own, before the API server sees it.
+
+    Parameters
+    ----------
+    template : ``metadata`` and ``spec`` as they are written
+    pod : the same as far as scheduling reads it, with name, owner and whatever the controller adds
+    """
+    metadata: Object = copy.deepcopy(template.get("metadata", {}))
+    if pod.metadata.name:
+        metadata["name"] = pod.metadata.name
+    metadata["namespace"] = pod.metadata.namespace
+    if pod.metadata.owner_references:
+        metadata["ownerReferences"] = [
+            {"uid": made_up_uid(owner.kind, pod.metadata.namespace, owner.name), **msgspec.to_builtins(owner)}
+            | {"blockOwnerDeletion": True}
+            for owner in pod.metadata.owner_references
+        ]
+    created: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    created["spec"] = spec = copy.deepcopy(template.get("spec", {}))
+    _impress(created, pod)
+    names = {volume.get("name") for volume in spec.get("volumes", [])}
+    claims = [
+        {"name": volume.name, "persistentVolumeClaim": msgspec.to_builtins(volume.persistent_volume_claim)}
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    ]
+    written = {volume.get("name"): volume for volume in spec.get("volumes", [])}
+    made = [
+        claim for claim in claims if claim["name"] not in names or "persistentVolumeClaim" not in written[claim["name"]]
+    ]
+    if made:
+        taken = {claim["name"] for claim in made}
+        spec["volumes"] = [*made, *(volume for volume in spec.get("volumes", []) if volume.get("name") not in taken)]
+    _pin(spec, pod)
+    return created
+
+
+def _pin(spec: Object, pod: Pod) -> None:
+    """Carry over the node that a daemon set's controller chose."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    if required is not None and any(term.match_fields for term in required.node_selector_terms):
+        whole: Object = spec.setdefault("affinity", {})
+        whole.setdefault("nodeAffinity", {})[_TERMS[0]] = msgspec.to_builtins(required)
+
+
+def _impress(obj: Object, pod: Pod) -> None:
+    """Carry over what controllers and admission change."""
+    metadata, spec = obj["metadata"], obj["spec"]
+    _set(metadata, "labels", dict(pod.metadata.labels))
+    told: Object = msgspec.to_builtins(pod.spec)
+    for key in ("tolerations", "nodeSelector", "priorityClassName", "priority", "preemptionPolicy"):
+        _set(spec, key, told.get(key))
+    _set(spec, "overhead", _amounts(pod.spec.overhead))
+    for group, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
+        for written, container in zip(spec.get(group, []), containers, strict=False):
+            _impress_resources(written, container)
+
+
+def _impress_resources(written: Object, container: Container) -> None:
+    resources: Object = written.setdefault("resources", {})
+    _set(resources, "limits", _amounts(container.resources.limits))
+    _set(resources, "requests", _amounts(container.resources.requests))
+
+
+def _amounts(amounts: dict[str, Any]) -> dict[str, str]:
+    return {name: str(parse(amount)) for name, amount in amounts.items()}
+
+
+def _set(obj: Object, key: str, value: Any) -> None:
+    if value in (None, {}, [], ""):
+        obj.pop(key, None)
+    else:
+        obj[key] = value
+
+
+def for_validation(created: Object, pod: Pod) -> Object:
+    """Return a pod as it is validated: defaults filled in, and all that admission changed up to there."""
+    obj = default_pod(copy.deepcopy(created))
+    _impress(obj, pod)
+    drop_disabled(obj["spec"])
+    _merge_label_keys(obj)
+    return obj
+
+
+def filled_in(created: Object, stages: Sequence[Stage]) -> Iterator[tuple[str, Object]]:
+    """Yield a pod as each step leaves it, with what made the step; the last is the pod as it would be stored."""
+    obj = default_pod(copy.deepcopy(created))
+    yield "default", copy.deepcopy(obj)
+    for stage in stages:
+        before = copy.deepcopy(obj)
+        _impress(obj, stage.pod)
+        if stage.source.startswith("LimitRange "):
+            _annotate(obj, before)
+        yield stage.source, copy.deepcopy(obj)
+        if stage.source.startswith("LimitRange ") or stage.source == "default":
+            continue
+    _add_service_account(obj)
+    yield f"ServiceAccount {obj['spec']['serviceAccountName']}", copy.deepcopy(obj)
+    drop_disabled(obj["spec"])
+    yield "feature gate that is off", copy.deepcopy(obj)
+    _merge_label_keys(obj)
+    yield "matchLabelKeys", copy.deepcopy(obj)
+    obj["metadata"]["generation"] = 1
+    obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
+    if obj["spec"].get("schedulingGates"):
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "lastProbeTime": None,
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }
+        obj["status"]["conditions"] = [condition]
+    yield "API server", obj
+
+
+def _annotate(obj: Object, before: Object) -> None:
+    """Note what a limit range filled in, as it does itself."""
+    notes: list[str] = []
+    for group, called in (("containers", "container"), ("initContainers", "init container")):
+        for old, new in zip(before["spec"].get(group, []), obj["spec"].get(group, []), strict=True):
+            for side, word in (("requests", "request"), ("limits", "limit")):
+                was, now = old.get("resources", {}).get(side, {}), new["resources"].get(side, {})
+                if added := sorted(now.keys() - was.keys()):
+                    notes.append(f"{', '.join(added)} {word} for {called} {new.get('name', '')}")
+    if notes:
+        annotations = obj["metadata"].setdefault("annotations", {})
+        annotations[_LIMIT_RANGER] = f"LimitRanger plugin set: {'; '.join(notes)}"
+
+
+def _add_service_account(obj: Object) -> None:
+    """Give the pod its account, and the account's token where the pod does not decline it."""
+    spec = obj["spec"]
+    if not spec.get("serviceAccountName"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+    if spec.get("automountServiceAccountToken") is False:
+        return
+    containers = [*spec.get("initContainers", []), *spec.get("containers", [])]
+    without = [
+        container
+        for container in containers
+        if all(mount.get("mountPath") != _SERVICE_ACCOUNT_PATH for mount in container.get("volumeMounts", []))
+    ]
+    if not without:
+        return
+    name = f"kube-api-access-{_suffix(obj['metadata'])}"
+    for container in without:
+        mount = {"name": name, "readOnly": True, "mountPath": _SERVICE_ACCOUNT_PATH}
+        container.setdefault("volumeMounts", []).append(mount)
+    own_namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [own_namespace]}},
+    ]
+    projected = {"sources": sources, "defaultMode": _FILE_MODE}
+    spec.setdefault("volumes", []).append({"name": name, "projected": projected})
+
+
+def _suffix(metadata: Object) -> str:
+    """Make up the five characters that the API server draws."""
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    digest = hashlib.sha256(name.encode()).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
+
+
+def _merge_label_keys(obj: Object) -> None:
+    """Merge matchLabelKeys and mismatchLabelKeys into the selectors that they belong to."""
+    labels, spec = obj["metadata"].get("labels", {}), obj["spec"]
+    for key in ("podAffinity", "podAntiAffinity"):
+        terms = spec.get("affinity", {}).get(key, {})
+        for term in terms.get(_TERMS[0], []):
+            _merge(term, labels)
+        for weighted in terms.get(_TERMS[1], []):
+            _merge(weighted.get("podAffinityTerm", {}), labels)
+    for constraint in spec.get("topologySpreadConstraints", []):
+        _merge(constraint, labels)
+
+
+def _merge(term: Object, labels: dict[str, str]) -> None:
+    selector = term.get("labelSelector")
+    if selector is None:
+        return
+    for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+        for key in term.get(name, []):
+            if key in labels:
+                expression = {"key": key, "operator": operator, "values": [labels[key]]}
+                selector.setdefault("matchExpressions", []).append(expression)
+
+
+def changes_between(before: Any, after: Any, source: str, path: str = "") -> Iterator[Change]:
+    """Yield every field that differs, down to the innermost."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in [*after, *(key for key in before if key not in after)]:
+            at = _below(path, key)
+            if key not in after:
+                yield Change(at, None, source)
+            elif isinstance(after[key], dict) and after[key]:
+                yield from changes_between(before.get(key, {}), after[key], source, at)
+            elif key not in before:
+                yield Change(at, after[key], source)
+            else:
+                yield from changes_between(before[key], after[key], source, at)
+    elif isinstance(before, list) and isinstance(after, list):
+        for index, value in enumerate(after):
+            at = f"{path}[{index}]"
+            if index < len(before):
+                yield from changes_between(before[index], value, source, at)
+            else:
+                yield Change(at, value, source)
+    elif before != after:
+        yield Change(path, after, source)
+
+
+def _below(path: str, key: str) -> str:
+    plain = key.replace("-", "a").isidentifier()
+    step = key if plain else f"[{key!r}]"
+    return f"{path}.{step}" if path and plain else f"{path}{step}"

@@ -1,0 +1,199 @@
+"""Containers and init containers (pkg/apis/core/validation validateContainers, validateInitContainers, v1.36)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kplan.admission.validation.env import env_errors, env_from_errors
+from kplan.admission.validation.errors import (
+    Errors,
+    duplicate,
+    forbidden,
+    invalid,
+    invalid_each,
+    not_supported,
+    required,
+    too_many,
+)
+from kplan.admission.validation.metadata import one_of
+from kplan.admission.validation.mounts import device_errors, mount_errors
+from kplan.admission.validation.probes import lifecycle_errors, probe_errors
+from kplan.admission.validation.resources import container_resource_errors
+from kplan.admission.validation.security import security_errors
+from kplan.admission.validation.texts import dns_label_error, port_name, port_number
+
+__all__ = ["Surroundings", "container_errors", "init_container_errors"]
+
+Container = dict[str, Any]
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
+_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_ACTIONS = ("Restart", "RestartAllContainers")
+_RESIZED = ("cpu", "memory")
+_RESIZE_POLICIES = ("NotRequired", "RestartContainer")
+_MOST_RULES, _MOST_EXIT_CODES = 20, 255
+_ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What containers refer to in their pod.
+
+    Attributes
+    ----------
+    volumes : those that are in order, by name
+    claims : names of the device claims
+    grace : seconds that the pod may take to end
+    restart_policy : of the pod
+    host_users : whether the pod shares the users of its node
+    """
+
+    volumes: dict[str, dict[str, Any]]
+    claims: set[str]
+    grace: int | None
+    restart_policy: str
+    host_users: bool
+
+
+def container_errors(containers: list[Container], pod: Surroundings, path: str) -> Errors:
+    """Return what is wrong with the containers of a pod."""
+    if not containers:
+        return [required(path)]
+    errors: Errors = []
+    names: set[str] = set()
+    for index, container in enumerate(containers):
+        at, name = f"{path}[{index}]", container.get("name", "")
+        errors += _common_errors(container, pod, at)
+        if name in names:
+            errors.append(duplicate(f"{at}.name", name))
+        names.add(name)
+        errors += lifecycle_errors(container, pod.grace, at)
+        errors += probe_errors(container, at)
+        errors += _restart_errors(container, at)
+    return errors + _host_port_errors(containers, path)
+
+
+def init_container_errors(spec: dict[str, Any], pod: Surroundings, path: str) -> Errors:
+    """Return what is wrong with the init containers of a pod, sidecars among them."""
+    errors: Errors = []
+    names = {container.get("name", "") for container in spec.get("containers", [])}
+    for index, container in enumerate(spec.get("initContainers", [])):
+        at, name = f"{path}[{index}]", container.get("name", "")
+        errors += _common_errors(container, pod, at)
+        errors += _restart_errors(container, at)
+        if name in names:
+            errors.append(duplicate(f"{at}.name", name))
+        elif name:
+            names.add(name)
+        errors += _host_port_errors([container], path)
+        if container.get("restartPolicy") == "Always":
+            errors += lifecycle_errors(container, pod.grace, at)
+            errors += probe_errors(container, at)
+        else:
+            keys = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+            errors += [forbidden(f"{at}.{key}", _ONLY_SIDECARS) for key in keys if key in container]
+            for number, policy in enumerate(container.get("resizePolicy", [])):
+                if policy.get("restartPolicy") == "RestartContainer":
+                    detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+                    errors.append(invalid(f"{at}.resizePolicy[{number}].restartPolicy", "RestartContainer", detail))
+    return errors
+
+
+def _common_errors(container: Container, pod: Surroundings, path: str) -> Errors:
+    name = container.get("name", "")
+    errors = dns_label_error(name, f"{path}.name") if name else [required(f"{path}.name")]
+    if not container.get("image"):
+        errors.append(required(f"{path}.image"))
+    policy = container.get("terminationMessagePolicy", "")
+    errors += one_of(policy, _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy")
+    errors += _port_errors(container.get("ports", []), f"{path}.ports")
+    errors += env_errors(container.get("env", []), f"{path}.env")
+    errors += env_from_errors(container.get("envFrom", []), f"{path}.envFrom")
+    errors += mount_errors(container, pod.volumes, f"{path}.volumeMounts")
+    errors += device_errors(container, pod.volumes, f"{path}.volumeDevices")
+    errors += one_of(container.get("imagePullPolicy", ""), PULL_POLICIES, f"{path}.imagePullPolicy")
+    errors += container_resource_errors(container.get("resources", {}), pod.claims, f"{path}.resources")
+    errors += _resize_errors(container.get("resizePolicy", []), pod.restart_policy, f"{path}.resizePolicy")
+    if "securityContext" in container:
+        errors += security_errors(container["securityContext"], f"{path}.securityContext", host_users=pod.host_users)
+    return errors
+
+
+def _port_errors(ports: list[Container], path: str) -> Errors:
+    errors: Errors = []
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        at, name, number = f"{path}[{index}]", port.get("name", ""), port.get("containerPort", 0)
+        if name and (problems := port_name(name)):
+            errors += invalid_each(f"{at}.name", name, problems)
+        elif name in names:
+            errors.append(duplicate(f"{at}.name", name))
+        elif name:
+            names.add(name)
+        if not number:
+            errors.append(required(f"{at}.containerPort"))
+        else:
+            errors += invalid_each(f"{at}.containerPort", number, port_number(number))
+        if port.get("hostPort", 0):
+            errors += invalid_each(f"{at}.hostPort", port["hostPort"], port_number(port["hostPort"]))
+        errors += one_of(port.get("protocol", ""), _PROTOCOLS, f"{at}.protocol")
+    return errors
+
+
+def _host_port_errors(containers: list[Container], path: str) -> Errors:
+    """Return an error for every host port that an earlier container takes."""
+    errors: Errors = []
+    taken: set[str] = set()
+    for index, container in enumerate(containers):
+        for number, port in enumerate(container.get("ports", [])):
+            if not port.get("hostPort", 0):
+                continue
+            key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if key in taken:
+                errors.append(duplicate(f"{path}[{index}].ports[{number}].hostPort", key))
+            taken.add(key)
+    return errors
+
+
+def _restart_errors(container: Container, path: str) -> Errors:
+    """Check when a container starts again (upstream validateContainerRestartPolicy)."""
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules", [])
+    errors: Errors = []
+    if policy is None:
+        if not rules:
+            return []
+        errors.append(required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used"))
+    elif policy not in _RESTART_POLICIES:
+        errors.append(not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES))
+    if len(rules) > _MOST_RULES:
+        errors.append(too_many(f"{path}.restartPolicyRules", len(rules), _MOST_RULES))
+    for index, rule in enumerate(rules):
+        at = f"{path}.restartPolicyRules[{index}]"
+        if rule.get("action", "") not in _ACTIONS:
+            errors.append(not_supported(f"{at}.action", rule.get("action", ""), _ACTIONS))
+        codes = rule.get("exitCodes")
+        if codes is None:
+            errors.append(required(f"{at}.exitCodes", "must be specified"))
+            continue
+        if codes.get("operator", "") not in ("In", "NotIn"):
+            errors.append(not_supported(f"{at}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn")))
+        if len(codes.get("values", [])) > _MOST_EXIT_CODES:
+            errors.append(too_many(f"{at}.exitCodes.values", len(codes["values"]), _MOST_EXIT_CODES))
+    return errors
+
+
+def _resize_errors(policies: list[Container], pod_restart_policy: str, path: str) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for index, policy in enumerate(policies):
+        name, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
+        if name in seen:
+            errors.append(duplicate(f"{path}[{index}]", name))
+        seen.add(name)
+        errors += one_of(name, _RESIZED, path) + one_of(restart, _RESIZE_POLICIES, path)
+        if pod_restart_policy == "Never" and restart != "NotRequired":
+            detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            errors.append(invalid(path, restart, detail))
+    return errors

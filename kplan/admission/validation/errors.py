@@ -1,0 +1,158 @@
+"""One thing that an API server finds invalid, in its words (k8s.io/apimachinery pkg/util/validation/field, v1.36)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "OMITTED",
+    "Errors",
+    "FieldError",
+    "aggregate",
+    "duplicate",
+    "forbidden",
+    "go_json",
+    "invalid",
+    "invalid_each",
+    "not_found",
+    "not_supported",
+    "quoted",
+    "required",
+    "too_long",
+    "too_many",
+]
+
+OMITTED = object()
+"""A value that the message leaves out."""
+
+_MANY = 12
+"""Beside a long list of allowed values the reader needs no hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """A field and what is wrong with it.
+
+    Attributes
+    ----------
+    field : its path, such as ``spec.containers[0].image``
+    kind : ``Invalid value``, ``Required value``, ``Duplicate value``, …
+    value : what stands there, as Go would print it; empty where the message does not show it
+    detail : what is expected
+    """
+
+    field: str
+    kind: str
+    value: str = ""
+    detail: str = ""
+
+    @property
+    def body(self) -> str:
+        """The message without the field."""
+        return ": ".join(part for part in (self.kind, self.value, self.detail) if part)
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+
+Errors = list[FieldError]
+
+
+def aggregate(errors: Iterable[FieldError]) -> str:
+    """Return all errors as one text, each once (upstream ErrorList.ToAggregate)."""
+    texts = list(dict.fromkeys(map(str, errors)))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    """Say that something has to be there."""
+    return FieldError(path, "Required value", "", detail)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """Say that something must not be there."""
+    return FieldError(path, "Forbidden", "", detail)
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    """Say what is wrong with a value."""
+    return FieldError(path, "Invalid value", _shown(value), detail)
+
+
+def invalid_each(path: str, value: Any, details: Iterable[str]) -> Errors:
+    """Say everything that is wrong with a value."""
+    return [invalid(path, value, detail) for detail in details]
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    """Say that a value is there twice."""
+    return FieldError(path, "Duplicate value", _shown(value))
+
+
+def not_found(path: str, value: Any, detail: str = "") -> FieldError:
+    """Say that a name leads nowhere."""
+    return FieldError(path, "Not found", _shown(value), detail)
+
+
+def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
+    """Say that a value is not one of a few."""
+    detail = f"supported values: {', '.join(map(quoted, allowed))}"
+    return FieldError(path, "Unsupported value", _shown(value), detail)
+
+
+def too_long(path: str, most: int) -> FieldError:
+    """Say that a text has too many bytes."""
+    return FieldError(path, "Too long", "", f"may not be more than {most} bytes")
+
+
+def too_many(path: str, actual: int, most: int) -> FieldError:
+    """Say that a list has too many items."""
+    return FieldError(path, "Too many", str(actual), f"must have at most {most} item{'' if most == 1 else 's'}")
+
+
+def quoted(text: str) -> str:
+    """Quote a text as Go's %q does."""
+    return '"' + "".join(_escaped(char) for char in text) + '"'
+
+
+def go_json(value: Any) -> str:
+    """Write JSON as Go does: keys sorted, and characters that matter in HTML escaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=isinstance(value, dict))
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _shown(value: Any) -> str:
+    if value is OMITTED:
+        return ""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else go_json(value)
+
+
+def _escaped(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char == " " or char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}

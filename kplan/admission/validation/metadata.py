@@ -1,0 +1,187 @@
+"""Names, labels, annotations, owners and finalizers of every object.
+
+Upstream: k8s.io/apimachinery pkg/api/validation objectmeta.go, pkg/apis/meta/v1/validation; core ValidateObjectMeta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kplan.admission.validation.errors import (
+    Errors,
+    forbidden,
+    invalid,
+    invalid_each,
+    not_supported,
+    required,
+    too_long,
+)
+from kplan.admission.validation.texts import dns_label, label_key_errors, label_value
+from kplan.api.kinds import split_api_version
+from kplan.api.names import label_key_problems
+
+__all__ = [
+    "annotation_errors",
+    "label_errors",
+    "metadata_errors",
+    "name_as_prefix",
+    "one_of",
+    "operator_errors",
+    "selector_errors",
+    "template_metadata_errors",
+]
+
+_MOST_ANNOTATION_BYTES = 256 * 1024
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+
+Names = Callable[[str], list[str]]
+
+
+def metadata_errors(metadata: dict[str, Any], names: Names, path: str = "metadata") -> Errors:
+    """Return what is wrong with the metadata of a namespaced object that is being made."""
+    errors: Errors = []
+    prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
+    if prefix:
+        errors += invalid_each(f"{path}.generateName", prefix, names(name_as_prefix(prefix)))
+    if not name and not prefix:
+        errors.append(required(f"{path}.name", "name or generateName is required"))
+    elif name:
+        errors += invalid_each(f"{path}.name", name, names(name))
+    namespace = metadata.get("namespace", "")
+    if not namespace:
+        errors.append(required(f"{path}.namespace"))
+    else:
+        errors += invalid_each(f"{path}.namespace", namespace, dns_label(namespace))
+    if metadata.get("generation", 0) < 0:
+        errors.append(invalid(f"{path}.generation", metadata["generation"], "must be greater than or equal to 0"))
+    errors += label_errors(metadata.get("labels", {}), f"{path}.labels")
+    errors += annotation_errors(metadata.get("annotations", {}), f"{path}.annotations")
+    errors += _owner_errors(metadata.get("ownerReferences", []), f"{path}.ownerReferences")
+    errors += _finalizer_errors(metadata.get("finalizers", []), f"{path}.finalizers")
+    errors += _managed_field_errors(metadata.get("managedFields", []), f"{path}.managedFields")
+    for index, finalizer in enumerate(metadata.get("finalizers", [])):
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            errors.append(
+                invalid(
+                    f"{path}.finalizers[{index}]",
+                    finalizer,
+                    "name is neither a standard finalizer name nor is it fully qualified",
+                )
+            )
+    return errors
+
+
+def name_as_prefix(prefix: str) -> str:
+    """Return a text that is a good name where the prefix makes good names (upstream maskTrailingDash)."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+def label_errors(labels: dict[str, str], path: str) -> Errors:
+    """Return what is wrong with labels, by key."""
+    errors: Errors = []
+    for key, value in sorted(labels.items()):
+        errors += label_key_errors(key, path)
+        errors += invalid_each(path, value, label_value(value))
+    return errors
+
+
+def annotation_errors(annotations: dict[str, str], path: str) -> Errors:
+    """Return what is wrong with annotations: their keys, and how much they hold together."""
+    errors: Errors = []
+    for key in sorted(annotations):
+        errors += invalid_each(path, key, label_key_problems(key.lower()))
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _MOST_ANNOTATION_BYTES:
+        errors.append(too_long(path, _MOST_ANNOTATION_BYTES))
+    return errors
+
+
+def _owner_errors(owners: list[dict[str, Any]], path: str) -> Errors:
+    errors: Errors = []
+    controller = ""
+    for owner in owners:
+        group, version = split_api_version(owner.get("apiVersion", ""))
+        if not version:
+            errors.append(invalid(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
+        for key in ("kind", "name", "uid"):
+            if not owner.get(key):
+                errors.append(invalid(f"{path}.{key}", "", "must not be empty"))
+        if (group, version, owner.get("kind")) == ("", "v1", "Event"):
+            errors.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+        if owner.get("controller"):
+            name = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+            if controller:
+                detail = (
+                    'Only one reference can have Controller set to true. Found "true" in references for'
+                    f" {controller} and {name}"
+                )
+                errors.append(invalid(path, owners, detail))
+            controller = controller or name
+    return errors
+
+
+def _finalizer_errors(finalizers: list[str], path: str) -> Errors:
+    errors = [error for finalizer in finalizers for error in label_key_errors(finalizer, path)]
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        errors.append(invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set"))
+    return errors
+
+
+def _managed_field_errors(entries: list[dict[str, Any]], path: str) -> Errors:
+    errors: Errors = []
+    for index, entry in enumerate(entries):
+        if entry.get("operation") not in ("Apply", "Update"):
+            errors.append(
+                invalid(f"{path}[{index}].operation", entry.get("operation", ""), "must be `Apply` or `Update`")
+            )
+        if entry.get("fieldsType", "FieldsV1") != "FieldsV1":
+            errors.append(invalid(f"{path}[{index}].fieldsType", entry["fieldsType"], "must be `FieldsV1`"))
+    return errors
+
+
+def template_metadata_errors(metadata: dict[str, Any], path: str) -> Errors:
+    """Return what is wrong with metadata that may hold labels and annotations only (claim templates)."""
+    errors = annotation_errors(metadata.get("annotations", {}), f"{path}.annotations")
+    errors += label_errors(metadata.get("labels", {}), f"{path}.labels")
+    errors += [forbidden(f"{path}.{key}", "cannot be set") for key in metadata if key not in ("annotations", "labels")]
+    return errors
+
+
+def selector_errors(selector: dict[str, Any] | None, path: str) -> Errors:
+    """Return what is wrong with a label selector (upstream ValidateLabelSelector)."""
+    if selector is None:
+        return []
+    errors = label_errors(selector.get("matchLabels", {}), f"{path}.matchLabels")
+    for index, expression in enumerate(selector.get("matchExpressions", [])):
+        at = f"{path}.matchExpressions[{index}]"
+        errors += operator_errors(expression, at, numeric=False)
+        errors += label_key_errors(expression.get("key", ""), f"{at}.key")
+        for number, value in enumerate(expression.get("values", [])):
+            errors += invalid_each(f"{at}.values[{number}]", value, label_value(value))
+    return errors
+
+
+def operator_errors(expression: dict[str, Any], path: str, *, numeric: bool) -> Errors:
+    """Return what is wrong with an operator and the number of its values."""
+    values = expression.get("values", [])
+    match expression.get("operator", ""):
+        case "In" | "NotIn":
+            if not values:
+                return [required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")]
+        case "Exists" | "DoesNotExist":
+            if values:
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                return [forbidden(f"{path}.values", detail)]
+        case "Gt" | "Lt" if numeric:
+            if len(values) != 1:
+                return [required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")]
+        case operator:
+            return [invalid(f"{path}.operator", operator, "not a valid selector operator")]
+    return []
+
+
+def one_of(value: str, allowed: tuple[str, ...], path: str) -> Errors:
+    """Return an error where a value is not one of a few; none is required."""
+    if not value:
+        return [required(path)]
+    return [] if value in allowed else [not_supported(path, value, allowed)]

@@ -1,0 +1,243 @@
+"""Pods and templates of pods (core ValidatePodCreate, ValidatePodSpec, ValidatePodTemplateSpec, v1.36)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kplan.admission.validation.annotations import pod_annotation_errors, profile_match_errors
+from kplan.admission.validation.containers import Surroundings, container_errors, init_container_errors
+from kplan.admission.validation.dns import dns_config_errors
+from kplan.admission.validation.errors import (
+    Errors,
+    duplicate,
+    forbidden,
+    invalid,
+    invalid_each,
+    not_found,
+    not_supported,
+    required,
+    too_long,
+)
+from kplan.admission.validation.metadata import annotation_errors, label_errors, metadata_errors, one_of
+from kplan.admission.validation.placement import affinity_errors, gate_errors, spread_errors, toleration_errors
+from kplan.admission.validation.resources import container_resource_errors, pod_resource_errors
+from kplan.admission.validation.security import pod_security_errors
+from kplan.admission.validation.texts import (
+    dns_label_error,
+    dns_subdomain,
+    dns_subdomain_error,
+    inclusive,
+    ip_errors,
+    label_key_errors,
+)
+from kplan.admission.validation.volumes import volume_errors
+from kplan.admission.validation.windows import containers_with_path, host_process_errors, os_errors
+
+__all__ = ["pod_errors", "pod_spec_errors", "template_errors"]
+
+Object = dict[str, Any]
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_MIRROR = "kubernetes.io/config.mirror"
+_MOST_DEADLINE = 2**31 - 1
+_MOST_HOSTNAME = 64
+
+
+def pod_errors(pod: Object) -> Errors:
+    """Return what is wrong with a pod that is being made."""
+    metadata, spec = pod.get("metadata", {}), pod.get("spec", {})
+    annotations = metadata.get("annotations", {})
+    errors = metadata_errors(metadata, dns_subdomain)
+    errors += pod_annotation_errors(annotations, spec, "metadata.annotations")
+    errors += pod_spec_errors(spec, "spec", metadata)
+    for group in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(group, [])):
+            image = container.get("image", "")
+            if image.strip() != image:
+                detail = "must not have leading or trailing whitespace"
+                errors.append(invalid(f"spec.{group}[{index}].image", image, detail))
+    if spec.get("ephemeralContainers"):
+        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        errors.append(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    return errors + profile_match_errors(annotations, spec, "spec")
+
+
+def template_errors(template: Object, path: str) -> Errors:
+    """Return what is wrong with a template of pods."""
+    metadata, spec = template.get("metadata", {}), template.get("spec", {})
+    annotations = metadata.get("annotations", {})
+    errors = label_errors(metadata.get("labels", {}), f"{path}.labels")
+    errors += annotation_errors(annotations, f"{path}.annotations")
+    errors += pod_annotation_errors(annotations, spec, f"{path}.annotations")
+    errors += pod_spec_errors(spec, f"{path}.spec", None)
+    errors += profile_match_errors(annotations, spec, f"{path}.spec")
+    if spec.get("ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        errors.append(forbidden(f"{path}.spec.ephemeralContainers", detail))
+    return errors
+
+
+def pod_spec_errors(spec: Object, path: str, metadata: Object | None) -> Errors:
+    """Return what is wrong with the spec of a pod, or of a template when there is no metadata."""
+    is_pod = metadata is not None
+    grace = spec.get("terminationGracePeriodSeconds")
+    errors: Errors = [] if grace is not None else [required(f"{path}.terminationGracePeriodSeconds")]
+    name = metadata.get("name", "") if metadata is not None else ""
+    volumes, found = volume_errors(spec, f"{path}.volumes", name, is_pod=is_pod)
+    errors += found
+    claims = {claim["name"] for claim in spec.get("resourceClaims", []) if claim.get("name")}
+    errors += _claim_errors(spec.get("resourceClaims", []), metadata, f"{path}.resourceClaims")
+    restart = spec.get("restartPolicy", "")
+    around = Surroundings(volumes, claims, grace, restart, spec.get("hostUsers", True))
+    errors += container_errors(spec.get("containers", []), around, f"{path}.containers")
+    errors += init_container_errors(spec, around, f"{path}.initContainers")
+    errors += pod_resource_errors(spec, claims, path)
+    errors += _host_network_errors(spec, path, is_pod=is_pod)
+    errors += one_of(restart, RESTART_POLICIES, f"{path}.restartPolicy")
+    errors += one_of(spec.get("dnsPolicy", ""), _DNS_POLICIES, f"{path}.dnsPolicy")
+    errors += label_errors(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
+    errors += pod_security_errors(spec, path)
+    errors += affinity_errors(spec.get("affinity", {}), f"{path}.affinity")
+    errors += dns_config_errors(spec, f"{path}.dnsConfig")
+    for index, gate in enumerate(spec.get("readinessGates", [])):
+        errors += label_key_errors(gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType")
+    errors += gate_errors(spec.get("schedulingGates", []), f"{path}.schedulingGates")
+    errors += spread_errors(spec.get("topologySpreadConstraints", []), f"{path}.topologySpreadConstraints")
+    errors += host_process_errors(spec, path)
+    errors += _host_user_errors(spec, path)
+    errors += _host_name_errors(spec, path)
+    errors += _name_errors(spec, ("serviceAccountName", "nodeName"), path)
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= _MOST_DEADLINE:
+        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, inclusive(1, _MOST_DEADLINE)))
+    for key in ("hostname", "subdomain"):
+        if spec.get(key):
+            errors += dns_label_error(spec[key], f"{path}.{key}")
+    errors += toleration_errors(spec.get("tolerations", []), f"{path}.tolerations")
+    errors += _host_alias_errors(spec.get("hostAliases", []), f"{path}.hostAliases")
+    errors += _name_errors(spec, ("priorityClassName",), path)
+    if "runtimeClassName" in spec:
+        name = spec["runtimeClassName"]
+        errors += invalid_each(f"{path}.runtimeClassName", name, dns_subdomain(name))
+    if "preemptionPolicy" in spec:
+        policy = spec["preemptionPolicy"]
+        errors += one_of(policy, _PREEMPTION_POLICIES, f"{path}.preemptionPolicy")
+    if "overhead" in spec:
+        errors += container_resource_errors({"limits": spec["overhead"]}, set(), f"{path}.overhead")
+    errors += os_errors(spec, path)
+    return errors + _file_key_volume_errors(spec, path)
+
+
+def _name_errors(spec: Object, keys: tuple[str, ...], path: str) -> Errors:
+    return [
+        invalid(f"{path}.{key}", spec[key], problem)
+        for key in keys
+        if spec.get(key)
+        for problem in dns_subdomain(spec[key])
+    ]
+
+
+def _claim_errors(claims: list[Object], metadata: Object | None, path: str) -> Errors:
+    if metadata is not None and _MIRROR in metadata.get("annotations", {}):
+        return [forbidden("", "static pods do not support resource claims") for _ in claims]
+    errors: Errors = []
+    names: set[str] = set()
+    for index, claim in enumerate(claims):
+        at, name = f"{path}[{index}]", claim.get("name", "")
+        if not name:
+            errors.append(required(f"{at}.name"))
+        elif name in names:
+            errors.append(duplicate(f"{at}.name", name))
+        else:
+            errors += dns_label_error(name, f"{at}.name")
+            names.add(name)
+        sources = {key: claim.get(key) for key in ("resourceClaimName", "resourceClaimTemplateName")}
+        shown = {"Name": name, **{key[0].upper() + key[1:]: value for key, value in sources.items()}}
+        stated = {key: value for key, value in sources.items() if value is not None}
+        if len(stated) == 2:
+            detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            errors.append(invalid(at, shown, detail))
+        if not stated:
+            detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            errors.append(invalid(at, shown, detail))
+        for key, value in stated.items():
+            errors += dns_subdomain_error(value, f"{at}.{key}")
+    return errors
+
+
+def _host_network_errors(spec: Object, path: str, *, is_pod: bool) -> Errors:
+    if not spec.get("hostNetwork"):
+        return []
+    detail = "must match `containerPort` when `hostNetwork` is true"
+    return [
+        invalid(f"{path}.containers[{index}].ports[{number}].hostPort", port.get("hostPort", 0), detail)
+        for index, container in enumerate(spec.get("containers", []))
+        for number, port in enumerate(container.get("ports", []))
+        if (is_pod or port.get("hostPort", 0)) and port.get("hostPort", 0) != port.get("containerPort", 0)
+    ]
+
+
+def _host_user_errors(spec: Object, path: str) -> Errors:
+    """Return what a pod with users of its own may not share with its node."""
+    if spec.get("hostUsers", True):
+        return []
+    detail = "when `hostUsers` is false"
+    fields = {"hostNetwork": "hostNetwork", "hostPID": "HostPID", "hostIPC": "HostIPC"}
+    errors = [forbidden(f"{path}.{called}", detail) for key, called in fields.items() if spec.get(key)]
+    for container, at in containers_with_path(spec, path):
+        if container.get("volumeDevices"):
+            errors.append(forbidden(f"{at}.volumeDevices", detail))
+    return errors
+
+
+def _host_name_errors(spec: Object, path: str) -> Errors:
+    name, at = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
+    if name is None:
+        return []
+    errors: Errors = []
+    if spec.get("setHostnameAsFQDN"):
+        errors.append(forbidden(at, "may not be specified when setHostnameAsFQDN is true"))
+    if spec.get("hostNetwork"):
+        errors.append(forbidden(at, "may not be specified when hostNetwork is true"))
+    if len(name.encode()) > _MOST_HOSTNAME:
+        errors.append(too_long(at, _MOST_HOSTNAME))
+    return errors + dns_subdomain_error(name, at)
+
+
+def _host_alias_errors(aliases: list[Object], path: str) -> Errors:
+    errors: Errors = []
+    for index, alias in enumerate(aliases):
+        errors += ip_errors(alias.get("ip", ""), f"{path}[{index}].ip")
+        for number, name in enumerate(alias.get("hostnames", [])):
+            errors += dns_subdomain_error(name, f"{path}[{index}].hostnames[{number}]")
+    return errors
+
+
+def _file_key_volume_errors(spec: Object, path: str) -> Errors:
+    """Return where an environment is read from a volume that is not an emptyDir."""
+    volumes = {volume.get("name", ""): volume for volume in spec.get("volumes", [])}
+    errors: Errors = []
+    for container, at in containers_with_path(spec, path):
+        for index, variable in enumerate(container.get("env", [])):
+            reference = variable.get("valueFrom", {}).get("fileKeyRef")
+            if reference is None:
+                continue
+            name, where = reference.get("volumeName", ""), f"{at}.env[{index}].valueFrom.fileKeyRef.volumeName"
+            if name not in volumes:
+                errors.append(not_found(where, name))
+            elif "emptyDir" not in volumes[name]:
+                errors.append(invalid(where, name, "referenced volume must be of type emptyDir"))
+    return errors
+
+
+def restart_policy_errors(spec: Object, owner: str, path: str) -> Errors:
+    """Return what pods of a controller that keeps them running must not say; `path` is that of their spec."""
+    errors: Errors = []
+    if spec.get("restartPolicy", "") != "Always":
+        errors.append(not_supported(f"{path}.restartPolicy", spec.get("restartPolicy", ""), ("Always",)))
+    if "activeDeadlineSeconds" in spec:
+        detail = f"activeDeadlineSeconds in {owner} is not Supported"
+        errors.append(forbidden(f"{path}.activeDeadlineSeconds", detail))
+    return errors

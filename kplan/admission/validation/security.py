@@ -1,0 +1,148 @@
+"""Security contexts of pods and containers (pkg/apis/core/validation ValidateSecurityContext and others, v1.36)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kplan.admission.validation.errors import (
+    Errors,
+    duplicate,
+    invalid,
+    invalid_each,
+    not_supported,
+    required,
+    too_long,
+)
+from kplan.admission.validation.paths import descending
+from kplan.admission.validation.texts import MOST_ID, inclusive
+from kplan.admission.validation.windows import windows_option_errors
+
+__all__ = ["pod_security_errors", "security_errors"]
+
+Context = dict[str, Any]
+_PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
+_SYSCTL = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_MOST_SYSCTL = 253
+_MOST_PATH = 4095
+_FS_GROUP_POLICIES = ("Always", "OnRootMismatch")
+_GROUP_POLICIES = ("Merge", "Strict")
+_IPC_SYSCTLS = re.compile(r"kernel\.(sem|shm.*|msg.*)|fs\.mqueue\..*")
+
+
+def security_errors(context: Context, path: str, *, host_users: bool) -> Errors:
+    """Return what is wrong with the security context of a container."""
+    errors = _id_errors(context, ("runAsUser", "runAsGroup"), path)
+    mount = context.get("procMount")
+    if mount is not None:
+        if mount not in ("Default", "Unmasked"):
+            errors.append(not_supported(f"{path}.procMount", mount, ("Default", "Unmasked")))
+        if host_users and mount == "Unmasked":
+            errors.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
+    errors += _seccomp_errors(context.get("seccompProfile"), f"{path}.seccompProfile")
+    if context.get("allowPrivilegeEscalation") is False:
+        if context.get("privileged"):
+            detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            errors.append(invalid(path, context, detail))
+        for name in context.get("capabilities", {}).get("add", []):
+            if name == "CAP_SYS_ADMIN":
+                detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+                errors.append(invalid(path, context, detail))
+    errors += windows_option_errors(context.get("windowsOptions", {}), f"{path}.windowsOptions")
+    return errors + _app_armor_errors(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+
+
+def pod_security_errors(spec: dict[str, Any], path: str) -> Errors:
+    """Return what is wrong with the security context of a pod; `path` is that of the spec."""
+    context, at = spec.get("securityContext", {}), f"{path}.securityContext"
+    errors = _id_errors(context, ("fsGroup", "runAsUser", "runAsGroup"), at)
+    for index, group in enumerate(context.get("supplementalGroups", [])):
+        if not 0 <= group <= MOST_ID:
+            errors.append(invalid(f"{at}.supplementalGroups[{index}]", group, inclusive(0, MOST_ID)))
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
+        errors.append(invalid(f"{at}.shareProcessNamespace", value=True, detail=detail))
+    errors += _sysctl_errors(spec, context.get("sysctls", []), f"{at}.sysctls")
+    errors += _choice(context, "fsGroupChangePolicy", _FS_GROUP_POLICIES, at)
+    errors += _seccomp_errors(context.get("seccompProfile"), f"{at}.seccompProfile")
+    errors += windows_option_errors(context.get("windowsOptions", {}), f"{at}.windowsOptions")
+    errors += _app_armor_errors(context.get("appArmorProfile"), f"{at}.appArmorProfile")
+    errors += _choice(context, "supplementalGroupsPolicy", _GROUP_POLICIES, at)
+    return errors + _choice(context, "seLinuxChangePolicy", ("Recursive",), at)
+
+
+def _choice(context: Context, key: str, allowed: tuple[str, ...], path: str) -> Errors:
+    value = context.get(key)
+    return [] if value is None or value in allowed else [not_supported(f"{path}.{key}", value, allowed)]
+
+
+def _id_errors(context: Context, keys: tuple[str, ...], path: str) -> Errors:
+    errors: Errors = []
+    for key in keys:
+        if not 0 <= context.get(key, 0) <= MOST_ID:
+            errors += invalid_each(f"{path}.{key}", context[key], [inclusive(0, MOST_ID)])
+    return errors
+
+
+def _seccomp_errors(profile: Context | None, path: str) -> Errors:
+    if profile is None:
+        return []
+    kind, file = profile.get("type", ""), profile.get("localhostProfile")
+    errors: Errors = []
+    if not kind:
+        errors.append(required(f"{path}.type", "type is required when seccompProfile is set"))
+    elif kind not in _PROFILE_TYPES:
+        errors.append(not_supported(f"{path}.type", kind, _PROFILE_TYPES))
+    if kind == "Localhost":
+        if file is None:
+            errors.append(required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost"))
+        else:
+            errors += descending(file, f"{path}.localhostProfile")
+    elif file is not None:
+        shown = {"Type": kind, "LocalhostProfile": file}
+        errors.append(invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost"))
+    return errors
+
+
+def _app_armor_errors(profile: Context | None, path: str) -> Errors:
+    if profile is None:
+        return []
+    kind, name = profile.get("type", ""), profile.get("localhostProfile")
+    at = f"{path}.localhostProfile"
+    if not kind:
+        return [required(f"{path}.type", "type is required when appArmorProfile is set")]
+    if kind not in _PROFILE_TYPES:
+        return [not_supported(f"{path}.type", kind, _PROFILE_TYPES)]
+    if kind != "Localhost":
+        return [] if name is None else [invalid(at, name, "can only be set when AppArmor type is Localhost")]
+    if name is None:
+        return [required(at, "must be set when AppArmor type is Localhost")]
+    errors: Errors = []
+    if name.strip() != name:
+        errors.append(invalid(at, name, "must not be padded with whitespace"))
+    elif not name:
+        errors.append(required(at, "must be set when AppArmor type is Localhost"))
+    if len(name.encode()) > _MOST_PATH:
+        errors.append(too_long(at, _MOST_PATH))
+    return errors
+
+
+def _sysctl_errors(spec: dict[str, Any], settings: list[Context], path: str) -> Errors:
+    errors: Errors = []
+    names: set[str] = set()
+    for index, setting in enumerate(settings):
+        at, name = f"{path}[{index}].name", setting.get("name", "")
+        if not name:
+            errors.append(required(at))
+        elif len(name) > _MOST_SYSCTL or not re.fullmatch(_SYSCTL, name):
+            detail = f"must have at most {_MOST_SYSCTL} characters and match regex ^{_SYSCTL}$"
+            errors.append(invalid(at, name, detail))
+        elif name in names:
+            errors.append(duplicate(at, name))
+        plain = name.replace("/", ".")
+        if spec.get("hostNetwork") and plain.startswith("net."):
+            errors.append(invalid(at, name, "may not be specified when 'hostNetwork' is true"))
+        elif spec.get("hostIPC") and _IPC_SYSCTLS.fullmatch(plain):
+            errors.append(invalid(at, name, "may not be specified when 'hostIPC' is true"))
+        names.add(name)
+    return errors

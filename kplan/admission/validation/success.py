@@ -1,0 +1,98 @@
+"""When an indexed job counts as done (batch validateSuccessPolicy, validateIndexesFormat, v1.36)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kplan.admission.validation.apps import not_negative
+from kplan.admission.validation.errors import Errors, invalid, required, too_long, too_many
+
+__all__ = ["success_policy_errors"]
+
+_MOST_RULES = 20
+_MOST_TEXT = 64 * 1024
+
+
+class _Unreadable(ValueError):  # noqa: N818 - becomes a field error
+    """Indexes that cannot be read."""
+
+
+def success_policy_errors(spec: dict[str, Any], path: str) -> Errors:
+    """Return what is wrong with a job's success policy."""
+    policy = spec["successPolicy"]
+    rules = policy.get("rules", [])
+    if spec.get("completionMode") != "Indexed":
+        shown = {
+            "Rules": [
+                {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
+                for rule in rules
+            ]
+        }
+        return [invalid(path, shown, "requires indexed completion mode")]
+    errors: Errors = []
+    if not rules:
+        detail = "at least one rules must be specified when the successPolicy is specified"
+        errors.append(required(f"{path}.rules", detail))
+    if len(rules) > _MOST_RULES:
+        errors.append(too_many(f"{path}.rules", len(rules), _MOST_RULES))
+    for index, rule in enumerate(rules):
+        errors += _rule_errors(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
+    return errors
+
+
+def _rule_errors(rule: dict[str, Any], completions: int, path: str) -> Errors:
+    count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
+    errors: Errors = []
+    total = 0
+    if count is None and indexes is None:
+        errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
+    if indexes is not None:
+        at = f"{path}.succeededIndexes"
+        if len(indexes.encode()) > _MOST_TEXT:
+            errors.append(too_long(at, _MOST_TEXT))
+        try:
+            total = _count(indexes, completions)
+        except _Unreadable as error:
+            errors.append(invalid(at, indexes, f"error parsing succeededIndexes: {error}"))
+    if count is not None:
+        at, bound = f"{path}.succeededCount", "must be less than or equal to"
+        errors += not_negative(rule, "succeededCount", path)
+        if count > completions:
+            errors.append(invalid(at, count, f"{bound} {completions} (the number of specified completions)"))
+        if indexes is not None and count > total:
+            what = "the number of indexes in the specified succeededIndexes field"
+            errors.append(invalid(at, count, f"{bound} {total} ({what})"))
+    return errors
+
+
+def _count(text: str, completions: int) -> int:
+    """Count the indexes of ``1,3-5``, which must rise."""
+    if not text:
+        return 0
+    last: int | None = None
+    total = 0
+    for part in text[:_MOST_TEXT].split(","):
+        bounds = part.split("-")
+        if len(bounds) > 2:
+            raise _Unreadable(
+                f'the fragment "{part}" violates the requirement that an index interval can have at most two parts'
+                " separated by '-'"
+            )
+        numbers = [_index(bound, completions) for bound in bounds]
+        if last is not None and last >= numbers[0]:
+            raise _Unreadable(f"non-increasing order, previous: {last}, current: {numbers[0]}")
+        if len(numbers) == 2 and numbers[0] >= numbers[1]:
+            raise _Unreadable(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
+        total += numbers[-1] - numbers[0] + 1
+        last = numbers[-1]
+    return total
+
+
+def _index(text: str, completions: int) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
+        raise _Unreadable(f'cannot convert string to integer for index: "{text}"')
+    number = int(text)
+    if number >= completions:
+        raise _Unreadable(f'too large index: "{text}"')
+    return number

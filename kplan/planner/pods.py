@@ -1,0 +1,136 @@
+"""Which pods manifests make, as the API server would store them, what filled them in, or why they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kplan.admission.admit import Admission
+from kplan.admission.stored import Change, changes_between, created_pod, filled_in
+from kplan.api.core import Pod
+from kplan.errors import ManifestError, Problem
+from kplan.planner.admitting import Admitting
+from kplan.planner.incoming import applied_objects, with_objects, with_uid
+from kplan.planner.placement import Origin
+from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Warning as InputWarning
+from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
+
+__all__ = ["MadePod", "MadePods", "made_pods"]
+
+
+@dataclass(frozen=True, slots=True)
+class MadePod:
+    """Pods of one object that are alike but for their names.
+
+    Attributes
+    ----------
+    object : the pod of the object's template as the API server would store it; for a pod the pod itself
+    as_created : the first of them with what its controller adds as well: labels, claims, tolerations, its node
+    refusal : the API server's words if it does not take them; empty if it does
+    changes : what filled in what the manifest does not state, in `as_created`
+    origin : the object that makes them
+    count : how many there are; 0 where the object makes none now
+    """
+
+    object: dict[str, Any]
+    as_created: dict[str, Any]
+    refusal: str
+    changes: tuple[Change, ...]
+    origin: Origin
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class MadePods:
+    """Pods in reading order, with what was odd about them."""
+
+    pods: tuple[MadePod, ...]
+    warnings: tuple[InputWarning, ...]
+
+
+def made_pods(manifests: Manifests, snapshot: Snapshot, *, refuse_objects: bool = True) -> MadePods:
+    """Return the pods that manifests make; those of an object that fare alike stand as one.
+
+    Parameters
+    ----------
+    refuse_objects : an object that is refused itself, before it makes pods, is an error
+
+    Raises
+    ------
+    ManifestError
+        With every object that the API server would not take.
+    """
+    world = with_objects(snapshot, applied_objects(manifests, snapshot))
+    admitting = Admitting(world)
+    warnings = list(manifests.warnings)
+    pods: dict[int, list[ManifestPod]] = {}
+    for each in manifests.pods:
+        pods.setdefault(id(each.workload), []).append(each)
+    found: list[MadePod] = []
+    problems: list[Problem] = []
+    for workload in manifests.workloads:
+        refused = admitting.refusal_of(workload)
+        if refused and refuse_objects:
+            problems.append(workload.item.locate(Problem(refused, json_path="$.metadata.name")))
+            continue
+        found += _of_workload(workload, pods.get(id(workload), []), admitting, world, refused)
+    warnings += [warning for warning in admitting.warnings if warning not in warnings]
+    if problems or admitting.problems:
+        raise ManifestError([*problems, *admitting.problems])
+    return MadePods(tuple(found), tuple(warnings))
+
+
+def _of_workload(
+    workload: ManifestWorkload, pods: Sequence[ManifestPod], admitting: Admitting, world: Snapshot, refused: str
+) -> Iterator[MadePod]:
+    item = workload.item
+    origin = Origin(item.path, item.document, workload.kind, workload.name)
+    groups: list[_Group] = []
+    for each in pods:
+        admission = admitting.admit(each)
+        if groups and _fares_like(groups[-1].admission, admission):
+            groups[-1].count += 1
+        else:
+            groups.append(_Group(each.pod, admission, 1))
+    if not groups:
+        groups = [_Group(workload.created, Admitting(world).admit_pod(workload.created, workload), 0)]
+    for group in groups:
+        as_created, changes = _story(workload, group.first, group.admission)
+        as_stored = as_created
+        if workload.kind != "Pod":
+            alone = Admitting(world).admit_pod(workload.sample, workload)
+            as_stored, _ = _story(workload, workload.sample, alone)
+        words = refused or group.admission.rejected or ""
+        yield MadePod(as_stored, as_created, words, changes, origin, group.count)
+
+
+@dataclass
+class _Group:
+    """Pods in a row that fare alike."""
+
+    first: Pod
+    admission: Admission
+    count: int
+
+
+def _fares_like(one: Admission, other: Admission) -> bool:
+    """Tell whether two pods are taken, or refused in words that differ in the name alone."""
+    said = [(admission.rejected or "").replace(f'"{admission.pod.metadata.name}"', "") for admission in (one, other)]
+    return said[0] == said[1]
+
+
+def _story(workload: ManifestWorkload, pod: Pod, admission: Admission) -> tuple[dict[str, Any], tuple[Change, ...]]:
+    """Return the pod as it would be stored, and what made it differ from what is written, step by step."""
+    written = {key: workload.template.get(key, {}) for key in ("metadata", "spec")}
+    after = created_pod(workload.template, pod)
+    changes: list[Change] = []
+    if workload.kind != "Pod":
+        source = f"{workload.kind} {workload.namespace}/{workload.name}"
+        changes += changes_between({"apiVersion": "v1", "kind": "Pod", **written}, after, source)
+    for source, step in filled_in(after, admission.stages):
+        changes += changes_between(after, step, source)
+        after = step
+    after["metadata"]["uid"] = with_uid(pod).metadata.uid
+    return after, tuple(changes)

@@ -1,0 +1,134 @@
+"""Where manifests come from: files, directories as people keep them, texts of other programs, plain objects.
+
+A file that is named has to hold objects. In a directory stands much else: values and descriptions of charts, templates,
+settings of other tools. What plainly holds no objects there is passed over and told; what is broken stays a problem.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from kplan.errors import Problem
+from kplan.reading import MANIFESTS, STANDARD_INPUT, Document, Item, read_documents
+from kplan.reading.files import files_below
+from kplan.reading.items import items_of
+
+__all__ = ["PassedOver", "Sources", "Text"]
+
+_HEAD = 1 << 20
+_KIND = re.compile(rb"""^\s*(?:- )?["']?kind["']?\s*:""", re.MULTILINE)
+_JSON_KIND = re.compile(rb'"kind"\s*:')
+_KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Manifests that another program printed; `name` says which."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A file of a directory that holds no manifests."""
+
+    path: str
+    reason: str
+
+
+Source = str | Path | Text | Mapping[str, Any]
+
+
+class _Given(Document):
+    """An object that comes from no file."""
+
+    def locate(self, problem: Problem) -> Problem:
+        """Return the problem with the place of the object in what was given."""
+        return Problem(problem.message, path=self.file, json_path=problem.json_path, hint=problem.hint)
+
+    def duplicates(self) -> tuple[()]:
+        """Return nothing: a mapping holds no key twice."""
+        return ()
+
+
+@dataclass
+class Sources:
+    """Reads manifests object by object; `problems` and `passed_over` say what else there was."""
+
+    stdin: IO[bytes] | None = None
+    problems: list[Problem] = field(default_factory=list)
+    passed_over: list[PassedOver] = field(default_factory=list)
+
+    def items(self, sources: Sequence[Source]) -> Iterator[Item]:
+        """Yield every object of all sources."""
+        for number, source in enumerate(sources, 1):
+            if isinstance(source, Mapping):
+                yield from items_of(_Given(f"object {number}", number, 1, dict(source)), self.problems)
+            elif isinstance(source, Text):
+                for document in read_documents("-", self.problems, limits=MANIFESTS, stdin=io.BytesIO(source.data)):
+                    document.file = source.name
+                    yield from items_of(document, self.problems)
+            elif str(source) != STANDARD_INPUT and _is_directory(source):
+                yield from self._directory(Path(source))
+            else:
+                for document in read_documents(source, self.problems, limits=MANIFESTS, stdin=self.stdin):
+                    yield from items_of(document, self.problems)
+
+    def _directory(self, directory: Path) -> Iterator[Item]:
+        n_known = len(self.problems)
+        files = files_below(directory, self.problems)
+        if not files and len(self.problems) == n_known:
+            hint = "name a directory with Kubernetes objects"
+            message = "the directory holds no .json, .yaml or .yml file"
+            self.problems.append(Problem(message, path=str(directory), hint=hint))
+        for file in files:
+            yield from self._file(file)
+
+    def _file(self, file: Path) -> Iterator[Item]:
+        if reason := _reason_by_name(file):
+            self.passed_over.append(PassedOver(str(file), reason))
+            return
+        problems: list[Problem] = []
+        found: list[Item] = []
+        for document in read_documents(file, problems, limits=MANIFESTS):
+            found += items_of(document, problems)
+        if problems and (reason := _reason_by_content(file, found)):
+            self.passed_over.append(PassedOver(str(file), reason))
+            return
+        self.problems += problems
+        yield from found
+
+
+def _is_directory(source: str | Path) -> bool:
+    try:
+        return Path(source).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _reason_by_name(file: Path) -> str:
+    if file.name in _KUSTOMIZATIONS:
+        return f"a kustomization; build it with -k {file.parent}"
+    chart = next((folder.parent for folder in file.parents if folder.name == "templates"), None)
+    if chart is not None and (chart / "Chart.yaml").is_file():
+        return f"a template of a chart; render it with helm template {chart}"
+    return ""
+
+
+def _reason_by_content(file: Path, found: Sequence[Item]) -> str:
+    """Say why a file that cannot be read holds no manifests; nothing if it seems to."""
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(_HEAD)
+    except OSError:
+        return ""
+    if b"{{" in text:
+        return "a template; render it first"
+    has_kind = _KIND.search(text) or _JSON_KIND.search(text)
+    return "" if found or has_kind else "no Kubernetes objects"

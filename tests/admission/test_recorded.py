@@ -1,0 +1,132 @@
+"""What a real API server made of 800 manifests, against what kplan makes of them.
+
+Each line of ``recorded/cases.jsonl.gz`` is a manifest, kube-apiserver v1.36's answer (``status``, ``message``), and
+the pod as it was stored, or why it was refused. Left out of the comparison is what a server draws or looks up: uids,
+times, the suffix of the token volume, a label of a node that the recording does not hold.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kplan
+
+Object = dict[str, Any]
+
+_FILE = Path(__file__).parent / "recorded" / "cases.jsonl.gz"
+_NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"topology.kubernetes.io/zone": "b"}}}
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@cache
+def _recorded() -> tuple[list[Object], list[Object]]:
+    with gzip.open(_FILE, "rt") as stream:
+        environment = json.loads(stream.readline())["environment"]
+        return environment, [json.loads(line) for line in stream]
+
+
+@cache
+def _planner() -> kplan.Planner:
+    return kplan.Planner(kplan.load_snapshot([*_recorded()[0], _NODE]))
+
+
+def _cases(kind: str) -> list[Object]:
+    return [case for case in _recorded()[1] if _sort(case) == kind]
+
+
+def _sort(case: Object) -> str:
+    if case["status"] == 201:
+        return "pod refused" if case.get("podRefused") else "accepted"
+    return {400: "undecodable", 403: "forbidden", 404: "missing", 422: "invalid"}[case["status"]]
+
+
+def _said(manifest: Object) -> str:
+    """Return kplan's refusal, sorted where upstream's order is random, in the words of the API server."""
+    try:
+        pods = _planner().pods([manifest])
+    except kplan.ManifestError as error:
+        return ", ".join(sorted({f"{problem.json_path}: {problem.message}" for problem in error.problems}))
+    return next((pod.refusal for pod in pods if pod.refusal), "")
+
+
+def test_every_sort_of_answer_is_recorded() -> None:
+    numbers = {kind: len(_cases(kind)) for kind in ("accepted", "pod refused", "undecodable", "forbidden", "invalid")}
+
+    assert sum(numbers.values()) + len(_cases("missing")) == 800
+    assert min(numbers.values()) > 40
+
+
+def test_what_is_accepted_is_stored_field_by_field() -> None:
+    for case in _cases("accepted"):
+        made = _planner().pods([case["manifest"]])[0]
+        assert made.refusal == "", case["id"]
+        stored = case.get("pod") or (case["stored"] if case["manifest"]["kind"] == "Pod" else None)
+        if stored is not None:
+            assert _comparable(made.object) == _comparable(stored), case["id"]
+
+
+def test_what_is_forbidden_is_so_in_the_same_words() -> None:
+    for case in _cases("forbidden"):
+        assert _said(case["manifest"]) == case["message"], case["id"]
+
+
+def test_pods_of_workloads_are_refused_in_the_same_words() -> None:
+    for case in _cases("pod refused"):
+        said = _planner().pods([case["manifest"]])[0].refusal
+        assert _pieces(said) == _pieces(case["podRefused"]), case["id"]
+
+
+def test_what_is_invalid_is_so_in_the_same_words() -> None:
+    for case in _cases("invalid"):
+        words = case["message"].split("is invalid: ", 1)[1]
+        said = _said(case["manifest"]).split("is invalid: ", 1)[-1].replace("$.", "")
+        assert _pieces(said) == _pieces(words), case["id"]
+
+
+def test_what_does_not_decode_does_not_in_the_same_words() -> None:
+    for case in _cases("undecodable"):
+        said = _said(case["manifest"])
+        if case["mutation"] == "wrong version":
+            assert "no matches for kind" in said
+            continue
+        words = case["message"].split(f"cannot be handled as a {case['manifest']['kind']}: ", 1)[1]
+        for piece in words.removeprefix("strict decoding error: ").split(", "):
+            assert piece in said, case["id"]
+
+
+def test_what_is_not_there_is_missing() -> None:
+    for case in _cases("missing"):
+        with pytest.raises(kplan.ManifestError, match=r"not found|no matches for kind"):
+            _planner().pods([case["manifest"]])
+
+
+def _pieces(words: str) -> set[str]:
+    """Take an answer apart: upstream walks maps in random order, and draws names and uids."""
+    plain = re.sub(r'^(Pod|pods) "[^"]*"', r"\1", _UID.sub("UID", words))
+    parts = re.split(r", (?=spec\.|metadata\.)", plain.removeprefix("[").removesuffix("]"))
+    return {part.removeprefix("Pod is invalid: ").removeprefix("[") for part in parts}
+
+
+def _comparable(pod: Object) -> Object:
+    pod = json.loads(_UID.sub("UID", json.dumps(pod)))
+    for key in ("uid", "creationTimestamp", "name"):
+        pod["metadata"].pop(key, None)
+    labels = {key: text for key, text in pod["metadata"].get("labels", {}).items() if "job" not in key}
+    pod["metadata"]["labels"] = {key: text for key, text in labels.items() if "controller-uid" not in key}
+    for condition in pod["status"].get("conditions", []):
+        condition.pop("lastTransitionTime", None)
+    text = re.sub(r"kube-api-access-\w{5}", "kube-api-access", json.dumps(pod))
+    pod = json.loads(text)
+    for volume in pod["spec"].get("volumes", []):
+        if volume["name"] == "kube-api-access":
+            # The recording server adds one more certificate, as no other does.
+            sources = volume["projected"]["sources"]
+            sources[:] = [each for each in sources if "openshift" not in each.get("configMap", {}).get("name", "")]
+    return pod
