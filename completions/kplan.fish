@@ -200,7 +200,7 @@ complete -c kplan -n '__fish_seen_subcommand_from show' -l quiet -s q -d 'No pro
 complete -c kplan -n '__fish_seen_subcommand_from show' -l no-color -d 'No colour on a terminal'
 complete -c kplan -n '__fish_seen_subcommand_from show' -s h -l help -d 'Show this message and exit'
 complete -c kplan -n '__fish_seen_subcommand_from schema' -s h -l help -d 'Show this message and exit'
-complete -c kplan -f -n '__fish_seen_subcommand_from snapshot; and not __fish_seen_subcommand_from save show check rbac' -a save -d 'Save what scheduling reads of a cluster: no environment, no arguments, no secrets, no annotations but its own'
+complete -c kplan -f -n '__fish_seen_subcommand_from snapshot; and not __fish_seen_subcommand_from save show check rbac' -a save -d 'Save what scheduling reads of a cluster: no environment, no arguments, no secrets, no mount options'
 complete -c kplan -f -n '__fish_seen_subcommand_from snapshot; and not __fish_seen_subcommand_from save show check rbac' -a show -d 'Show what is in a snapshot: counts, versions, resources, and what is missing'
 complete -c kplan -f -n '__fish_seen_subcommand_from snapshot; and not __fish_seen_subcommand_from save show check rbac' -a check -d 'Check a snapshot: dangling references, odd values, kinds that nobody reads'
 complete -c kplan -f -n '__fish_seen_subcommand_from snapshot; and not __fish_seen_subcommand_from save show check rbac' -a rbac -d 'Print the smallest ClusterRole with which kplan sees all it needs: get and list, no secrets, no config maps'

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-__all__ = ["as_json", "as_yaml", "escape_json", "json_bytes", "shown", "visible"]
+__all__ = ["as_json", "as_yaml", "escape_json", "json_bytes", "shown", "visible", "without_account"]
 
 T = TypeVar("T")
 
@@ -154,3 +154,10 @@ def _dumper() -> Any:
 
     Dumper.add_representer(str, Dumper.represent_text)
     return Dumper
+
+
+def without_account(url: str) -> str:
+    """Return a URL as it is, but for a user and password in it."""
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}" if separator else url

@@ -64,11 +64,18 @@ def save(
     cluster: ClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
-    """Save what scheduling reads of a cluster: no environment, no arguments, no secrets, no annotations but its own.
+    """Save what scheduling reads of a cluster: no environment, no arguments, no secrets, no mount options.
+
+    No annotations go in but the few that decide. A new file is for its owner only.
 
     With --redact, one pseudonym stands for each name wherever it occurs, in the same order; the key is not kept.
-    Quantities, keys of labels and taints, names of resources, drivers and schedulers, device attributes and CEL
-    expressions stay.
+    These stay as they are, and the file lists them: quantities, numbers, times, versions, phases and reasons;
+    keys of labels, taints, annotations and selectors, and the annotations that storage decides by; names of
+    resources, drivers, provisioners, schedulers, scheduling gates, conditions and API groups; values of the
+    labels for operating system, architecture, Windows build and instance type; label values that are compared as
+    numbers (Gt, Lt), short numbers in labels of nodes, true and false; the priority classes that every cluster
+    has; attributes, capacities and counters of devices, and the CEL expressions over them; the alphabetical order
+    of the names that are replaced, and which of them are the same.
     """
     from kplan.snapshot.save import check_name, encode_snapshot, save_snapshot
 

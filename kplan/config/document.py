@@ -21,6 +21,7 @@ from kplan.config.model import ExtenderTLSConfig, PluginRef, Profile, SchedulerC
 from kplan.config.problems import child, index
 from kplan.config.releases import Release
 from kplan.config.wire import POINT_NAMES
+from kplan.visible import without_account
 
 __all__ = ["Difference", "args_document", "differences", "to_document"]
 
@@ -136,6 +137,8 @@ def _plain(value: object) -> object:
             held = getattr(value, field.name)
             if held is None or (isinstance(value, ExtenderTLSConfig) and (field.name == "key_data" or not held)):
                 continue
+            if field.name == "url_prefix":
+                held = without_account(held)
             document[field.encode_name] = (
                 format_duration(held) if Nanoseconds in (field.type, *typing.get_args(field.type)) else _plain(held)
             )

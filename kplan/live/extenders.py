@@ -30,7 +30,7 @@ from kplan.live.body import BodyTooLargeError, read_body
 from kplan.live.deadline import OutOfTimeError, in_time
 from kplan.live.extender_answers import Fields, Value, read_answer
 from kplan.live.faults import reason_of
-from kplan.live.secrets import without_account
+from kplan.visible import without_account
 
 __all__ = ["HTTPExtender", "http_extenders"]
 

@@ -11,6 +11,7 @@ import base64
 import binascii
 import functools
 import json
+import shutil
 import tempfile
 import time
 import weakref
@@ -53,6 +54,8 @@ class Access:
         Headers that act as somebody else.
     secrets : Secrets
         What no message may hold.
+    files
+        What is kept while connections may be opened with it.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Access:
     authorization: Authorization
     impersonation: tuple[tuple[str, str], ...] = ()
     secrets: Secrets = field(default_factory=Secrets)
+    files: _PrivateFiles | None = None
 
     @property
     def server(self) -> str:
@@ -198,10 +202,7 @@ def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
             "client-certificate", user.client_certificate_data, user.client_certificate
         )
         configuration.key_file = files.path("client-key", user.client_key_data, user.client_key)
-    access = Access(context, configuration, authorization, _impersonation(options, user), secrets)
-    # The files live as long as connections may be opened with them.
-    weakref.finalize(configuration, files.remove)
-    return access
+    return Access(context, configuration, authorization, _impersonation(options, user), secrets, files)
 
 
 def _choose(config: Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
@@ -254,7 +255,7 @@ class _PrivateFiles:
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._directory = ""
 
     def path(self, what: str, data: str, path: str) -> str | None:
         """Return a file with what is given as base64, or else as a path; None where neither is."""
@@ -270,9 +271,11 @@ class _PrivateFiles:
     def write(self, content: bytes) -> str:
         """Write a file that only this user can read, and return its path."""
         try:
-            if self._directory is None:
-                self._directory = tempfile.TemporaryDirectory(prefix="kplan-")
-            with tempfile.NamedTemporaryFile(dir=self._directory.name, delete=False) as file:
+            if not self._directory:
+                self._directory = tempfile.mkdtemp(prefix="kplan-")
+                # At the end of the program, too.
+                weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
+            with tempfile.NamedTemporaryFile(dir=self._directory, delete=False) as file:
                 file.write(content)
         except OSError as error:
             raise KubeconfigError(
@@ -280,11 +283,6 @@ class _PrivateFiles:
                 hint="OpenSSL reads certificates and keys from files; TMPDIR says where they are put",
             ) from None
         return file.name
-
-    def remove(self) -> None:
-        """Remove all files."""
-        if self._directory is not None:
-            self._directory.cleanup()
 
 
 # --- credentials ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import msgspec
 
 from kplan.live.kubeconfig_file import AuthInfo, Cluster
 
-__all__ = ["Secrets", "address", "without_account"]
+__all__ = ["Secrets", "address"]
 
 #: Shorter texts occur by chance.
 _LEAST_LENGTH = 4
@@ -62,13 +62,6 @@ class Secrets:
         for secret in sorted(self._texts, key=len, reverse=True):
             text = text.replace(secret, _HIDDEN)
         return _TELLTALE.sub(_HIDDEN, text)
-
-
-def without_account(url: str) -> str:
-    """Return a URL as it is, but for a user and password in it."""
-    scheme, separator, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}" if separator else url
 
 
 def address(url: str) -> str:

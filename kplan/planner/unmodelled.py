@@ -15,6 +15,7 @@ from kplan.plugins.dynamic_resources import gates as device_gates
 from kplan.plugins.node_volume_limits import gates as volume_gates
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.visible import without_account
 
 CODE = "UnmodelledFeature"
 _VERBS = ("filter", "prioritize", "preempt")
@@ -45,14 +46,14 @@ def unmodelled(
 def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> Iterator[InputWarning]:
     names = {extender.name for extender in called}
     for extender in config.extenders_in_call_order():
-        if extender.url_prefix in names:
+        if without_account(extender.url_prefix) in names:
             continue
         verbs = (extender.filter_verb, extender.prioritize_verb, extender.preempt_verb)
         offered = [name for name, verb in zip(_VERBS, verbs, strict=True) if verb]
         if offered:
             what = f"{' and '.join(offered)} {'verb is' if len(offered) == 1 else 'verbs are'}"
             message = f"its {what} not called, so its say is missing here; --extenders call calls it"
-            yield InputWarning("ExtenderNotCalled", f"Extender/{extender.url_prefix}", message)
+            yield InputWarning("ExtenderNotCalled", f"Extender/{without_account(extender.url_prefix)}", message)
 
 
 def _pod(pod: Pod) -> Iterator[InputWarning]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from kplan.config.defaults import default_configuration
 from kplan.config.document import Difference, args_document, differences, to_document
 from kplan.config.wire import POINT_NAMES
+from kplan.visible import without_account
 
 if TYPE_CHECKING:
     from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
@@ -127,7 +128,7 @@ def _extenders(config: SchedulerConfiguration) -> str:
         rows.append(
             (
                 "+",
-                extender.url_prefix,
+                without_account(extender.url_prefix),
                 " ".join(name for name, verb in verbs.items() if verb) or "none",
                 str(extender.weight or "") if extender.prioritize_verb else "",
                 "yes" if extender.ignorable else "no",

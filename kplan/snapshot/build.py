@@ -115,6 +115,7 @@ class SnapshotBuilder:
         skipped: dict[str, int] | None = None,
         warnings: tuple[Warning, ...] = (),
         whole: Mapping[str, msgspec.Raw | dict[str, Any]] | None = None,
+        kept: tuple[str, ...] = (),
     ) -> Snapshot:
         """Return the snapshot.
 
@@ -138,6 +139,7 @@ class SnapshotBuilder:
             skipped=skipped or {},
             whole=whole or {},
             versions=versions,
+            kept=kept,
         )
         found_warnings = (*warnings, *self.warnings, *knowledge_warnings(snapshot), *reference_warnings(snapshot))
         object.__setattr__(snapshot, "warnings", found_warnings)

@@ -2,12 +2,13 @@
 
 Only what differs from an absent field is written, hence only what scheduling reads: no environment, no arguments, no
 annotations but the few that decide, no status that nobody asks for. Objects in it are taken as they are when it is read
-again.
+again. A redacted snapshot lists under ``kept`` what was left as it was.
 
 ::
 
-    {"apiVersion": "kplan/v1", "kind": "Snapshot", "formatVersion": "1.0",
-     "metadata": {"source": …, "serverVersion": …, "takenAt": …, "digest": "sha256:…", "missing": […], "skipped": {…}},
+    {"apiVersion": "kplan/v1", "kind": "Snapshot", "formatVersion": "1.1",
+     "metadata": {"source": …, "serverVersion": …, "takenAt": …, "digest": "sha256:…", "missing": […], "skipped": {…},
+                  "kept": […]},
      "objects": {"nodes": […], "pods": […], …}}
 """
 
@@ -36,7 +37,7 @@ __all__ = [
 
 API_VERSION = "kplan/v1"
 KIND = "Snapshot"
-FORMAT_VERSION = "1.0"
+FORMAT_VERSION = "1.1"
 
 
 class MissingEntry(KubeStruct, frozen=True):
@@ -56,6 +57,7 @@ class SnapshotMetadata(KubeStruct, frozen=True):
     digest: str = ""
     missing: tuple[MissingEntry, ...] = ()
     skipped: dict[str, int] = {}
+    kept: tuple[str, ...] = ()
 
 
 class SnapshotDocument(KubeStruct, frozen=True):
@@ -77,6 +79,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         digest=snapshot.digest,
         missing=tuple(MissingEntry(resource=e.resource, reason=e.reason, blinds=e.blinds) for e in snapshot.missing),
         skipped=snapshot.skipped,
+        kept=snapshot.kept,
     )
     objects = {
         field_name(kind): tuple(lean(obj) for obj in found)

@@ -34,7 +34,6 @@ DECIDING_ANNOTATIONS = frozenset(
         "storageclass.beta.kubernetes.io/is-default-class",
         "storageclass.kubernetes.io/is-default-class",
         "volume.alpha.kubernetes.io/node-affinity",
-        "volume.beta.kubernetes.io/mount-options",
         "volume.beta.kubernetes.io/storage-class",
         "volume.beta.kubernetes.io/storage-provisioner",
         "volume.kubernetes.io/selected-node",
@@ -92,7 +91,7 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
     status = pod.status
     changes: dict[str, object] = {}
     conditions = tuple(
-        each if each.last_transition_time is None else replace(each, last_transition_time=None)
+        _lean_pod_condition(each)
         for each in status.conditions
         if each.type not in _IDLE_POD_CONDITIONS and not (each.type == "PodScheduled" and each.status == "True")
     )
@@ -109,6 +108,14 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
             if len(telling) < len(found):
                 changes[field] = telling
     return changes
+
+
+def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
+    """Leave out when it changed, and what anybody but the scheduler has to say about it."""
+    message = condition.message if condition.type == "PodScheduled" else ""
+    if condition.last_transition_time is None and condition.message == message:
+        return condition
+    return replace(condition, last_transition_time=None, message=message)
 
 
 def _repeats_spec(status: core.ContainerStatus, requests: ResourceList | None) -> bool:

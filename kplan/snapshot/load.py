@@ -172,6 +172,7 @@ class _Loader:
             server_version=metadata.server_version,
             missing=missing_of(metadata),
             whole=self._whole,
+            kept=metadata.kept,
             skipped=dict(sorted((Counter(metadata.skipped) + self._skipped).items())),
             warnings=tuple(
                 Warning("UnreadVersion", kind, f"{count} of {api_version} left out; kplan does not read that version")

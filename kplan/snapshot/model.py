@@ -24,7 +24,8 @@ class Snapshot:
     """A cluster at one instant: every object that scheduling reads, by kind, in the order they were read.
 
     ``source`` says where it came from, ``skipped`` counts objects of other kinds, ``missing`` names kinds that could
-    not be read. Equal objects give an equal ``digest``, whatever their order and source. ``whole`` holds workloads as
+    not be read. ``kept`` says what redacting left as it was, and is empty where nothing was redacted. Equal objects
+    give an equal ``digest``, whatever their order and source. ``whole`` holds workloads as
     they were read, by ``Kind/namespace/name``, where the source had more than what scheduling reads: it tells whether a
     manifest says anything new, and is never written. ``versions`` tells in which order pods were changed last, by
     ``namespace/name``, where their source says so.
@@ -65,6 +66,7 @@ class Snapshot:
     skipped: dict[str, int] = field(default_factory=dict)
     whole: Mapping[str, msgspec.Raw | dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
     versions: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    kept: tuple[str, ...] = ()
 
     def objects(self, attribute: str) -> tuple[msgspec.Struct, ...]:
         """Return the objects of one kind by the name of its attribute."""

@@ -4,12 +4,8 @@ Replaced, each text by one pseudonym wherever it stands: names of all objects, n
 devices and requests; values of labels, taints and selectors; images; UIDs; volume handles and addresses. Left out:
 messages, paths, names of secrets and config maps, provider and node IDs, where the snapshot came from.
 
-Kept, since decisions or their explanation hang on them: all quantities, numbers and times; keys of labels, taints and
-annotations; names of resources, drivers, provisioners, schedulers, scheduling gates and API groups; the operating
-system, architecture and instance type labels; label values that are compared as numbers (Gt, Lt), and short numbers on
-nodes, which may be; values ``true`` and ``false``; ``system-`` priority classes; attributes and counters of devices and
-the CEL expressions over them. A scheduler configuration's ``addedAffinity`` is not part of a snapshot: the label values
-in it no longer match.
+Kept, since decisions or their explanation hang on it, is what :data:`KEPT` lists; the file lists it, too. A scheduler
+configuration's ``addedAffinity`` is not part of a snapshot: the label values in it no longer match.
 
 Pseudonyms sort as the originals do, so that whatever is decided by name comes out the same. This tells the order of the
 names, and nothing else about them.
@@ -17,6 +13,7 @@ names, and nothing else about them.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +37,19 @@ from kplan.snapshot.redact_rules import (
 )
 from kplan.snapshot.redact_words import Words
 
-__all__ = ["redact_snapshot"]
+__all__ = ["KEPT", "redact_snapshot"]
+
+#: What stays as it was, for people who decide whether to show the file. The help of `kplan snapshot save` says so, too.
+KEPT = (
+    "quantities, numbers, times, versions, phases and reasons",
+    "keys of labels, taints, annotations and selectors, and the annotations that storage decides by",
+    "names of resources, drivers, provisioners, schedulers, scheduling gates, conditions and API groups",
+    "values of the labels for operating system, architecture, Windows build and instance type",
+    "label values that are compared as numbers (Gt, Lt), short numbers in labels of nodes, true and false",
+    "the priority classes that every cluster has",
+    "attributes, capacities and counters of devices, and the CEL expressions over them",
+    "the alphabetical order of the names that are replaced, and which of them are the same",
+)
 
 #: The warning that only the reading of the cluster could give; all others come again from the redacted objects.
 _KEPT_WARNING = "InconsistentList"
@@ -65,7 +74,7 @@ def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) ->
         _redact(obj, words)
     pseudonyms.seal()
     _derive_claims_of_ephemeral_volumes(snapshot, pseudonyms)
-    return build_snapshot(
+    redacted = build_snapshot(
         (_redact(obj, words) for obj in snapshot),
         source=_SOURCE,
         taken_at=snapshot.taken_at,
@@ -74,6 +83,7 @@ def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) ->
         missing=[MissingKind(kind.resource, _reason(kind.reason), kind.blinds) for kind in snapshot.missing],
         completes=False,
     )
+    return dataclasses.replace(redacted, kept=KEPT)
 
 
 def _redact(obj: msgspec.Struct, words: Words) -> msgspec.Struct:

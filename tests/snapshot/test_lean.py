@@ -46,7 +46,7 @@ def test_annotations_stay_when_they_decide() -> None:
 
 
 def test_every_deciding_annotation_is_known_to_the_redactor_or_dropped_by_it_on_purpose() -> None:
-    dropped = {"volume.alpha.kubernetes.io/node-affinity", "volume.beta.kubernetes.io/mount-options"}
+    dropped = {"volume.alpha.kubernetes.io/node-affinity"}
 
     assert DECIDING_ANNOTATIONS - KEPT_ANNOTATIONS.keys() == dropped
     assert KEPT_ANNOTATIONS.keys() <= DECIDING_ANNOTATIONS
