@@ -179,6 +179,10 @@ def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, pr
         item = value.get(field.encode_name)
         if item is not None:
             cleaned[field.encode_name] = _clean(item, field.type, f"{path}.{field.encode_name}", problems)
+        elif field.required and field.encode_name in value and _alternatives(field.type).allows_none:
+            cleaned[field.encode_name] = None
+        elif field.required:
+            problems.found.append(Problem("is missing", json_path=f"{path}.{field.encode_name}"))
     return cleaned
 
 
@@ -193,12 +197,18 @@ def _is_scalar(value: Any, kind: inspect.Type) -> bool:
         return True
     if isinstance(value, bool):
         return isinstance(kind, inspect.BoolType)
+    if isinstance(kind, inspect.LiteralType | inspect.EnumType):
+        return value in _choices(kind)
     if isinstance(kind, inspect.IntType):
         is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
         return is_whole and (kind.ge is None or kind.ge <= value) and (kind.le is None or value <= kind.le)
     return (isinstance(kind, inspect.StrType) and isinstance(value, str)) or (
         isinstance(kind, inspect.FloatType) and isinstance(value, int | float)
     )
+
+
+def _choices(kind: inspect.LiteralType | inspect.EnumType) -> tuple[Any, ...]:
+    return tuple(kind.values) if isinstance(kind, inspect.LiteralType) else tuple(each.value for each in kind.cls)
 
 
 def _zero(type_info: inspect.Type) -> Any:
@@ -227,6 +237,11 @@ _NAMES: dict[type[inspect.Type], str] = {
 def _name(kind: inspect.Type, value: Any) -> str:
     if isinstance(kind, inspect.IntType) and kind.le is not None and isinstance(value, int | float):
         return f"an integer from {kind.ge} to {kind.le}"
+    if isinstance(kind, inspect.IntType) and kind.ge is not None and isinstance(value, int | float):
+        return f"an integer from {kind.ge} up"
+    if isinstance(kind, inspect.LiteralType | inspect.EnumType):
+        choices = _choices(kind)
+        return ("one of " if len(choices) > 1 else "") + ", ".join(map(describe, choices))
     return _NAMES.get(type(kind), "another value")
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -30,10 +30,12 @@ from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
     from kplan.config.model import SchedulerConfiguration
+    from kplan.documents.base import Condition, Report
     from kplan.framework.extenders import Extender
+    from kplan.planner.base import PodLike
     from kplan.planner.explanation import Shown
     from kplan.planner.incoming import Incoming
-    from kplan.planner.planner import Planner, PodLike
+    from kplan.planner.planner import Planner
     from kplan.report.options import ReportOptions
     from kplan.snapshot.model import Snapshot
 
@@ -189,7 +191,7 @@ def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
 # --- what to tell -----------------------------------------------------------------------------------------------------
 
 
-def fail_on_of(output: OutputFlags, command: str) -> tuple[str, ...]:
+def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
     """Return the conditions that count: those given, or the command's own; raises UsageError for an unknown one."""
     from kplan.planner.verdict import DEFAULT_FAIL_ON, parse_fail_on
 
@@ -245,7 +247,7 @@ def _reports(output: OutputFlags) -> list[tuple[str, str]]:
 # --- the way out ------------------------------------------------------------------------------------------------------
 
 
-def emit(document: Mapping[str, Any], output: OutputFlags, verbosity: VerbosityFlags) -> None:
+def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> None:
     """Write a document in every format that is asked for, and end the command with the verdict's exit code.
 
     Raises
@@ -256,6 +258,10 @@ def emit(document: Mapping[str, Any], output: OutputFlags, verbosity: VerbosityF
     from kplan.report.registry import HUMAN_FORMATS, render
     from kplan.writing import write_file
 
+    if output.exit_zero:
+        from msgspec.structs import replace
+
+        document = replace(document, verdict=document.verdict.only_told())
     written = output.output.value
     if written not in HUMAN_FORMATS and not verbosity.quiet:
         _tell_warnings(document)
@@ -263,9 +269,8 @@ def emit(document: Mapping[str, Any], output: OutputFlags, verbosity: VerbosityF
         text = render(document, name, _options(output, name, verbosity, is_file=True))
         write_file(path, text.encode())
     write_out(render(document, written, _options(output, written, verbosity, is_file=False)))
-    code = document["verdict"]["exitCode"]
-    if code:
-        raise typer.Exit(code)
+    if document.verdict.exit_code:
+        raise typer.Exit(document.verdict.exit_code)
 
 
 def write_out(text: str) -> None:
@@ -302,7 +307,7 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
     )
 
 
-def _tell_warnings(document: Mapping[str, Any]) -> None:
+def _tell_warnings(document: Report) -> None:
     from kplan.report.footer import warning_texts
 
     for text in warning_texts(document):

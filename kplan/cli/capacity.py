@@ -90,7 +90,7 @@ def capacity(
         answer = planner.capacity(
             asked.templates, wanted=manifests.replicas, limit=most, preempt=preempt, progress=progress
         )
-    emit(answer.to_dict(fail_on=fail_on, nodes=shown_nodes(output), exit_zero=output.exit_zero), output, verbosity)
+    emit(answer.report(fail_on=fail_on, nodes=shown_nodes(output)), output, verbosity)
 
 
 def _shares(text: str) -> list[int]:

@@ -28,10 +28,6 @@ def explain(
     fail_on = fail_on_of(output, "explain")
     formats_of(output)
     planner = ask(None, cluster, scheduler, verbosity).planner
-    from kplan.planner.explain import explain_pod, explanation_report
+    from kplan.planner.whereabouts import explain_pod
 
-    found = explain_pod(planner, pod)
-    document = explanation_report(
-        planner, found, fail_on=fail_on, nodes=shown_nodes(output), exit_zero=output.exit_zero
-    )
-    emit(document, output, verbosity)
+    emit(explain_pod(planner, pod).report(fail_on=fail_on, nodes=shown_nodes(output)), output, verbosity)

@@ -51,16 +51,11 @@ def place(
     fail_on = fail_on_of(output, "place")
     is_outlined = _OUTLINE_FORMATS.issuperset(formats_of(output))
     question = ask(what, cluster, scheduler, verbosity, manifests)
-    placements = question.planner.plan(question.pods).placements
-    from kplan.planner.document import placement_report
-
+    plan = question.planner.plan(question.pods)
     nodes_of = told_nodes(
-        placements, shown_nodes(output), shown_nodes(output, with_score_details=False), is_outlined=is_outlined
+        plan.placements, shown_nodes(output), shown_nodes(output, with_score_details=False), is_outlined=is_outlined
     )
-    document = placement_report(
-        question.planner, placements, fail_on=fail_on, nodes_of=nodes_of, exit_zero=output.exit_zero
-    )
-    emit(document, output, verbosity)
+    emit(plan.report(fail_on=fail_on, nodes_of=nodes_of), output, verbosity)
 
 
 def told_nodes(
@@ -75,8 +70,8 @@ def told_nodes(
     """
     from kplan.report.placement import representatives, workload_groups
 
-    groups = workload_groups([placement.pod.to_dict() for placement in placements])
-    chosen = representatives([(each.outcome.value, each.message) for each in placements], groups)
+    groups = workload_groups([placement.pod for placement in placements])
+    chosen = representatives([(each.outcome, each.message) for each in placements], groups)
     return {
         index: in_full if index in chosen else else_shown
         for index in range(len(placements))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,9 +12,11 @@ from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerF
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from kplan.planner.explanation import Shown
+    from kplan.documents.base import Condition, Report
+    from kplan.documents.plan import PlanReport
+    from kplan.planner.placement_report import NodesOf
     from kplan.planner.queue_plan import QueuePlan
 
 __all__ = ["SaveOption", "plan", "plan_document", "saving"]
@@ -72,10 +74,10 @@ def plan(
     formats = formats_of(output)
     question = ask(what, cluster, scheduler, verbosity, manifests)
     if queue:
-        from kplan.planner.queue_report import queue_report
+        from kplan.planner.queue_plan import queue_report
 
-        ids = question.planner.queue_ids(question.pods, with_pending=not only_given)
-        document = queue_report(question.planner, ids, fail_on=fail_on, exit_zero=output.exit_zero)
+        asked = question.planner.queue_of(question.pods, with_pending=not only_given)
+        document: Report = queue_report(question.planner, asked, fail_on=fail_on)
     else:
         planned = question.planner.plan_queue(
             question.pods, with_pending=not only_given, recreate=recreate, max_rounds=max_rounds
@@ -90,27 +92,24 @@ def saving(output: OutputFlags, path: str) -> OutputFlags:
 
 
 def plan_document(
-    planned: QueuePlan, command: str, output: OutputFlags, fail_on: Sequence[str], formats: Sequence[str]
-) -> dict[str, Any]:
+    planned: QueuePlan, command: str, output: OutputFlags, fail_on: Sequence[Condition], formats: Sequence[str]
+) -> PlanReport:
     """Return the PlanReport, with as much in it as the formats tell."""
     from kplan.planner.queue_plan import MOST_TIES
 
-    return planned.to_dict(
+    return planned.report(
         fail_on=fail_on,
         command=command,
         nodes_of=_told_placements(planned, output, formats),
         most_ties=None if output.explain else MOST_TIES,
-        exit_zero=output.exit_zero,
     )
 
 
-def _told_placements(
-    planned: QueuePlan, output: OutputFlags, formats: Sequence[str]
-) -> Mapping[int, Iterable[str] | Shown | None]:
+def _told_placements(planned: QueuePlan, output: OutputFlags, formats: Sequence[str]) -> NodesOf:
     """Choose the nodes to tell about for each placement: of all but those that tables tell about none."""
     from kplan.report.plan import told_attempts
 
-    in_full = set(told_attempts([change.to_dict() for change in planned.changes]))
+    in_full = set(told_attempts(planned.changes))
     is_outlined = _OUTLINE_FORMATS.issuperset(formats)
     others = shown_nodes(output, with_score_details=False) if output.explain else ()
     return {

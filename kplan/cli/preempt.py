@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
 from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kplan.planner.placement import Placement
 
 __all__ = ["preempt"]
 
@@ -62,17 +57,15 @@ def preempt(
     is_all = not pods
     if is_all:
         pods = [*pending_in_turn(planner)]
-    placements: Sequence[Placement] = planner.plan(pods, settle_preemption=settle).placements
-    if is_all:
-        placements = without_room(placements)
+    plan = planner.plan(pods, settle_preemption=settle)
+    placements = without_room(plan.placements) if is_all else plan.placements
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats)
     document = preemption_report(
-        planner,
+        plan.context,
         placements,
         follow_victims(planner, pods) if is_followed else None,
         fail_on=fail_on,
         nodes_of=dict.fromkeys(range(len(placements)), shown_nodes(output)),
         explain=output.explain,
-        exit_zero=output.exit_zero,
     )
     emit(document, output, verbosity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -94,6 +95,29 @@ class SchedulerRef(Document, frozen=True, kw_only=True):
     config_source: str
 
 
+class Counted(Document, frozen=True):
+    """One thing that happened and counts.
+
+    Attributes
+    ----------
+    object : NAMESPACE/NAME of a pod, or what a warning is about
+    rule : Unschedulable, Error, Gated, Preemption, PdbViolation, or the code of a warning
+    node : where it takes place, where that matters
+    victim : NAMESPACE/NAME of the pod whose budget is violated
+    """
+
+    object: str
+    rule: str
+    node: str | None = None
+    victim: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What happened to the object, in words."""
+        place = f" on {self.node}" if self.node is not None else ""
+        return f"{self.rule}{place}" + (f" of {self.victim}" if self.victim is not None else "")
+
+
 class Verdict(Document, frozen=True, kw_only=True):
     """Pass or fail: what --fail-on lists, held against what happened.
 
@@ -101,12 +125,36 @@ class Verdict(Document, frozen=True, kw_only=True):
     ----------
     exit_code : 0, or 1 when something in failOn happened; 0 in any case with --exit-zero
     because : a line for each thing that happened and counts
+    counted : the same as facts, as far as they are about single objects
     """
 
     failed: bool
     exit_code: Literal[0, 1]
     fail_on: tuple[Condition, ...]
     because: tuple[str, ...]
+    counted: tuple[Counted, ...] = ()
+
+    @staticmethod
+    def of(fail_on: Sequence[Condition], counted: Sequence[Counted], also: Sequence[str] = ()) -> Verdict:
+        """Make the verdict about what happened; `also` are lines about no single object."""
+        because = (*also, *(f"{each.object}: {each.text}" for each in counted))
+        failed = bool(because)
+        return Verdict(
+            failed=failed, exit_code=1 if failed else 0, fail_on=tuple(fail_on), because=because, counted=tuple(counted)
+        )
+
+    def only_told(self) -> Verdict:
+        """Return the same verdict without an exit code that says so."""
+        return msgspec.structs.replace(self, exit_code=0)
+
+    def counted_of(self, name: str) -> list[Counted]:
+        """Return what counts about an object."""
+        return [each for each in self.counted if each.object == name]
+
+
+def to_json(document: Document) -> str:
+    """Write a document as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
 def now() -> str:
@@ -124,7 +172,7 @@ class Head(Document, frozen=True, kw_only=True):
 
     api_version: Literal["kplan/v1"] = "kplan/v1"
     kind: str
-    format_version: FormatVersion = "1.0"
+    format_version: FormatVersion = "1.1"
 
 
 class Report(Head, frozen=True, kw_only=True):
@@ -138,6 +186,8 @@ class Report(Head, frozen=True, kw_only=True):
     generated_at: str = msgspec.field(default_factory=now)
     snapshot: SnapshotRef
     scheduler: SchedulerRef
+    verdict: Verdict
+    warnings: tuple[InputWarning, ...]
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kplan.documents.base import Count, Document, InputWarning, Positive, Report, Verdict
+from kplan.documents.base import Count, Document, Positive, Report
 from kplan.documents.placement import PodPlacement
 
 
@@ -100,9 +100,7 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     """
 
     kind: Literal["CapacityReport"] = "CapacityReport"
-    verdict: Verdict
     summary: CapacitySummary
-    warnings: tuple[InputWarning, ...]
     templates: tuple[TemplateFit, ...]
     nodes: dict[str, dict[str, Positive]]
     zones: dict[str, ZoneFit]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from kplan.documents.base import Code, Count, Document, InputWarning, Positive, Report, Verdict
+from kplan.documents.base import Code, Count, Document, Positive, Report
 from kplan.documents.preemption import Preemption
 
 
@@ -173,7 +173,5 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     """
 
     kind: Literal["PlacementReport"] = "PlacementReport"
-    verdict: Verdict
     summary: Summary
-    warnings: tuple[InputWarning, ...]
     placements: tuple[PodPlacement, ...]

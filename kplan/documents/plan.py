@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import field
 
-from kplan.documents.base import Count, Document, InputWarning, Percent, Report, Verdict
+from kplan.documents.base import Count, Document, Percent, Report
 from kplan.documents.placement import PodPlacement, Summary
 from kplan.documents.queue import QueueEntry
 
@@ -132,11 +132,13 @@ class PlanReport(Report, frozen=True, kw_only=True):
 
     kind: Literal["PlanReport"] = "PlanReport"
     command: str
-    verdict: Verdict
     summary: PlanSummary
-    warnings: tuple[InputWarning, ...]
     queue: tuple[QueueEntry, ...]
     changes: tuple[PodChange, ...]
     placements: tuple[PodPlacement, ...]
     utilisation: Utilisation
     largest_fit: tuple[LargestFit, ...]
+
+    def __post_init__(self) -> None:
+        if any(change.attempt is not None and change.attempt >= len(self.placements) for change in self.changes):
+            raise ValueError("changes name an attempt that is not among the placements")

@@ -16,6 +16,21 @@ Criterion = Literal[
 DecidedBy = Literal["only-candidate", "tie"] | Criterion
 
 
+WhyNot = Literal[
+    "preemption-policy-never",
+    "victims-are-leaving",
+    "no-node-helps",
+    "extenders-refuse",
+    "not-tried",
+    "failed",
+]
+"""Why preemption finds no node.
+
+victims-are-leaving: pods that were evicted for it before are still on their way out; not-tried: another PostFilter
+plugin ended the search before.
+"""
+
+
 class Freed(Document, frozen=True):
     """What an eviction frees of a resource, and the share of the node in per cent."""
 
@@ -121,6 +136,7 @@ class Preemption(Document, frozen=True, kw_only=True):
     ----------
     eligible : the pod may preempt at all
     message : what all PostFilter plugins said together; empty when a node was found
+    why_not : why there is no node; null when there is one
     nominated_node : null when no candidate helps
     ties : candidates equal on all criteria, by name
     rejected : node -> why making room does not help
@@ -137,3 +153,4 @@ class Preemption(Document, frozen=True, kw_only=True):
     rejected: dict[str, NotHelped] = {}
     cleared_nominations: tuple[str, ...] = ()
     not_helpful: tuple[NotHelpful, ...] | UnsetType = UNSET
+    why_not: WhyNot | None = None

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import field
 
-from kplan.documents.base import Document, InputWarning, Report, Verdict
+from kplan.documents.base import Document, Report
 from kplan.documents.placement import PodPlacement, Summary
 
 
@@ -41,8 +41,6 @@ class PreemptionReport(Report, frozen=True, kw_only=True):
     """
 
     kind: Literal["PreemptionReport"] = "PreemptionReport"
-    verdict: Verdict
     summary: Summary
-    warnings: tuple[InputWarning, ...]
     placements: tuple[PodPlacement, ...]
     aftermath: tuple[Aftermath, ...] | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Literal
 
-from kplan.documents.base import Count, Document, InputWarning, Positive, Report, Verdict
+from kplan.documents.base import Count, Document, Positive, Report
 
 
 class QueuePlace(enum.StrEnum):
@@ -57,7 +57,5 @@ class QueueReport(Report, frozen=True, kw_only=True):
     """
 
     kind: Literal["QueueReport"] = "QueueReport"
-    verdict: Verdict
     summary: QueueSummary
-    warnings: tuple[InputWarning, ...]
     queue: tuple[QueueEntry, ...]

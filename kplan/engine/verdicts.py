@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kplan.documents.base import Code as RejectionCode
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 
 
@@ -24,12 +25,12 @@ class Code(enum.IntEnum):
     """The plugin could not tell."""
 
     @property
-    def text(self) -> str:
+    def text(self) -> RejectionCode:
         """The upstream name."""
         return _CODE_TEXT[self]
 
 
-_CODE_TEXT = {
+_CODE_TEXT: Mapping[Code, RejectionCode] = {
     Code.UNSCHEDULABLE: "Unschedulable",
     Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
     Code.ERROR: "Error",

@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from kplan.config.releases import Release, newest
+from kplan.documents.preemption import Preemption, Victim
 from kplan.engine.arrays import Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.resource_scoring import DeviceTotals
@@ -204,6 +205,18 @@ class Handle:
     release: Release = field(default_factory=newest)
 
 
+class PostFilterFindings(Protocol):
+    """How a PostFilter plugin decided; lasts when the cluster changes."""
+
+    def victims(self) -> tuple[Victim, ...]:
+        """Return the pods that would be evicted, most important first."""
+        ...
+
+    def to_document(self, message: str) -> Preemption:
+        """Return all that can be told, complete for all nodes; `message` is what all plugins said together."""
+        ...
+
+
 @dataclass
 class PostFilterResult:
     """What a PostFilter found.
@@ -212,13 +225,17 @@ class PostFilterResult:
     ----------
     status : SUCCESS when a node was nominated, UNSCHEDULABLE with the text otherwise, ERROR
     nominated_row : the node on which room will be made, or None
-    detail : how it was decided; for DefaultPreemption a `kplan.preemption` result object
+    victims : pods that leave it, in the order in which they do
+    cleared_nominations : pods of lower priority that lose their nomination to it
+    findings : how it was decided; None when nothing can be told
     effects : what the plugins change at once, whether or not a node was nominated; for whoever follows the cycle up
     """
 
     status: Status
     nominated_row: int | None = None
-    detail: Any = None
+    victims: tuple[int, ...] = ()
+    cleared_nominations: tuple[int, ...] = ()
+    findings: PostFilterFindings | None = None
     effects: tuple[Callable[[], None], ...] = ()
 
 

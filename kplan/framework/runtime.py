@@ -6,6 +6,7 @@ Upstream: pkg/scheduler/framework/runtime/framework.go (v1.36).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -264,13 +265,13 @@ class Framework:
         for plugin in self.post_filter_plugins:
             result = plugin.post_filter(cycle, outcome)
             status = Status(result.status.code, result.status.reasons, plugin.name)
-            detail = result.detail if result.detail is not None else found.detail
+            findings = result.findings if result.findings is not None else found.findings
             effects = found.effects + result.effects
             if status.is_success or not status.is_rejected or status.code is StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return PostFilterResult(status, result.nominated_row, detail, effects)
+                return replace(result, status=status, findings=findings, effects=effects)
             reasons += status.reasons
             rejector = rejector or plugin.name
-            found.detail, found.effects = detail, effects
+            found.findings, found.effects = findings, effects
         found.status = Status(StatusCode.UNSCHEDULABLE, tuple(reasons), rejector)
         return found
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kplan.documents.capacity import Addition
+from kplan.planner.base import Base
 from kplan.planner.capacity import Fit, Template, fill
 from kplan.planner.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.snapshot.model import Snapshot
-
-if TYPE_CHECKING:
-    from kplan.planner.planner import Planner
-
-__all__ = ["Addition", "additions"]
 
 MAX_ADDED_NODES = 4096
 """More nodes of a shape than this are not tried."""
@@ -34,26 +29,8 @@ _OWN_AFFAIRS = frozenset({"NodeUnschedulable", "NodeName", "TaintToleration", "N
 """Plugins whose rejection of an empty node stands, whatever else there is in the cluster."""
 
 
-@dataclass(frozen=True)
-class Addition:
-    """Nodes that would make the wanted replicas fit.
-
-    Attributes
-    ----------
-    shapes : one, or several that help only together, such as one a zone
-    nodes : how many of each shape; None when no number of them helps
-    """
-
-    shapes: tuple[NodeShape, ...]
-    nodes: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"nodes": self.nodes, "shapes": [shape.to_dict() for shape in self.shapes]}
-
-
 def additions(
-    planner: Planner, templates: Sequence[Template], found: Fit, wanted: int, *, preempt: bool
+    base: Base, templates: Sequence[Template], found: Fit, wanted: int, *, preempt: bool
 ) -> tuple[tuple[Addition, ...], int]:
     """Try each shape of node that may help; where none does, those that differ in labels alone together.
 
@@ -69,13 +46,14 @@ def additions(
     missing = wanted - found.total
     rooms = [
         (shape, room)
-        for shape in node_shapes(planner.world)
-        if (room := _fit_alone(planner, templates, found, shape, missing)) is not None
+        for shape in node_shapes(base.world)
+        if (room := _fit_alone(base, templates, found, shape, missing)) is not None
     ]
 
     def search(shapes: tuple[NodeShape, ...], room: int) -> Addition:
-        fits = _filling(planner, templates, shapes, wanted, preempt=preempt)
-        return Addition(shapes, _least(fits, found.total, wanted, -(-missing // max(room, 1))))
+        fits = _filling(base, templates, shapes, wanted, preempt=preempt)
+        nodes = _least(fits, found.total, wanted, -(-missing // max(room, 1)))
+        return Addition(nodes=nodes, shapes=tuple(shape.to_document() for shape in shapes))
 
     tried = [search((shape,), room) for shape, room in rooms[:MAX_SHAPES]]
     if all(addition.nodes is None for addition in tried):
@@ -93,11 +71,11 @@ def _alike(rooms: Sequence[tuple[NodeShape, int]]) -> list[tuple[tuple[NodeShape
     return [(tuple(shape for shape, _ in group), sum(room for _, room in group)) for group in several[:MAX_GROUPS]]
 
 
-def _fit_alone(planner: Planner, templates: Sequence[Template], found: Fit, shape: NodeShape, limit: int) -> int | None:
+def _fit_alone(base: Base, templates: Sequence[Template], found: Fit, shape: NodeShape, limit: int) -> int | None:
     """Count what fits on one such node with nothing around it; None when such a node never takes what did not fit."""
-    nodes, pods = added_nodes(shape, 1, planner.world)
-    alone = dataclasses.replace(planner.world, nodes=tuple(nodes), pods=tuple(pods))
-    session = planner.with_world(alone).session
+    nodes, pods = added_nodes(shape, 1, base.world)
+    alone = dataclasses.replace(base.world, nodes=tuple(nodes), pods=tuple(pods))
+    session = base.with_world(alone).session
     first = fill(session.fork(), [templates[found.stopped_template or 0]], limit=1)
     if first.stop is not None and first.stop.filter is not None:
         status = first.stop.filter.status(0)
@@ -107,10 +85,10 @@ def _fit_alone(planner: Planner, templates: Sequence[Template], found: Fit, shap
 
 
 def _filling(
-    planner: Planner, templates: Sequence[Template], shapes: Sequence[NodeShape], wanted: int, *, preempt: bool
+    base: Base, templates: Sequence[Template], shapes: Sequence[NodeShape], wanted: int, *, preempt: bool
 ) -> Callable[[int], int]:
     def fits(n: int) -> int:
-        session = planner.with_world(_grown(planner.world, shapes, n)).session
+        session = base.with_world(_grown(base.world, shapes, n)).session
         return fill(session, templates, limit=wanted, preempt=preempt).total
 
     return fits

@@ -132,7 +132,7 @@ def _fit_one(session: Session, pod: int, found: Fit, *, preempt: bool) -> CycleR
     if result.outcome is Outcome.SCHEDULED and result.row is not None:
         session.bind(pod, result.row)
     elif preempt and nominates(result) and result.post_filter is not None:
-        leaving = result.post_filter.detail.leaving_pods
+        leaving = result.post_filter.victims
         settle(session, result)
         again = schedule_pod(session, pod)
         if again.outcome is Outcome.SCHEDULED:

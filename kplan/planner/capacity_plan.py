@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
+
+from msgspec import structs
 
 from kplan.api.wellknown import ZONE
+from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
+from kplan.documents.capacity import Addition, CapacityReport, CapacitySummary, Stop, TemplateFit, ZoneFit
 from kplan.documents.placement import Outcome
 from kplan.framework.session import Session
-from kplan.planner.additions import Addition, additions
+from kplan.planner.additions import additions
+from kplan.planner.base import Base, last_placement
 from kplan.planner.capacity import Fit, Template, fill
-from kplan.planner.document import header, warnings_of
-from kplan.planner.explanation import Shown
 from kplan.planner.not_found import no_node
-from kplan.planner.placement import Placement
-from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, WARNING, Verdict
+from kplan.planner.placement import NodesShown, Placement
+from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.model import Warning as InputWarning
-
-if TYPE_CHECKING:
-    from kplan.planner.planner import Planner
 
 Progress = Callable[[int], None]
 
@@ -41,13 +41,13 @@ class Capacity:
     shapes_not_tried : so many shapes of nodes might help too, and were not tried
     """
 
-    planner: Planner = field(repr=False)
     templates: tuple[Template, ...]
     fit: Fit = field(repr=False)
     wanted: int | None
     limit: int | None
     stop: Placement | None
     session: Session = field(repr=False)
+    tell_context: Callable[[], Context] = field(repr=False)
     additions: tuple[Addition, ...] = ()
     shapes_not_tried: int = 0
 
@@ -64,7 +64,7 @@ class Capacity:
             found.setdefault(names[row], {})[self.templates[template].name] = count
         return found
 
-    def per_zone(self) -> dict[str, dict[str, int]]:
+    def per_zone(self) -> dict[str, ZoneFit]:
         """Return replicas and nodes that have any in each zone; those without a zone under an empty name."""
         zones = self.session.cluster.nodes.label(ZONE)
         replicas: Counter[str] = Counter()
@@ -74,84 +74,83 @@ class Capacity:
             zone = zones.values[code] if code >= 0 else ""
             replicas[zone] += count
             rows.setdefault(zone, set()).add(row)
-        return {zone: {"replicas": replicas[zone], "nodes": len(rows[zone])} for zone in sorted(replicas)}
+        return {zone: ZoneFit(replicas=replicas[zone], nodes=len(rows[zone])) for zone in sorted(replicas)}
 
-    @property
-    def warnings(self) -> tuple[InputWarning, ...]:
-        """What was odd about the question, and where the count ended for want of replicas."""
+    @cached_property
+    def context(self) -> Context:
+        """What a report says besides; among it where the count ended for want of replicas."""
+        context = self.tell_context()
         if self.fit.exhausted_template is None:
-            return self.planner.warnings
+            return context
         template = self.templates[self.fit.exhausted_template]
         message = f"each replica has claims to itself, so no more than {len(template.replicas)} were looked at"
-        return (*self.planner.warnings, InputWarning("ReplicaBound", template.name, message))
+        return structs.replace(
+            context, warnings=(*context.warnings, InputWarning("ReplicaBound", template.name, message))
+        )
 
-    def verdict(self, fail_on: Sequence[str] | None = None) -> Verdict:
+    def verdict(self, fail_on: Sequence[Condition] | None = None) -> Verdict:
         """Hold the count against what was wanted; unless told otherwise nothing fails when no number was."""
         default = (NONE,) if self.wanted is None else DEFAULT_FAIL_ON["capacity"]
-        wanted = tuple(default if fail_on is None else fail_on)
+        chosen = default if fail_on is None else fail_on
         because: list[str] = []
-        if not self.is_enough and UNSCHEDULABLE in wanted:
+        if not self.is_enough and UNSCHEDULABLE in chosen:
             because.append(f"{self.fit.total} of {self.wanted} replicas fit")
-        if self.fit.evicted and PREEMPTION in wanted:
+        if self.fit.evicted and PREEMPTION in chosen:
             n_evicted = len(self.fit.evicted)
             because.append(f"{n_evicted} pod{'' if n_evicted == 1 else 's'} would be evicted")
-        if self.stop is not None and self.stop.outcome is Outcome.GATED and GATED in wanted:
-            because.append(f"{self.stop.pod.key}: Gated")
-        if WARNING in wanted:
-            because += [f"{warning.object}: {warning.code}" for warning in self.warnings]
-        return Verdict(wanted, tuple(because))
+        is_gated = self.stop is not None and self.stop.outcome is Outcome.GATED and GATED in chosen
+        gated = [Counted(self.stop.pod.key, "Gated")] if self.stop is not None and is_gated else []
+        return Verdict.of(chosen, [*gated, *counted_warnings(self.context.warnings, chosen)], because)
 
-    def to_dict(
-        self,
-        *,
-        fail_on: Sequence[str] | None = None,
-        nodes: Iterable[str] | Shown | None = None,
-        exit_zero: bool = False,
-    ) -> dict[str, Any]:
-        """Return the CapacityReport document.
+    def report(self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None) -> CapacityReport:
+        """Return the CapacityReport.
 
         Parameters
         ----------
         fail_on : what makes the verdict a failure; None for the defaults of `verdict`
         nodes : the nodes to tell about where the next replica does not fit; None for all
-        exit_zero : the verdict is told, and does not count
         """
         infos = self.session.cluster.pods.infos
         stopped = self.fit.stopped_template
-        return {
-            **header(self.planner, "CapacityReport"),
-            "verdict": self.verdict(fail_on).to_dict(exit_zero=exit_zero),
-            "summary": {
-                "fits": self.fit.total,
-                "wanted": self.wanted,
-                "limit": self.limit,
-                "nodes": len({row for _, row in self.fit.placed}),
-                "victims": len(self.fit.evicted),
-            },
-            "warnings": warnings_of(self.warnings),
-            "templates": [
-                {
-                    "name": template.name,
-                    "share": template.share,
-                    "fits": count,
-                    "priority": template.replicas[0].priority,
-                    "requests": _requests(template),
-                }
+        return CapacityReport(
+            snapshot=self.context.snapshot,
+            scheduler=self.context.scheduler,
+            verdict=self.verdict(fail_on),
+            summary=CapacitySummary(
+                fits=self.fit.total,
+                wanted=self.wanted,
+                limit=self.limit,
+                nodes=len({row for _, row in self.fit.placed}),
+                victims=len(self.fit.evicted),
+            ),
+            warnings=self.context.warnings,
+            templates=tuple(
+                TemplateFit(
+                    name=template.name,
+                    share=template.share,
+                    fits=count,
+                    priority=template.replicas[0].priority,
+                    requests=_requests(template),
+                )
                 for template, count in zip(self.templates, self.fit.counts, strict=True)
-            ],
-            "nodes": self.per_node(),
-            "zones": self.per_zone(),
-            "victims": [infos[pod].key for pod in self.fit.evicted],
-            "stop": None
+            ),
+            nodes=self.per_node(),
+            zones=self.per_zone(),
+            victims=tuple(infos[pod].key for pod in self.fit.evicted),
+            stop=None
             if self.stop is None or stopped is None
-            else {"template": self.templates[stopped].name, "placement": self.stop.to_dict(nodes)},
-            "toAdd": [addition.to_dict() for addition in self.additions],
-            "shapesNotTried": self.shapes_not_tried,
-        }
+            else Stop(template=self.templates[stopped].name, placement=self.stop.to_document(nodes)),
+            to_add=self.additions,
+            shapes_not_tried=self.shapes_not_tried,
+        )
+
+    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
+        """Return the JSON form of `report`."""
+        return self.report(fail_on=fail_on).to_dict()
 
 
 def measure(
-    planner: Planner,
+    base: Base,
     templates: Sequence[Template],
     *,
     wanted: int | None = None,
@@ -161,13 +160,13 @@ def measure(
 ) -> Capacity:
     """Count how many replicas fit, and what to add when fewer fit than are wanted."""
     stop_at = limit if wanted is None else wanted if limit is None else min(wanted, limit)
-    session = planner.session.fork()
+    session = base.fork()
     fit = fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
-    stop = None if fit.stop is None else planner.placement_of(session, fit.stop)
-    answer = Capacity(planner, tuple(templates), fit, wanted, limit, stop, session)
+    stop = None if fit.stop is None else last_placement(session, fit.stop)
+    answer = Capacity(tuple(templates), fit, wanted, limit, stop, session, base.context)
     if answer.is_enough or wanted is None or stop is None or stop.outcome is not Outcome.UNSCHEDULABLE:
         return answer
-    tried, not_tried = additions(planner, templates, fit, wanted, preempt=preempt)
+    tried, not_tried = additions(base, templates, fit, wanted, preempt=preempt)
     return dataclasses.replace(answer, additions=tried, shapes_not_tried=not_tried)
 
 

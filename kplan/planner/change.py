@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kplan.documents.change import PodAtRest, Step, WorkloadChange
 from kplan.framework.listers import Listers
+from kplan.planner.base import Base
 from kplan.planner.incoming import with_objects
 from kplan.planner.not_found import no_node
 from kplan.simulation.applying import Applied, Applying, Rollout
@@ -19,9 +20,6 @@ from kplan.simulation.start import start
 from kplan.simulation.updates import update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads.changes import Manifest, read_changes
-
-if TYPE_CHECKING:
-    from kplan.planner.planner import Planner
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,6 @@ class ChangePlan:
     simulation : the cluster as it stands at the end; not to be changed
     """
 
-    planner: Planner = field(repr=False)
     steps: tuple[Step, ...]
     after: tuple[PodAtRest, ...]
     workloads: tuple[WorkloadChange, ...]
@@ -55,22 +52,22 @@ class ChangePlan:
 
 
 def roll_out(
-    planner: Planner, manifests: Iterable[Manifest], *, namespace: str | None = None, rollout: Rollout = "auto"
+    base: Base, manifests: Iterable[Manifest], *, namespace: str | None = None, rollout: Rollout = "auto"
 ) -> ChangePlan:
     """Apply manifests one after the other, each followed to rest; see `Planner.roll_out`."""
     workloads, additions = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
-    world = with_objects(planner.world, additions)
-    simulation = start(_session(planner, world), world)
+    world = with_objects(base.world, additions)
+    simulation = start(_session(base, world), world)
     applying = Applying(simulation, world.nodes, rollout)
     applied: list[Applied] = []
     for target, content in workloads:
-        applied.append(applying.apply(update_of(target, content, planner.world)))
+        applied.append(applying.apply(update_of(target, content, base.world)))
         simulation.run()
-    return _told(planner, simulation, applied, {})
+    return _told(simulation, applied, {})
 
 
 def drain(
-    planner: Planner,
+    base: Base,
     nodes: Sequence[str],
     *,
     lost: bool = False,
@@ -80,43 +77,41 @@ def drain(
 ) -> ChangePlan:
     """Cordon nodes and take their pods off them; see `Planner.drain`."""
     for name in nodes:
-        if name not in planner.world.node_by_name:
-            raise no_node([name], planner.world.node_by_name)
+        if name not in base.world.node_by_name:
+            raise no_node([name], base.world.node_by_name)
     if lost:
-        return _lose(planner, nodes)
-    simulation = start(_session(planner, planner.world), planner.world)
+        return _lose(base, nodes)
+    simulation = start(_session(base, base.world), base.world)
     work = Drain(simulation)
     if rolling or replace:
         work.one_after_another(nodes, replaced=replace)
-        return _told(planner, simulation, [], work.blocked)
+        return _told(simulation, [], work.blocked)
     simulation.cordon(nodes)
     pods = work.leaving(nodes)
     if one_by_one:
         work.one_by_one(pods)
     else:
         work.together(pods)
-    return _told(planner, simulation, [], work.blocked)
+    return _told(simulation, [], work.blocked)
 
 
-def _lose(planner: Planner, nodes: Sequence[str]) -> ChangePlan:
+def _lose(base: Base, nodes: Sequence[str]) -> ChangePlan:
     """Let nodes be gone at once, with all their pods."""
     gone = frozenset(nodes)
-    left = tuple(node for node in planner.world.nodes if node.metadata.name not in gone)
-    world = dataclasses.replace(planner.world, nodes=left)
-    other = planner.with_world(world)
+    left = tuple(node for node in base.world.nodes if node.metadata.name not in gone)
+    world = dataclasses.replace(base.world, nodes=left)
+    other = base.with_world(world)
     simulation = start(_session(other, world), world)
     Drain(simulation).lose(nodes, "its node is lost")
-    return _told(planner, simulation, [], {})
+    return _told(simulation, [], {})
 
 
-def _session(planner: Planner, world: Any) -> Any:
-    session = planner.session.fork(Listers(world))
-    session.nominate_from_status(planner.pending_ids())
+def _session(base: Base, world: Any) -> Any:
+    session = base.fork(listers=Listers(world))
+    session.nominate_from_status(base.pending().rows)
     return session
 
 
-def _told(
-    planner: Planner, simulation: Simulation, applied: Sequence[Applied], blocked: Mapping[str, str]
-) -> ChangePlan:
+def _told(simulation: Simulation, applied: Sequence[Applied], blocked: Mapping[str, str]) -> ChangePlan:
     workloads = workload_changes(simulation, applied)
-    return ChangePlan(planner, tuple(simulation.steps), at_rest(simulation), workloads, dict(blocked), simulation)
+    return ChangePlan(tuple(simulation.steps), at_rest(simulation), workloads, dict(blocked), simulation)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
+from kplan.documents.placement import Failure, NodeScore, ReasonCount, Rejection
 from kplan.engine.arrays import RowArray
 from kplan.engine.verdicts import Reason
 from kplan.framework.cycle import CycleResult
@@ -17,76 +19,6 @@ from kplan.planner.closest import Group, closest_rows
 
 CLOSEST = 5
 """So many of the closest nodes are named for every reason in a document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What one plugin holds against a node.
-
-    Attributes
-    ----------
-    code : ``Unschedulable`` (preemption may help) or ``UnschedulableAndUnresolvable``
-    details : the numbers and names behind the reasons, JSON-ready
-    """
-
-    code: str
-    reasons: tuple[str, ...]
-    details: tuple[Mapping[str, Any], ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"code": self.code, "reasons": list(self.reasons), "details": [dict(each) for each in self.details]}
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """Why a node was rejected: by the first plugin, the one kube-scheduler reports, and by all others.
-
-    Attributes
-    ----------
-    plugin : None when no plugin can be named
-    """
-
-    plugin: str | None
-    failure: Failure
-    also_failing: Mapping[str, Failure] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "code": self.failure.code,
-            "plugin": self.plugin,
-            "reasons": list(self.failure.reasons),
-            "details": [dict(each) for each in self.failure.details],
-            "alsoFailing": {name: failure.to_dict() for name, failure in self.also_failing.items()},
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class NodeScore:
-    """A node's total score and each plugin's weighted share."""
-
-    total: int
-    plugins: Mapping[str, int]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"total": self.total, "plugins": dict(self.plugins)}
-
-
-@dataclass(frozen=True, slots=True)
-class ReasonCount:
-    """How many nodes a plugin rejected for a reason, and which of them come closest to taking the pod."""
-
-    plugin: str | None
-    reason: str
-    nodes: int
-    closest: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form; of many closest nodes the first."""
-        closest = list(self.closest[:CLOSEST])
-        return {"plugin": self.plugin, "reason": self.reason, "nodes": self.nodes, "closest": closest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +58,7 @@ class Explanation:
     rejections: Mapping[str, Rejection] = field(default_factory=dict)
     rejection_summary: tuple[ReasonCount, ...] = ()
     scores: Mapping[str, NodeScore] = field(default_factory=dict)
-    score_details: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
+    score_details: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def narrowed(self, shown: Shown) -> Explanation:
         """Return the explanation for the nodes that a table shows; the score details are not added."""
@@ -143,7 +75,7 @@ class Explanation:
             not_evaluated=tuple(node for node in self.not_evaluated if node in kept),
             rejections={node: rejection for node, rejection in self.rejections.items() if node in kept},
             rejection_summary=tuple(
-                replace(count, closest=count.closest[: shown.top]) for count in self.rejection_summary
+                structs.replace(count, closest=count.closest[: shown.top]) for count in self.rejection_summary
             ),
             scores={node: score for node, score in self.scores.items() if node in kept},
         )
@@ -214,7 +146,8 @@ def _rejections(outcome: FilterOutcome, names: list[str], rows: list[int]) -> di
         if status is None:
             continue
         others = {name: _failure(other) for name, other in outcome.all_failing(row).items() if name != status.plugin}
-        rejections[names[row]] = Rejection(status.plugin or None, _failure(status), others)
+        found = _failure(status)
+        rejections[names[row]] = Rejection(found.code, status.plugin or None, found.reasons, found.details, others)
     return rejections
 
 
@@ -222,11 +155,11 @@ def _failure(status: NodeStatus) -> Failure:
     return Failure(status.code.text, status.texts, tuple(_details(status.reasons, status.position)))
 
 
-def _details(reasons: Iterable[Reason], position: int) -> Iterable[Mapping[str, Any]]:
+def _details(reasons: Iterable[Reason], position: int) -> Iterable[dict[str, Any]]:
     for reason in reasons:
         if reason.details is not None:
             for detail in reason.details(position):
-                yield detail if "reason" in detail else {"reason": reason.text, **detail}
+                yield {"reason": reason.text, **detail}
 
 
 def _summary(outcome: FilterOutcome, closest: Mapping[Group, list[int]], names: list[str]) -> tuple[ReasonCount, ...]:
@@ -251,7 +184,7 @@ def _scores(result: CycleResult, names: list[str], feasible: list[int]) -> dict[
     }
 
 
-def _score_details(result: CycleResult, names: list[str], feasible: list[int]) -> dict[str, dict[str, list[str]]]:
+def _score_details(result: CycleResult, names: list[str], feasible: list[int]) -> dict[str, dict[str, tuple[str, ...]]]:
     framework, cycle = result.framework, result.cycle
     if result.scores is None or framework is None or cycle is None:
         return {}
@@ -260,4 +193,4 @@ def _score_details(result: CycleResult, names: list[str], feasible: list[int]) -
         plugin for plugin in framework.score_plugins if plugin.name in scored and isinstance(plugin, ScoreDetailPlugin)
     ]
     told = {names[row]: {plugin.name: plugin.score_details(cycle, row) for plugin in plugins} for row in feasible}
-    return {node: {name: lines for name, lines in found.items() if lines} for node, found in told.items()}
+    return {node: {name: tuple(lines) for name, lines in found.items() if lines} for node, found in told.items()}

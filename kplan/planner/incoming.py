@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.kinds import type_of
+from kplan.documents.placement import Origin
 from kplan.errors import ManifestError
 from kplan.planner.admitting import Admitting
-from kplan.planner.placement import Origin
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning

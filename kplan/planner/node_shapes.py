@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -12,7 +10,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.meta import controller_of
 from kplan.api.wellknown import HOSTNAME
-from kplan.rules.resources import CPU, MEMORY
+from kplan.documents import capacity as documents
 from kplan.snapshot.model import Snapshot
 
 _OWN_LABELS = (HOSTNAME, "topology.ebs.csi.aws.com/zone", "csi.volume.kubernetes.io/nodeid")
@@ -32,17 +30,17 @@ class NodeShape:
     like: Node
     count: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
+    def to_document(self) -> documents.NodeShape:
+        """Return the shape as it stands in a report."""
         allocatable = self.like.status.allocatable
         labels = {key: value for key, value in self.like.metadata.labels.items() if key != HOSTNAME}
-        return {
-            "like": self.like.metadata.name,
-            "existing": self.count,
-            "allocatable": {name: str(allocatable[name]) for name in sorted(allocatable)},
-            "labels": dict(sorted(labels.items())),
-            "taints": [f"{taint.key}={taint.value}:{taint.effect}" for taint in self.like.spec.taints],
-        }
+        return documents.NodeShape(
+            like=self.like.metadata.name,
+            existing=self.count,
+            allocatable={name: str(allocatable[name]) for name in sorted(allocatable)},
+            labels=dict(sorted(labels.items())),
+            taints=tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in self.like.spec.taints),
+        )
 
 
 def node_shapes(snapshot: Snapshot) -> list[NodeShape]:
@@ -100,12 +98,3 @@ def _moved(pod: Pod, node_name: str) -> Pod:
     name = f"{pod.metadata.name}-{node_name}"
     metadata = replace(pod.metadata, name=name, uid=f"added-{pod.metadata.namespace}-{name}")
     return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=node_name))
-
-
-def headline(shapes: Sequence[NodeShape]) -> list[str]:
-    """Describe shapes in a line each: name of the model, cpu and memory."""
-    return [
-        f"{shape.like.metadata.name} ({shape.like.status.allocatable.get(CPU, 0)} cpu, "
-        f"{shape.like.status.allocatable.get(MEMORY, 0)} memory)"
-        for shape in shapes
-    ]

@@ -2,66 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from kplan.documents.placement import Outcome
-from kplan.planner.explanation import Explanation, NodeScore, ReasonCount, Rejection, Shown
-from kplan.preemption.result import PreemptionResult
-from kplan.rules.pod_info import PodInfo
+from msgspec.structs import replace
 
-Explain = Callable[[Iterable[str] | Shown | None], Explanation]
+from kplan.documents.placement import NodeScore, Outcome, PodPlacement, PodRef, ReasonCount, Rejection
+from kplan.documents.preemption import Preemption, Victim
+from kplan.framework.interface import PostFilterFindings
+from kplan.planner.explanation import CLOSEST, Explanation, Shown
 
+NodesShown = Iterable[str] | Shown | None
+"""The nodes that are told about: those named, those that a table shows, or all."""
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a pod that is not in the snapshot comes from."""
-
-    file: str
-    document: int | None = None
-    kind: str = "Pod"
-    name: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"file": self.file, "document": self.document, "kind": self.kind, "name": self.name}
-
-
-@dataclass(frozen=True, slots=True)
-class PodRef:
-    """Who is placed."""
-
-    namespace: str
-    name: str
-    uid: str
-    priority: int
-    scheduler_name: str
-    origin: Origin | None = None
-
-    @staticmethod
-    def of(info: PodInfo, origin: Origin | None = None) -> PodRef:
-        """Name a pod."""
-        return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)
-
-    @property
-    def key(self) -> str:
-        """NAMESPACE/NAME."""
-        return f"{self.namespace}/{self.name}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        found: dict[str, Any] = {
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
-            "priority": self.priority,
-            "schedulerName": self.scheduler_name,
-        }
-        if self.origin is not None:
-            found["from"] = self.origin.to_dict()
-        return found
+Explain = Callable[[NodesShown], Explanation]
 
 
 @dataclass(frozen=True)
@@ -75,9 +31,9 @@ class Placement:
     ----------
     node : the chosen node, None unless scheduled
     message : byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled
-    tell_preemption : makes the contract's preemption object; None when no preemption was considered
     nominated_node : node that preemption found, or None
-    preemption_result : what DefaultPreemption looked at; None when it was not asked
+    post_filter_message : what all PostFilter plugins said together; None when they were not asked
+    findings : how preemption was decided; None when it was not tried
     """
 
     pod: PodRef
@@ -85,19 +41,23 @@ class Placement:
     node: str | None
     message: str
     explain: Explain = field(repr=False, compare=False)
-    tell_preemption: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)
     nominated_node: str | None = None
-    preemption_result: PreemptionResult | None = field(default=None, repr=False, compare=False)
+    post_filter_message: str | None = None
+    findings: PostFilterFindings | None = field(default=None, repr=False, compare=False)
 
     @cached_property
-    def victims(self) -> Sequence[Mapping[str, Any]]:
-        """Pods that would be evicted, as the contract has them; less work than the whole preemption object."""
-        return () if self.preemption_result is None else self.preemption_result.victims()
+    def victims(self) -> tuple[Victim, ...]:
+        """Pods that would be evicted; less work than the whole of `preemption`."""
+        return () if self.findings is None else self.findings.victims()
 
     @cached_property
-    def preemption(self) -> Mapping[str, Any] | None:
-        """The contract's preemption object, complete for all nodes; None when no preemption was considered."""
-        return None if self.tell_preemption is None else self.tell_preemption()
+    def preemption(self) -> Preemption | None:
+        """What preemption came to, complete for all nodes; None when it was not considered."""
+        if self.post_filter_message is None:
+            return None
+        if self.findings is None:
+            return Preemption(eligible=False, message=self.post_filter_message, why_not="not-tried")
+        return self.findings.to_document(self.post_filter_message)
 
     @cached_property
     def explanation(self) -> Explanation:
@@ -134,34 +94,30 @@ class Placement:
         """Scores of the feasible nodes; empty when one or none is feasible."""
         return self.explanation.scores
 
-    def to_outline(self) -> dict[str, Any]:
+    def to_outline(self) -> PodPlacement:
         """Return who, what and where without any why, for tables that tell about a few of many placements."""
-        return {
-            "pod": self.pod.to_dict(),
-            "outcome": self.outcome.value,
-            "node": self.node,
-            "message": self.message,
-        }
+        return PodPlacement(pod=self.pod, outcome=self.outcome, node=self.node, message=self.message)
 
-    def to_dict(self, nodes: Iterable[str] | Shown | None = None) -> dict[str, Any]:
-        """Return the JSON form, about all nodes or only those named or shown."""
+    def to_document(self, nodes: NodesShown = None) -> PodPlacement:
+        """Return the decision as it stands in a report, about all nodes or only those named or shown."""
         found = self.explanation if nodes is None else self.explain(nodes)
-        return {
-            "pod": self.pod.to_dict(),
-            "outcome": self.outcome.value,
-            "node": self.node,
-            "ties": list(found.ties),
-            "message": self.message,
-            "feasibleCount": found.feasible_count,
-            "feasibleNodes": list(found.feasible_nodes),
-            "notEvaluatedCount": found.not_evaluated_count,
-            "notEvaluated": list(found.not_evaluated),
-            "rejections": {name: rejection.to_dict() for name, rejection in found.rejections.items()},
-            "rejectionSummary": [count.to_dict() for count in found.rejection_summary],
-            "scores": {name: score.to_dict() for name, score in found.scores.items()},
-            "scoreDetails": {
-                node: {plugin: list(lines) for plugin, lines in told.items()}
-                for node, told in found.score_details.items()
-            },
-            "preemption": None if self.preemption is None else dict(self.preemption),
-        }
+        return PodPlacement(
+            pod=self.pod,
+            outcome=self.outcome,
+            node=self.node,
+            ties=found.ties,
+            message=self.message,
+            feasible_count=found.feasible_count,
+            feasible_nodes=found.feasible_nodes,
+            not_evaluated_count=found.not_evaluated_count,
+            not_evaluated=found.not_evaluated,
+            rejections=dict(found.rejections),
+            rejection_summary=tuple(replace(each, closest=each.closest[:CLOSEST]) for each in found.rejection_summary),
+            scores=dict(found.scores),
+            score_details={node: dict(told) for node, told in found.score_details.items()},
+            preemption=self.preemption,
+        )
+
+    def to_dict(self, nodes: NodesShown = None) -> dict[str, Any]:
+        """Return the JSON form of `to_document`."""
+        return self.to_document(nodes).to_dict()

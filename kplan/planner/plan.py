@@ -1,17 +1,17 @@
-"""What a plan came to: its placements, and the document about them."""
+"""What a plan came to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
+from kplan.documents.base import Condition, Context
+from kplan.documents.placement import PlacementReport
 from kplan.framework.session import Session
-from kplan.planner.document import placement_report
 from kplan.planner.placement import Placement
-
-if TYPE_CHECKING:
-    from kplan.planner.planner import Planner
+from kplan.planner.placement_report import NodesOf, placement_report
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,22 @@ class Plan:
     ----------
     placements : one a decision; a pod whose preemption was settled has two in a row
     session : the cluster as it stands after the plan; not to be changed
+    tell_context : returns what reports say besides
     """
 
-    planner: Planner = field(repr=False)
     placements: tuple[Placement, ...]
     session: Session = field(repr=False)
+    tell_context: Callable[[], Context] = field(repr=False)
 
-    def to_dict(self, *, fail_on: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return the PlacementReport document (contract, section 2), complete for all nodes."""
-        return placement_report(self.planner, self.placements, fail_on=fail_on)
+    @cached_property
+    def context(self) -> Context:
+        """What reports say besides: which cluster, which scheduler, what was odd about the question."""
+        return self.tell_context()
+
+    def report(self, *, fail_on: Sequence[Condition] | None = None, nodes_of: NodesOf | None = None) -> PlacementReport:
+        """Return the PlacementReport; parameters as for `placement_report`."""
+        return placement_report(self.context, self.placements, fail_on=fail_on, nodes_of=nodes_of)
+
+    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
+        """Return the PlacementReport as JSON values (contract, section 2), complete for all nodes."""
+        return self.report(fail_on=fail_on).to_dict()

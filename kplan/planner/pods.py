@@ -9,10 +9,10 @@ from typing import Any
 from kplan.admission.admit import Admission
 from kplan.admission.stored import Change, changes_between, created_pod, filled_in
 from kplan.api.core import Pod
+from kplan.documents.placement import Origin
 from kplan.errors import ManifestError, Problem
 from kplan.planner.admitting import Admitting
 from kplan.planner.incoming import applied_objects, with_objects, with_uid
-from kplan.planner.placement import Origin
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload

@@ -3,81 +3,47 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-from kplan.documents.placement import Outcome
-from kplan.documents.queue import QueuePlace
+from msgspec.structs import replace
+
+from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
+from kplan.documents.placement import Outcome, PodPlacement
+from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
+from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
 from kplan.engine.cluster import NOWHERE, Cluster
-from kplan.planner.document import header, placements_document, summary, warnings_of
-from kplan.planner.explanation import Shown
+from kplan.framework.listers import Listers
+from kplan.framework.queue import QueuedPod, enqueue
+from kplan.framework.session import Session
+from kplan.planner.asked import AskedPods
+from kplan.planner.base import Base
+from kplan.planner.incoming import with_objects
 from kplan.planner.placement import Placement
-from kplan.planner.queue_report import queue_entries
+from kplan.planner.placement_report import NodesOf, placements_told, summary
 from kplan.planner.queue_run import QueueRun
-from kplan.planner.utilisation import largest_fits_dict, utilisation_dict
-from kplan.planner.verdict import DEFAULT_FAIL_ON, Verdict, judge
-
-if TYPE_CHECKING:
-    from kplan.planner.planner import Planner
-
-PLACED, MOVED, EVICTED, PENDING = "+", "~", "-", "!"
+from kplan.planner.run import Run
+from kplan.planner.successors import claims_of_successors
+from kplan.planner.utilisation import largest_fits, utilisation
+from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings, judge
 
 _LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
 """Pods that no profile is for, or that are going away: kube-scheduler does nothing about them either."""
+
+_PENDING_OUTCOMES: Mapping[Outcome | None, Literal["", "Unschedulable", "Gated", "Error"]] = {
+    None: "",
+    Outcome.SCHEDULED: "",
+    Outcome.UNSCHEDULABLE: "Unschedulable",
+    Outcome.GATED: "Gated",
+    Outcome.ERROR: "Error",
+}
 
 KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
 
 MOST_TIES = 10
 """Of equal best nodes so many are named: in a plan of thousands of pods all of them would be most of the document."""
-
-NodesOf = Mapping[int, Iterable[str] | Shown | None]
-"""Index of a placement -> the nodes to tell about; see `placement_report`."""
-
-
-@dataclass(frozen=True, slots=True)
-class PodChange:
-    """What becomes of one pod.
-
-    Attributes
-    ----------
-    action : ``+`` placed, ``~`` evicted and placed elsewhere, ``-`` evicted for good, ``!`` pending at the end
-    pod : NAMESPACE/NAME as before the plan
-    workload : KIND/NAME of what makes such pods; empty for a pod of its own
-    from_node, to_node : node before and after; None for none
-    by : the pod for which it was evicted, or None
-    recreated_as : the pod that its controller made instead, by the name that it has here; None when it was not evicted
-    outcome : that of the last try, for a pod that stays pending
-    reason : kube-scheduler's message for a pod that stays pending
-    attempt : index of the last placement about it; None when it was not tried
-    """
-
-    action: str
-    pod: str
-    workload: str
-    from_node: str | None
-    to_node: str | None
-    by: str | None = None
-    recreated_as: str | None = None
-    outcome: str = ""
-    reason: str = ""
-    attempt: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "action": self.action,
-            "pod": self.pod,
-            "workload": self.workload,
-            "from": self.from_node,
-            "to": self.to_node,
-            "by": self.by,
-            "recreatedAs": self.recreated_as,
-            "outcome": self.outcome,
-            "reason": self.reason,
-            "attempt": self.attempt,
-        }
 
 
 @dataclass(frozen=True)
@@ -88,14 +54,22 @@ class QueuePlan:
     ----------
     placements : every decision, in order
     run : how it went
+    asked : the pods that it was about
     before, after : the cluster; not to be changed
+    tell_context : returns what reports say besides
     """
 
-    planner: Planner = field(repr=False)
     placements: tuple[Placement, ...]
     run: QueueRun = field(repr=False)
+    asked: AskedPods = field(repr=False)
     before: Cluster = field(repr=False)
     after: Cluster = field(repr=False)
+    tell_context: Callable[[], Context] = field(repr=False)
+
+    @cached_property
+    def context(self) -> Context:
+        """What reports say besides: which cluster, which scheduler, what was odd about the question."""
+        return self.tell_context()
 
     @cached_property
     def changes(self) -> tuple[PodChange, ...]:
@@ -116,26 +90,27 @@ class QueuePlan:
         target = None if current is None else self._node(self.after, current)
         is_circling = first in self.run.circling
         if target is not None:
-            action = PLACED if source is None else MOVED
+            action = Action.PLACED if source is None else Action.MOVED
         else:
-            action = EVICTED if current is None and not is_circling else PENDING
+            action = Action.EVICTED if current is None and not is_circling else Action.PENDING
         attempt = None if current is None else last.get(current)
         decision = None if attempt is None or target is not None else self.placements[attempt]
+        reason = "" if decision is None else decision.message
         return PodChange(
-            action,
-            infos[first].key,
-            self._workload(first),
-            None if source is None else names[source],
-            None if target is None else names[target],
-            None if by is None else infos[by].key,
-            None if current is None or current == first else infos[current].key,
-            "" if decision is None else decision.outcome.value,
-            KEEPS_BEING_EVICTED if is_circling and target is None else "" if decision is None else decision.message,
-            attempt,
+            action=action,
+            pod=infos[first].key,
+            workload=self._workload(first),
+            from_node=None if source is None else names[source],
+            to_node=None if target is None else names[target],
+            by=None if by is None else infos[by].key,
+            recreated_as=None if current is None or current == first else infos[current].key,
+            outcome=_PENDING_OUTCOMES[None if decision is None else decision.outcome],
+            reason=KEEPS_BEING_EVICTED if is_circling and target is None else reason,
+            attempt=attempt,
         )
 
     def _workload(self, pod: int) -> str:
-        origin = self.planner.origin_of(pod)
+        origin = self.asked.origins.get(pod)
         if origin is not None:
             return "" if origin.kind == "Pod" else f"{origin.kind}/{origin.name}"
         controller = self.after.pods.infos[pod].controller
@@ -152,86 +127,139 @@ class QueuePlan:
         """The last decision about each pod; what a verdict and a summary speak of."""
         return tuple({placement.pod.key: placement for placement in self.placements}.values())
 
-    def verdict(self, fail_on: Sequence[str] | None = None, command: str = "plan") -> Verdict:
+    def verdict(self, fail_on: Sequence[Condition] | None = None, command: str = "plan") -> Verdict:
         """Hold what happened against what counts; pods of the cluster that are nobody's turn here do not count."""
         chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
         infos = self.after.pods.infos
         left_alone = {
             infos[queued.pod].key
             for queued in self.run.queue
-            if queued.place in _LEFT_ALONE and self.planner.origin_of(queued.pod) is None
+            if queued.place in _LEFT_ALONE and queued.pod not in self.asked.origins
         }
         counted = [placement for placement in self.placements if placement.pod.key not in left_alone]
-        return judge(counted, self.planner.warnings, chosen)
+        return judge(counted, self.context.warnings, chosen)
 
-    def to_dict(
+    def report(
         self,
         *,
-        fail_on: Sequence[str] | None = None,
+        fail_on: Sequence[Condition] | None = None,
         command: str = "plan",
         nodes_of: NodesOf | None = None,
         most_ties: int | None = MOST_TIES,
-        exit_zero: bool = False,
-    ) -> dict[str, Any]:
-        """Return the PlanReport document.
+    ) -> PlanReport:
+        """Return the PlanReport.
 
         Parameters
         ----------
         fail_on : what makes the verdict a failure; None for the defaults of `command`
         nodes_of : as for `placement_report`; None tells about no single nodes
         most_ties : name so many of the equal best nodes of a placement; None for all
-        exit_zero : the verdict is told, and does not count
         """
         actions = Counter(change.action for change in self.changes)
-        told = dict.fromkeys(range(len(self.placements)), ()) if nodes_of is None else nodes_of
-        return {
-            **header(self.planner, "PlanReport"),
-            "command": command,
-            "verdict": self.verdict(fail_on, command).to_dict(exit_zero=exit_zero),
-            "summary": {
-                **summary(self.placements),
-                "placed": actions[PLACED],
-                "moved": actions[MOVED],
-                "evicted": actions[EVICTED],
-                "pending": actions[PENDING],
-                "rounds": self.run.rounds,
-            },
-            "warnings": warnings_of(self.planner.warnings) + self._endings(),
-            "queue": self.queue(),
-            "changes": [change.to_dict() for change in self.changes],
-            "placements": [_with_few_ties(each, most_ties) for each in placements_document(self.placements, told)],
-            "utilisation": utilisation_dict(self.before, self.after),
-            "largestFit": largest_fits_dict(self.before, self.after),
-        }
+        shown: NodesOf = dict.fromkeys(range(len(self.placements)), ()) if nodes_of is None else nodes_of
+        counts = summary(self.placements)
+        return PlanReport(
+            snapshot=self.context.snapshot,
+            scheduler=self.context.scheduler,
+            command=command,
+            verdict=self.verdict(fail_on, command),
+            summary=PlanSummary(
+                **{name: getattr(counts, name) for name in counts.__struct_fields__},
+                placed=actions[Action.PLACED],
+                moved=actions[Action.MOVED],
+                evicted=actions[Action.EVICTED],
+                pending=actions[Action.PENDING],
+                rounds=self.run.rounds,
+            ),
+            warnings=(*self.context.warnings, *self._endings()),
+            queue=self.queue,
+            changes=self.changes,
+            placements=tuple(_with_few_ties(each, most_ties) for each in placements_told(self.placements, shown)),
+            utilisation=utilisation(self.before, self.after),
+            largest_fit=largest_fits(self.before, self.after),
+        )
 
-    def _endings(self) -> list[dict[str, str]]:
+    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
+        """Return the JSON form of `report`."""
+        return self.report(fail_on=fail_on).to_dict()
+
+    def _endings(self) -> list[InputWarning]:
         infos = self.after.pods.infos
         found = [
-            {
-                "code": "EvictionCycle",
-                "object": f"Pod/{infos[pod].key}",
-                "message": f"{KEEPS_BEING_EVICTED}; it is left pending here",
-            }
+            InputWarning("EvictionCycle", f"Pod/{infos[pod].key}", f"{KEEPS_BEING_EVICTED}; it is left pending here")
             for pod in self.run.circling
         ]
         if self.run.hit_limit:
             message = f"the queue was still changing after {self.run.rounds} rounds; what is pending may yet be placed"
-            found.append({"code": "RoundLimit", "object": "", "message": message})
+            found.append(InputWarning("RoundLimit", "", message))
         return found
 
-    def queue(self) -> list[dict[str, Any]]:
-        """Return the queue as it stood at first, in its JSON form."""
+    @property
+    def queue(self) -> tuple[QueueEntry, ...]:
+        """The queue as it stood at first."""
         return queue_entries(self.run.session, self.run.queue)
 
-    @property
-    def unschedulable(self) -> tuple[Placement, ...]:
-        """Last decisions about pods that stay pending."""
-        return tuple(each for each in self.final_placements if each.outcome is not Outcome.SCHEDULED)
+
+def plan_queue(base: Base, asked: AskedPods, *, recreate: bool, max_rounds: int) -> QueuePlan:
+    """Work off a queue in a fork of its own."""
+    runs: list[QueueRun] = []
+
+    def start(session: Session) -> Run:
+        session.nominate_from_status(asked.rows)
+        runs.append(QueueRun(session, asked.rows, recreate=recreate, max_rounds=max_rounds))
+        return iter(runs[-1])
+
+    plan = base.decide(asked, start, _with_successors(base, asked) if recreate else None)
+    return QueuePlan(plan.placements, runs[0], asked, base.session.cluster, plan.session.cluster, plan.tell_context)
 
 
-def _with_few_ties(placement: dict[str, Any], most: int | None) -> dict[str, Any]:
+def _with_successors(base: Base, asked: AskedPods) -> Listers | None:
+    """Return listers that know the claims of pods that controllers make again when these pods preempt."""
+    highest = max((base.info_of(asked, row).priority for row in asked.rows), default=0)
+    victims = (info for info in base.session.cluster.pods.infos if info.priority < highest)
+    claims = claims_of_successors(victims, base.world)
+    return Listers(with_objects(base.world, claims)) if claims else None
+
+
+def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEntry, ...]:
+    """Return a queue as it stands in a report, first in turn first."""
+    infos = session.cluster.pods.infos
+    return tuple(
+        QueueEntry(
+            position=position,
+            pod=infos[queued.pod].key,
+            priority=infos[queued.pod].priority,
+            place=queued.place,
+            reason=queued.reason,
+        )
+        for position, queued in enumerate(queue, start=1)
+    )
+
+
+def queue_report(base: Base, asked: AskedPods, *, fail_on: Sequence[Condition] | None = None) -> QueueReport:
+    """Return the QueueReport about pending pods; nothing is tried."""
+    session = base.fork(asked)
+    context = base.context(asked)
+    entries = queue_entries(session, enqueue(session, asked.rows))
+    chosen = DEFAULT_FAIL_ON["plan"] if fail_on is None else fail_on
+    places = Counter(entry.place for entry in entries)
+    gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and GATED in chosen]
+    return QueueReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=Verdict.of(chosen, [*gated, *counted_warnings(context.warnings, chosen)]),
+        summary=QueueSummary(
+            pods=len(entries),
+            active=places[QueuePlace.ACTIVE],
+            gated=places[QueuePlace.GATED],
+            foreign=places[QueuePlace.FOREIGN],
+            deleting=places[QueuePlace.DELETING],
+        ),
+        warnings=context.warnings,
+        queue=entries,
+    )
+
+
+def _with_few_ties(placement: PodPlacement, most: int | None) -> PodPlacement:
     """Count the equal best nodes of a placement, and name the first of them only."""
-    ties = placement.get("ties")
-    if ties is None:
-        return placement
-    return {**placement, "ties": ties[:most], "tiesCount": len(ties)}
+    return replace(placement, ties=placement.ties[:most], ties_count=len(placement.ties))

@@ -133,7 +133,7 @@ class QueueRun:
 
     def _settle(self, result: CycleResult) -> bool:
         node_of = self.session.cluster.node_of
-        victims = result.post_filter.detail.leaving_pods if nominates(result) and result.post_filter else ()
+        victims = result.post_filter.victims if result.post_filter is not None else ()
         rows = {victim: node_of[victim] for victim in victims if node_of[victim] != NOWHERE}
         placed = settle(self.session, result)
         if not placed and result.post_filter is not None:

@@ -55,12 +55,10 @@ def settle(session: Session, result: CycleResult) -> bool:
     if place(session, result):
         return True
     found = result.post_filter
-    if found is None or found.detail is None:
-        return False
-    if found.nominated_row is not None:
-        for victim in found.detail.leaving_pods:
+    if found is not None and found.nominated_row is not None:
+        for victim in found.victims:
             session.evict(victim)
-        for pod in found.detail.cleared_pods:
+        for pod in found.cleared_nominations:
             session.nominator.drop(pod)
         session.nominator.nominate(result.pod, found.nominated_row)
     return False

@@ -5,7 +5,7 @@ Never dropped in silence: each is a warning with the object and the feature, in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kplan.api.core import Pod
 from kplan.api.tolerations import is_comparison
@@ -22,25 +22,29 @@ _VERBS = ("filter", "prioritize", "preempt")
 
 
 def unmodelled(
-    world: Snapshot, pods: Sequence[Pod], config: SchedulerConfiguration, extenders: Sequence[Extender]
+    world: Snapshot, config: SchedulerConfiguration, extenders: Sequence[Extender]
 ) -> tuple[InputWarning, ...]:
     """List what is asked for and not honoured.
 
     Parameters
     ----------
     world : the cluster, with what manifests add to it
-    pods : pods that are asked about and are not in it
     extenders : those that are called; the others of the configuration are not
     """
     found = [
         *_extenders(config, extenders),
-        *(warning for pod in (*world.pods, *pods) for warning in _pod(pod)),
+        *unmodelled_of(world.pods),
         *(
             InputWarning(CODE, each.object, f"{each.feature}: {each.message}; the gate is off by default")
             for each in (*device_gates.off_gate_features(world), *volume_gates.off_gate_features(world))
         ),
     ]
     return tuple(dict.fromkeys(found))
+
+
+def unmodelled_of(pods: Iterable[Pod]) -> Iterator[InputWarning]:
+    """List what pods ask for and is not honoured."""
+    return (warning for pod in pods for warning in _pod(pod))
 
 
 def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> Iterator[InputWarning]:

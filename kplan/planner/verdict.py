@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
+from kplan.documents.base import Condition, Counted, InputWarning, Verdict
 from kplan.documents.placement import Outcome
 from kplan.errors import UsageError
 from kplan.planner.placement import Placement
-from kplan.snapshot.model import Warning as InputWarning
 
-UNSCHEDULABLE = "unschedulable"
-PREEMPTION = "preemption"
-PDB_VIOLATION = "pdb-violation"
-GATED = "gated"
-WARNING = "warning"
-NONE = "none"
-CONDITIONS = (UNSCHEDULABLE, PREEMPTION, PDB_VIOLATION, GATED, WARNING, NONE)
+UNSCHEDULABLE: Final = "unschedulable"
+PREEMPTION: Final = "preemption"
+PDB_VIOLATION: Final = "pdb-violation"
+GATED: Final = "gated"
+WARNING: Final = "warning"
+NONE: Final = "none"
+CONDITIONS: tuple[Condition, ...] = (UNSCHEDULABLE, PREEMPTION, PDB_VIOLATION, GATED, WARNING, NONE)
 
-DEFAULT_FAIL_ON: Mapping[str, tuple[str, ...]] = {
+DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
     "place": (UNSCHEDULABLE, PREEMPTION, GATED),
     "capacity": (UNSCHEDULABLE, PREEMPTION, GATED),
     "preempt": (UNSCHEDULABLE, PDB_VIOLATION),
@@ -31,40 +30,7 @@ DEFAULT_FAIL_ON: Mapping[str, tuple[str, ...]] = {
 """What each command fails on unless it is told otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The answer for a pipeline.
-
-    Attributes
-    ----------
-    fail_on : the conditions that count
-    because : one line for each thing that happened and counts
-    """
-
-    fail_on: tuple[str, ...]
-    because: tuple[str, ...]
-
-    @property
-    def failed(self) -> bool:
-        """Whether something in `fail_on` happened."""
-        return bool(self.because)
-
-    @property
-    def exit_code(self) -> int:
-        """0, or 1 when something in `fail_on` happened."""
-        return int(self.failed)
-
-    def to_dict(self, *, exit_zero: bool = False) -> dict[str, Any]:
-        """Return the JSON form; `exit_zero` tells what happened without an exit code that says so."""
-        return {
-            "failed": self.failed,
-            "exitCode": 0 if exit_zero else self.exit_code,
-            "failOn": list(self.fail_on),
-            "because": list(self.because),
-        }
-
-
-def parse_fail_on(text: str) -> tuple[str, ...]:
+def parse_fail_on(text: str) -> tuple[Condition, ...]:
     """Read a comma-separated list of conditions.
 
     Raises
@@ -81,13 +47,13 @@ def parse_fail_on(text: str) -> tuple[str, ...]:
         )
     if NONE in words and len(words) > 1:
         raise UsageError("--fail-on none stands alone", hint="leave out none, or all the others")
-    return words
+    return tuple(condition for word in words for condition in CONDITIONS if condition == word)
 
 
 def judge(
     placements: Sequence[Placement],
     warnings: Sequence[InputWarning],
-    fail_on: Sequence[str],
+    fail_on: Sequence[Condition],
     *,
     accepts_preemption: bool = False,
 ) -> Verdict:
@@ -97,26 +63,29 @@ def judge(
     ----------
     accepts_preemption : a pod that gets in by evicting others is not unschedulable
     """
-    wanted = set(fail_on) - {NONE}
-    because: list[str] = []
+    wanted = set(fail_on)
+    counted: list[Counted] = []
     last = {placement.pod.key: placement for placement in placements}
     for placement in last.values():
         gets_in = accepts_preemption and placement.nominated_node is not None
         if placement.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR) and UNSCHEDULABLE in wanted and not gets_in:
-            because.append(f"{placement.pod.key}: {placement.outcome.value}")
+            counted.append(Counted(placement.pod.key, placement.outcome.value))
         if placement.outcome is Outcome.GATED and GATED in wanted:
-            because.append(f"{placement.pod.key}: Gated")
+            counted.append(Counted(placement.pod.key, placement.outcome.value))
     for placement in placements:
         if placement.nominated_node is None:
             continue
         if PREEMPTION in wanted and (accepts_preemption or UNSCHEDULABLE not in wanted):
-            because.append(f"{placement.pod.key}: Preemption on {placement.nominated_node}")
+            counted.append(Counted(placement.pod.key, "Preemption", node=placement.nominated_node))
         if PDB_VIOLATION in wanted:
-            because += [
-                f"{placement.pod.key}: PdbViolation of {victim['namespace']}/{victim['name']}"
+            counted += [
+                Counted(placement.pod.key, "PdbViolation", victim=victim.key)
                 for victim in placement.victims
-                if victim["pdbViolation"]
+                if victim.pdb_violation
             ]
-    if WARNING in wanted:
-        because += [f"{warning.object}: {warning.code}" for warning in warnings]
-    return Verdict(tuple(fail_on), tuple(because))
+    return Verdict.of(fail_on, [*counted, *counted_warnings(warnings, fail_on)])
+
+
+def counted_warnings(warnings: Sequence[InputWarning], fail_on: Sequence[Condition]) -> list[Counted]:
+    """Return the warnings, if they count."""
+    return [Counted(warning.object, warning.code) for warning in warnings] if WARNING in fail_on else []

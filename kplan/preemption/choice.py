@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kplan.documents.preemption import Criterion, DecidedBy
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.pod_table import PodTable
 from kplan.rules.pod_info import NO_START_TIME
 
-ONLY_CANDIDATE = "only-candidate"
-TIE = "tie"
+ONLY_CANDIDATE: Final = "only-candidate"
+TIE: Final = "tie"
 PRIORITY_OFFSET = 2**31
 """Added to each priority in a sum, so that more victims of a negative priority do not count as less."""
 
@@ -108,11 +110,11 @@ class Choice:
     """
 
     ties: RowArray
-    decided_by: str
+    decided_by: DecidedBy
     lost_by: NDArray[np.int8]
 
 
-_PENALTIES: dict[str, Callable[[Candidates], Int64Array]] = {
+_PENALTIES: dict[Criterion, Callable[[Candidates], Int64Array]] = {
     "pdb-violations": lambda candidates: candidates.pdb_violations,
     "lowest-highest-victim-priority": lambda candidates: candidates.highest_priority,
     "lowest-priority-sum": lambda candidates: candidates.priority_sum,

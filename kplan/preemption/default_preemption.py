@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -24,8 +24,12 @@ from kplan.preemption.dry_run import DryRun, dry_run
 from kplan.preemption.result import PreemptionResult
 from kplan.rules.pod_info import PodInfo
 
-MESSAGE_NEVER = "not eligible due to preemptionPolicy=Never."
-MESSAGE_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+Obstacle = Literal["preemption-policy-never", "victims-are-leaving"]
+
+_OBSTACLES: Mapping[Obstacle, str] = {
+    "preemption-policy-never": "not eligible due to preemptionPolicy=Never.",
+    "victims-are-leaving": "not eligible due to a terminating pod on the nominated node.",
+}
 MESSAGE_NO_CANDIDATE = "no candidate node for preemption"
 
 _DISRUPTION_TARGET = "DisruptionTarget"
@@ -44,15 +48,15 @@ class DefaultPreemption:
         self._budgets = Budgets(handle.listers.pod_disruption_budgets)
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
-        """Look for victims; the detail is a `PreemptionResult`."""
+        """Look for victims; the findings are a `PreemptionResult`."""
         try:
             result = self._preempt(cycle, outcome)
         except _PreemptionError as failure:
             message = f"preemption: {failure}"
-            result = replace(self._blank(), message=message, dry_run=failure.dry_run)
-            return PostFilterResult(Status.error(message), None, result)
+            result = replace(self._blank(), message=message, why_not="failed", dry_run=failure.dry_run)
+            return PostFilterResult(Status.error(message), findings=result)
         status = SUCCESS if result.nominated_row is not None else Status(StatusCode.UNSCHEDULABLE, (result.message,))
-        return PostFilterResult(status, result.nominated_row, result)
+        return PostFilterResult(status, result.nominated_row, result.leaving_pods, result.cleared_pods, findings=result)
 
     def recount(self, allowed: Mapping[tuple[str, str], int]) -> None:
         """Take over how many disruptions budgets allow now, by (namespace, name)."""
@@ -60,13 +64,14 @@ class DefaultPreemption:
 
     def _blank(self) -> PreemptionResult:
         cluster = self._handle.cluster
-        return PreemptionResult(cluster.pods.infos, cluster.nodes.names, self._budgets)
+        return PreemptionResult(cluster.pods.infos, cluster.nodes, self._budgets)
 
     def _preempt(self, cycle: CycleState, outcome: FilterOutcome) -> PreemptionResult:
         blank = self._blank()
         obstacle = self._obstacle(cycle, outcome)
-        if obstacle:
-            return replace(blank, eligible=False, message=f"preemption: {obstacle}")
+        if obstacle is not None:
+            message = f"preemption: {_OBSTACLES[obstacle]}"
+            return replace(blank, eligible=False, message=message, why_not=obstacle)
         framework = self._handle.framework
         assert framework is not None  # noqa: S101 - set once all plugins are made
         run = dry_run(framework, cycle, outcome, self._budgets)
@@ -74,10 +79,11 @@ class DefaultPreemption:
         if len(found) == 0:
             _raise_errors(run)
             message = f"preemption: {fit_error(run.rejections)}"
-            return replace(blank, message=message, dry_run=run)
+            return replace(blank, message=message, why_not="no-node-helps", dry_run=run)
         found = self._ask_extenders(cycle, run, found)
         if len(found) == 0:
-            return replace(blank, message=f"preemption: {MESSAGE_NO_CANDIDATE}", dry_run=run)
+            message = f"preemption: {MESSAGE_NO_CANDIDATE}"
+            return replace(blank, message=message, why_not="extenders-refuse", dry_run=run)
         choice = choose(found)
         ties: list[int] = choice.ties.tolist()
         chosen = ties[0] if self._handle.random is None else self._handle.random.choice(ties)
@@ -92,26 +98,26 @@ class DefaultPreemption:
 
     # --- before -------------------------------------------------------------------------------------------------------
 
-    def _obstacle(self, cycle: CycleState, outcome: FilterOutcome) -> str:
-        """Return why the pod may not preempt, or nothing.
+    def _obstacle(self, cycle: CycleState, outcome: FilterOutcome) -> Obstacle | None:
+        """Return why the pod may not preempt, or None.
 
         Upstream: PodEligibleToPreemptOthers. A pod whose earlier victims are still leaving its nominated node waits for
         them, unless that node cannot help any more.
         """
         if cycle.pod.pod.spec.preemption_policy == "Never":
-            return MESSAGE_NEVER
+            return "preemption-policy-never"
         cluster = self._handle.cluster
         row = self._handle.nominator.row_of(cycle.pod_id)
         if row is None:
             row = cluster.nodes.row_of.get(cycle.pod.pod.status.nominated_node_name or "")
         if row is None:
-            return ""
+            return None
         status = outcome.status(row)
         if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            return ""
+            return None
         infos = (cluster.pods.infos[pod] for pod in cluster.pods_on[row])
         leaving = any(info.priority < cycle.pod.priority and _is_leaving_for_another(info) for info in infos)
-        return MESSAGE_TERMINATING if leaving else ""
+        return "victims-are-leaving" if leaving else None
 
     # --- candidates ---------------------------------------------------------------------------------------------------
 

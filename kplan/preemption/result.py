@@ -5,18 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from msgspec import UNSET, structs
 
 from kplan.api.meta import controller_of
 from kplan.api.time import from_micros
+from kplan.documents.preemption import (
+    Candidate,
+    Criteria,
+    Criterion,
+    DecidedBy,
+    Freed,
+    NotHelped,
+    Preemption,
+    Reprieve,
+    Victim,
+    WhyNot,
+)
+from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason
 from kplan.framework.diagnosis import NodeStatus
 from kplan.preemption.budgets import Budgets
 from kplan.preemption.choice import CRITERIA, Candidates, Choice
 from kplan.preemption.dry_run import DryRun
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
+from kplan.rules.resources import nano, pod_resources, quantity_text, resource_order, rounded_requests
 
 
 @dataclass(frozen=True)
@@ -28,9 +42,10 @@ class PreemptionResult:
     Attributes
     ----------
     infos : pods by row
-    names : node names by row
+    nodes : by row
     eligible : the pod may preempt at all
     message : what DefaultPreemption says; empty when it found a node
+    why_not : why it found no node
     dry_run : None when no node was looked at
     candidates : nodes where room can be made, after extenders and limits; None when there are none
     choice : how they compare
@@ -39,15 +54,21 @@ class PreemptionResult:
     """
 
     infos: Sequence[PodInfo]
-    names: Sequence[str]
+    nodes: NodeTable
     budgets: Budgets
     eligible: bool = True
     message: str = ""
+    why_not: WhyNot | None = None
     dry_run: DryRun | None = None
     candidates: Candidates | None = None
     choice: Choice | None = None
     chosen: int | None = None
     cleared_pods: tuple[int, ...] = ()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Node names by row."""
+        return self.nodes.names
 
     # --- the decision -------------------------------------------------------------------------------------------------
 
@@ -72,12 +93,12 @@ class PreemptionResult:
         return tuple(self.candidates.victims(self.chosen))
 
     @property
-    def leaving_pods(self) -> list[int]:
+    def leaving_pods(self) -> tuple[int, ...]:
         """Pods to be evicted in the order in which they leave, by name.
 
         Each leaves a gap in its node's list that the last pod fills, and that order tells equal pods apart later.
         """
-        return sorted(self.victim_pods, key=lambda pod: (self.infos[pod].namespace, self.infos[pod].name))
+        return tuple(sorted(self.victim_pods, key=lambda pod: (self.infos[pod].namespace, self.infos[pod].name)))
 
     @cached_property
     def ties(self) -> tuple[str, ...]:
@@ -87,7 +108,7 @@ class PreemptionResult:
         return tuple(self.names[row] for row in self.candidates.rows[self.choice.ties].tolist())
 
     @property
-    def decided_by(self) -> str | None:
+    def decided_by(self) -> DecidedBy | None:
         """The criterion that singled out the chosen node."""
         return None if self.choice is None else self.choice.decided_by
 
@@ -101,29 +122,6 @@ class PreemptionResult:
         order: list[int] = np.argsort(self.candidates.pdb_violations > 0, kind="stable").tolist()
         return tuple(order)
 
-    def candidate(self, index: int) -> dict[str, Any]:
-        """Return one candidate as the contract has it."""
-        assert self.candidates is not None  # noqa: S101 - there is none to ask about
-        found = self.candidates
-        start = int(found.earliest_start[index])
-        return {
-            "victims": [self.infos[pod].key for pod in found.victims(index)],
-            "pdbViolations": int(found.pdb_violations[index]),
-            "criteria": {
-                "pdbViolations": int(found.pdb_violations[index]),
-                "highestVictimPriority": int(found.highest_priority[index]),
-                "prioritySum": int(found.priority_sum[index]),
-                "victims": int(found.n_victims[index]),
-                "latestStartTime": None if start == NO_START_TIME else from_micros(start),
-            },
-        }
-
-    def lost_by(self, index: int) -> str | None:
-        """Return the criterion by which a candidate lost; None for one that is tied with the chosen node or is it."""
-        assert self.choice is not None  # noqa: S101 - there is no candidate to ask about
-        criterion = int(self.choice.lost_by[index])
-        return None if criterion < 0 else CRITERIA[criterion]
-
     def rejected(self) -> dict[str, NodeStatus]:
         """Return why making room does not help, for each node where it was tried, by name."""
         if self.dry_run is None or self.dry_run.rejections.rows is None:
@@ -132,96 +130,145 @@ class PreemptionResult:
         statuses = ((row, rejections.status(row)) for row in self.dry_run.rejections.rows.tolist())
         return {self.names[row]: _as_reported(status) for row, status in statuses if status is not None}
 
-    def reprieve_steps(self, node: str) -> list[dict[str, Any]]:
-        """List what became of every lower-priority pod of a node, in the order in which it was tried.
-
-        Each has ``pod``, ``step`` (from 1), ``pdbViolation`` (evicting it would violate a budget, so it was tried
-        before the others) and ``kept``.
-        """
-        if self.dry_run is None:
-            return []
-        reprieve = self.dry_run.reprieve
-        position = next((i for i, row in enumerate(reprieve.rows.tolist()) if self.names[row] == node), None)
-        if position is None:
-            return []
-        return [
-            {
-                "pod": self.infos[int(reprieve.pods[i])].key,
-                "step": step,
-                "pdbViolation": bool(reprieve.violating[i]),
-                "kept": bool(reprieve.kept[i]),
-            }
-            for step, i in enumerate(np.flatnonzero(reprieve.positions == position).tolist(), start=1)
-        ]
-
     def victim_budgets(self, pod: int) -> list[str]:
         """List the budgets (NAMESPACE/NAME) that count a victim."""
         assert self.candidates is not None  # noqa: S101 - there is no victim to ask about
         return self.budgets.covering(self.candidates.table, pod)
 
-    # --- the contract's object ----------------------------------------------------------------------------------------
+    # --- the document -------------------------------------------------------------------------------------------------
 
-    def victims(self) -> list[dict[str, Any]]:
-        """Return the victims on the nominated node as the contract has them."""
+    def victims(self) -> tuple[Victim, ...]:
+        """Return the victims on the nominated node, most important first."""
         if self.candidates is None or self.chosen is None:
-            return []
+            return ()
         low = int(self.candidates.bounds[self.chosen])
-        return [
+        return tuple(
             _victim(self.infos[pod], is_violating=bool(self.candidates.violating[low + i]))
             for i, pod in enumerate(self.victim_pods)
-        ]
+        )
 
-    def to_dict(self, message: str | None = None) -> dict[str, Any]:
-        """Return the contract's ``preemption`` object, complete for all nodes.
+    def to_document(self, message: str | None = None) -> Preemption:
+        """Return what preemption came to, complete for all nodes.
 
         Parameters
         ----------
         message : what all PostFilter plugins said together; None for this one's own
         """
-        candidates = self.candidates
-        return {
-            "eligible": self.eligible,
-            "message": self.message if message is None else message,
-            "nominatedNode": self.nominated_node,
-            "ties": list(self.ties),
-            "decidedBy": self.decided_by,
-            "victims": self.victims(),
-            "candidates": {}
-            if candidates is None
-            else {self.names[int(candidates.rows[index])]: self.candidate(index) for index in self.candidate_order},
-            "rejected": {
-                name: {"code": status.code.text, "plugin": status.plugin or None, "reasons": list(status.texts)}
+        return Preemption(
+            eligible=self.eligible,
+            message=self.message if message is None else message,
+            why_not=self.why_not,
+            nominated_node=self.nominated_node,
+            ties=self.ties,
+            decided_by=self.decided_by,
+            victims=self.victims(),
+            candidates={self._node_of(index): self._candidate(index) for index in self.candidate_order},
+            rejected={
+                name: NotHelped(code=status.code.text, plugin=status.plugin or None, reasons=status.texts)
                 for name, status in self.rejected().items()
             },
-            "clearedNominations": sorted(self.infos[pod].key for pod in self.cleared_pods),
-        }
+            cleared_nominations=tuple(sorted(self.infos[pod].key for pod in self.cleared_pods)),
+        )
+
+    def with_costs(self, found: Preemption, *, reprieve: bool) -> Preemption:
+        """Add to a document of this result what it takes to judge it.
+
+        Tells for each victim what its eviction frees, which budgets count it and how long it may take to end, and for
+        each candidate by what it lost; with `reprieve` also what became of each of its pods of lower priority.
+        """
+        index_of = {self._node_of(index): index for index in self.candidate_order}
+        steps = self.reprieves() if reprieve else {}
+        return structs.replace(
+            found,
+            victims=tuple(
+                self._with_cost(victim, pod) for victim, pod in zip(found.victims, self.victim_pods, strict=True)
+            ),
+            candidates={
+                node: structs.replace(
+                    candidate,
+                    lost_by=self.lost_by(index_of[node]),
+                    reprieve=steps.get(node, ()) if reprieve else UNSET,
+                )
+                for node, candidate in found.candidates.items()
+            },
+        )
+
+    def _node_of(self, index: int) -> str:
+        assert self.candidates is not None  # noqa: S101 - there is none to ask about
+        return self.names[int(self.candidates.rows[index])]
+
+    def _candidate(self, index: int) -> Candidate:
+        assert self.candidates is not None  # noqa: S101 - there is none to ask about
+        found = self.candidates
+        start = int(found.earliest_start[index])
+        return Candidate(
+            victims=tuple(self.infos[pod].key for pod in found.victims(index)),
+            pdb_violations=int(found.pdb_violations[index]),
+            criteria=Criteria(
+                pdb_violations=int(found.pdb_violations[index]),
+                highest_victim_priority=int(found.highest_priority[index]),
+                priority_sum=int(found.priority_sum[index]),
+                victims=int(found.n_victims[index]),
+                latest_start_time=None if start == NO_START_TIME else from_micros(start),
+            ),
+        )
+
+    def lost_by(self, index: int) -> Criterion | None:
+        """Return the criterion by which a candidate lost; None for one that is tied with the chosen node or is it."""
+        assert self.choice is not None  # noqa: S101 - there is no candidate to ask about
+        criterion = int(self.choice.lost_by[index])
+        return None if criterion < 0 else CRITERIA[criterion]
+
+    def reprieves(self) -> dict[str, tuple[Reprieve, ...]]:
+        """List for each node what became of its pods of lower priority, in the order in which they were tried."""
+        if self.dry_run is None:
+            return {}
+        found = self.dry_run.reprieve
+        steps: dict[str, list[Reprieve]] = {}
+        for i, position in enumerate(found.positions.tolist()):
+            of_node = steps.setdefault(self.names[int(found.rows[position])], [])
+            of_node.append(
+                Reprieve(
+                    pod=self.infos[int(found.pods[i])].key,
+                    step=len(of_node) + 1,
+                    pdb_violation=bool(found.violating[i]),
+                    kept=bool(found.kept[i]),
+                )
+            )
+        return {node: tuple(each) for node, each in steps.items()}
+
+    def _with_cost(self, victim: Victim, pod: int) -> Victim:
+        row = self.nominated_row
+        assert row is not None  # noqa: S101 - victims are where room is made
+        info, node = self.infos[pod], self.nodes.nodes[row]
+        offered = rounded_requests({name: nano(quantity) for name, quantity in node.status.allocatable.items()})
+        requests = pod_resources(info.pod).requests
+        return structs.replace(
+            victim,
+            node=node.metadata.name,
+            frees={
+                name: Freed(
+                    quantity_text(name, requests[name]),
+                    round(100 * requests[name] / offered[name]) if offered.get(name) else None,
+                )
+                for name in resource_order(requests)
+                if requests[name]
+            },
+            budgets=tuple(self.victim_budgets(pod)),
+            termination_grace_period_seconds=info.pod.spec.termination_grace_period_seconds,
+        )
 
 
-def not_tried(message: str) -> dict[str, Any]:
-    """Return the contract's ``preemption`` object for a pod that another PostFilter plugin turned down before."""
-    return {
-        "eligible": False,
-        "message": message,
-        "nominatedNode": None,
-        "ties": [],
-        "decidedBy": None,
-        "victims": [],
-        "candidates": {},
-        "rejected": {},
-        "clearedNominations": [],
-    }
-
-
-def _victim(info: PodInfo, *, is_violating: bool) -> dict[str, Any]:
+def _victim(info: PodInfo, *, is_violating: bool) -> Victim:
     owner = controller_of(info.pod.metadata)
-    return {
-        "namespace": info.namespace,
-        "name": info.name,
-        "priority": info.priority,
-        "pdbViolation": is_violating,
-        "owner": None if owner is None else f"{owner.kind}/{owner.name}",
-        "startTime": info.pod.status.start_time,
-    }
+    return Victim(
+        namespace=info.namespace,
+        name=info.name,
+        priority=info.priority,
+        pdb_violation=is_violating,
+        owner=None if owner is None else f"{owner.kind}/{owner.name}",
+        start_time=info.pod.status.start_time,
+    )
 
 
 def _as_reported(status: NodeStatus) -> NodeStatus:

@@ -14,9 +14,10 @@ def age_text(since: str | None, now: str | None) -> str:
     """Return the time between two moments in short; the first moment when the second is not known."""
     if since is None:
         return "unknown"
-    if now is None:
+    start, end = _parse(since), None if now is None else _parse(now)
+    if start is None or end is None:
         return moment_text(since)
-    seconds = max(int((_parse(now) - _parse(since)).total_seconds()), 0)
+    seconds = max(int((end - start).total_seconds()), 0)
     if seconds >= _TWO_DAYS:
         return f"{seconds // _DAY}d"
     if seconds >= _HOUR:
@@ -25,10 +26,14 @@ def age_text(since: str | None, now: str | None) -> str:
 
 
 def moment_text(moment: str) -> str:
-    """Write a moment to the minute, in UTC."""
-    return _parse(moment).astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+    """Write a moment to the minute, in UTC; what is no time as it is."""
+    found = _parse(moment)
+    return moment if found is None else found.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _parse(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
+def _parse(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from kplan.documents.capacity import Addition, CapacityReport, TemplateFit
+from kplan.documents.placement import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
 from kplan.report.cases import Case
 from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
-from kplan.report.footer import opening_blocks
+from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.text import layout
-from kplan.report.verdict import closing_blocks
 from kplan.report.view import View
 from kplan.report.words import count, name_ranges
 
 __all__ = ["VIEW", "capacity_blocks"]
 
-Document = Mapping[str, Any]
 _MOST_SINGLE_NODES = 10
 _MOST_VICTIMS = 20
 _DETAIL_WIDTH = 120
 
 
-def capacity_blocks(document: Document, options: ReportOptions) -> Iterator[Block]:
+def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a CapacityReport."""
     yield from opening_blocks(document, options)
-    is_enough = document["summary"]["wanted"] is None or not _missing(document)
+    is_enough = document.summary.wanted is None or not _missing(document)
     yield Heading((Span(_sentence(document), "good" if is_enough else "bad"),))
-    templates = document["templates"]
+    templates = document.templates
     if len(templates) == 1:
         yield line(f"Each asks for {_asks(templates[0])}.")
     else:
-        rows = tuple((each["name"], str(each["share"]), str(each["fits"]), _asks(each)) for each in templates)
+        rows = tuple((each.name, str(each.share), str(each.fits), _asks(each)) for each in templates)
         yield Table(("TEMPLATE", "IN A ROW", "FIT", "EACH ASKS FOR"), rows, "<>><")
     yield from _where(document, options)
     yield from _victims(document)
@@ -42,37 +41,37 @@ def capacity_blocks(document: Document, options: ReportOptions) -> Iterator[Bloc
     yield from closing_blocks(document)
 
 
-def _missing(document: Document) -> int:
-    wanted = document["summary"]["wanted"]
-    return 0 if wanted is None else max(wanted - document["summary"]["fits"], 0)
+def _missing(document: CapacityReport) -> int:
+    wanted = document.summary.wanted
+    return 0 if wanted is None else max(wanted - document.summary.fits, 0)
 
 
-def _sentence(document: Document) -> str:
-    summary = document["summary"]
-    fits, wanted = summary["fits"], summary["wanted"]
-    names = listing([each["name"] for each in document["templates"]])
-    on = f" on {summary['nodes']} of {count(document['snapshot']['nodes'], 'node')}" if fits else ""
+def _sentence(document: CapacityReport) -> str:
+    summary = document.summary
+    fits, wanted = summary.fits, summary.wanted
+    names = listing([each.name for each in document.templates])
+    on = f" on {summary.nodes} of {count(document.snapshot.nodes, 'node')}" if fits else ""
     if wanted is not None:
         return f"{names}: {fits} of {count(wanted, 'replica')} {'fit' if wanted != 1 else 'fits'}{on}"
-    more = " or more" if document["stop"] is None else ""
+    more = " or more" if document.stop is None else ""
     return f"{names}: {fits}{more} {'replica fits' if fits == 1 and not more else 'replicas fit'}{on}"
 
 
-def _asks(template: Document) -> str:
-    return ", ".join(f"{amount} {name}" for name, amount in template["requests"].items()) or "nothing but a place"
+def _asks(template: TemplateFit) -> str:
+    return ", ".join(f"{amount} {name}" for name, amount in template.requests.items()) or "nothing but a place"
 
 
 # --- where ------------------------------------------------------------------------------------------------------------
 
 
-def _where(document: Document, options: ReportOptions) -> Iterator[Block]:
-    zones, nodes = document["zones"], document["nodes"]
+def _where(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
+    zones, nodes = document.zones, document.nodes
     if not nodes:
         return
     if len(zones) > 1:
-        rows = tuple((zone or "(none)", str(each["replicas"]), str(each["nodes"])) for zone, each in zones.items())
+        rows = tuple((zone or "(none)", str(each.replicas), str(each.nodes)) for zone, each in zones.items())
         yield Table(("ZONE", "REPLICAS", "NODES"), rows, "<>>")
-    names = [each["name"] for each in document["templates"]]
+    names = [each.name for each in document.templates]
     columns = names if len(names) > 1 else ["REPLICAS"]
     if options.top is None or options.is_wide or len(nodes) <= _MOST_SINGLE_NODES:
         single = [(node, *(str(each.get(name, 0)) for name in names)) for node, each in nodes.items()]
@@ -81,7 +80,7 @@ def _where(document: Document, options: ReportOptions) -> Iterator[Block]:
     yield Table((*columns, "NODES", "WHICH"), tuple(_alike(nodes, names)), ">" * (len(columns) + 1) + "<")
 
 
-def _alike(nodes: Document, names: Sequence[str]) -> list[tuple[Cell, ...]]:
+def _alike(nodes: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> list[tuple[Cell, ...]]:
     """Put nodes with as many replicas in one row, the fullest first."""
     groups: dict[tuple[int, ...], list[str]] = {}
     for node, each in nodes.items():
@@ -90,8 +89,8 @@ def _alike(nodes: Document, names: Sequence[str]) -> list[tuple[Cell, ...]]:
     return [(*map(str, counts), str(len(members)), name_ranges(members, most=3)) for counts, members in ordered]
 
 
-def _victims(document: Document) -> Iterator[Block]:
-    victims = document["victims"]
+def _victims(document: CapacityReport) -> Iterator[Block]:
+    victims = document.victims
     if victims:
         yield Heading((Span(f"{count(len(victims), 'pod')} would have to go", "warn"),))
         yield line(listing(victims, most=_MOST_VICTIMS) + ".")
@@ -100,21 +99,21 @@ def _victims(document: Document) -> Iterator[Block]:
 # --- what stops the next one, and what helps --------------------------------------------------------------------------
 
 
-def _stop(document: Document, options: ReportOptions) -> Iterator[Block]:
-    stop = document["stop"]
+def _stop(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
+    stop = document.stop
     if stop is None:
         return
-    which = f" of {stop['template']}" if len(document["templates"]) > 1 else ""
+    which = f" of {stop.template}" if len(document.templates) > 1 else ""
     yield Heading((f"What stops the next replica{which}",))
-    yield from decision_blocks(stop["placement"], document["snapshot"]["nodes"], options)
+    yield from decision_blocks(stop.placement, document.snapshot.nodes, options)
 
 
-def _to_add(document: Document) -> Iterator[Block]:
-    tried, missing, stop = document["toAdd"], _missing(document), document["stop"]
-    if not missing or stop is None or stop["placement"]["outcome"] != "Unschedulable":
+def _to_add(document: CapacityReport) -> Iterator[Block]:
+    tried, missing, stop = document.to_add, _missing(document), document.stop
+    if not missing or stop is None or stop.placement.outcome is not Outcome.UNSCHEDULABLE:
         return
-    yield Heading((f"What to add to fit all {document['summary']['wanted']}",))
-    helpful = [each for each in tried if each["nodes"] is not None]
+    yield Heading((f"What to add to fit all {document.summary.wanted}",))
+    helpful = [each for each in tried if each.nodes is not None]
     if not helpful:
         yield line(f"Nodes like those that there are do not help with the {missing} that are missing, however many.")
     else:
@@ -122,54 +121,53 @@ def _to_add(document: Document) -> Iterator[Block]:
             (
                 Span(_number(each), "strong"),
                 listing(_models(each)),
-                ", ".join(f"{amount} {name}" for name, amount in each["shapes"][0]["allocatable"].items()),
+                ", ".join(f"{amount} {name}" for name, amount in each.shapes[0].allocatable.items()),
             )
             for each in helpful
         ]
         yield Table(("NODES", "LIKE", "EACH WITH"), tuple(rows), "><<")
-        useless = [" with ".join(_models(each)) for each in tried if each["nodes"] is None]
+        useless = [" with ".join(_models(each)) for each in tried if each.nodes is None]
         if useless:
-            alone = " alone" if any(len(each["shapes"]) > 1 for each in helpful) else ""
+            alone = " alone" if any(len(each.shapes) > 1 for each in helpful) else ""
             yield line(f"Nodes like {listing(useless)}{alone} would not help, however many.")
-    if document["shapesNotTried"]:
-        yield line(f"{count(document['shapesNotTried'], 'rarer shape')} of nodes not tried.")
+    if document.shapes_not_tried:
+        yield line(f"{count(document.shapes_not_tried, 'rarer shape')} of nodes not tried.")
 
 
-def _models(addition: Document) -> list[str]:
-    return [shape["like"] for shape in addition["shapes"]]
+def _models(addition: Addition) -> list[str]:
+    return [shape.like for shape in addition.shapes]
 
 
-def _number(addition: Document) -> str:
-    each = " of each" if len(addition["shapes"]) > 1 else ""
-    return f"{addition['nodes']}{each}"
+def _number(addition: Addition) -> str:
+    each = " of each" if len(addition.shapes) > 1 else ""
+    return f"{addition.nodes}{each}"
 
 
 # --- for programs -----------------------------------------------------------------------------------------------------
 
 
-def _title(document: Document) -> str:
+def _title(document: CapacityReport) -> str:
     return f"kplan capacity: {_sentence(document)}"
 
 
-def _cases(document: Document, options: ReportOptions) -> Iterator[Case]:
-    stop = document["stop"]
-    failed = document["verdict"]["failed"]
-    for each in document["templates"]:
-        is_stopped = stop is not None and stop["template"] == each["name"]
-        message = f"{count(each['fits'], 'replica')} fit" if each["fits"] != 1 else "1 replica fits"
+def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
+    stop = document.stop
+    failed = document.verdict.failed
+    for each in document.templates:
+        message = f"{count(each.fits, 'replica')} fit" if each.fits != 1 else "1 replica fits"
         if failed:
-            message = f"{message}; {', '.join(document['verdict']['because'])}"
+            message = f"{message}; {', '.join(document.verdict.because)}"
         detail = message
-        if is_stopped:
-            blocks = decision_blocks(stop["placement"], document["snapshot"]["nodes"], options)
+        if stop is not None and stop.template == each.name:
+            blocks = decision_blocks(stop.placement, document.snapshot.nodes, options)
             told = "\n".join(plain(text).rstrip() for text in layout(blocks, _DETAIL_WIDTH))
             detail = f"{message}\nWhat stops the next one:\n{told}"
         rule = "Unschedulable" if failed else "Capacity"
-        yield Case(each["name"], "failed" if failed else "passed", rule, message, detail)
+        yield Case(each.name, "failed" if failed else "passed", rule, message, detail)
 
 
-def _names(document: Document) -> list[str]:
-    return [f"{each['name']} {each['fits']}" for each in document["templates"]]
+def _names(document: CapacityReport) -> list[str]:
+    return [f"{each.name} {each.fits}" for each in document.templates]
 
 
 VIEW = View(_title, capacity_blocks, _cases, _names)

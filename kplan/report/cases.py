@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from kplan.documents.base import Report
 
 __all__ = ["Case", "State", "warning_cases"]
 
@@ -34,15 +35,10 @@ class Case:
     document: int | None = None
 
 
-def warning_cases(document: Mapping[str, Any]) -> list[Case]:
+def warning_cases(document: Report) -> list[Case]:
     """Return what may make the answer differ from the cluster's; it counts as failed when `--fail-on` says so."""
-    because = set(document["verdict"]["because"])
+    counted = {(each.object, each.rule) for each in document.verdict.counted}
     return [
-        Case(
-            each["object"],
-            "failed" if f"{each['object']}: {each['code']}" in because else "warning",
-            each["code"],
-            each["message"],
-        )
-        for each in document["warnings"]
+        Case(each.object, "failed" if (each.object, each.code) in counted else "warning", each.code, each.message)
+        for each in document.warnings
     ]

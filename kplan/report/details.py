@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from kplan.documents.placement import Failure, Rejection
 from kplan.report.words import count, readable
 
 __all__ = ["detail_text", "failure_lines", "listing"]
@@ -19,16 +20,16 @@ _MOST_NAMES = 3
 _OWN_NAME = re.compile(r"^(metadata\.name!?=\S+) \(is \S+\)$")
 
 
-def failure_lines(failure: Mapping[str, Any], reason: str | None = None) -> list[str]:
+def failure_lines(failure: Failure | Rejection, reason: str | None = None) -> list[str]:
     """Write what a plugin holds against a node, a line each; only what belongs to one of its reasons, if one is given.
 
     A reason without details stands for itself.
     """
     lines: list[str] = []
-    for text in failure["reasons"]:
+    for text in failure.reasons:
         if reason is not None and text != reason:
             continue
-        told = [detail_text(detail) for detail in failure["details"] if detail.get("reason", text) == text]
+        told = [detail_text(detail) for detail in failure.details if detail.get("reason", text) == text]
         lines += [line for line in told if line] or ([] if reason is not None else [text])
     return list(dict.fromkeys(lines))
 
@@ -219,6 +220,7 @@ _SENTENCES: tuple[tuple[frozenset[str], Callable[[Detail], str]], ...] = (
     (frozenset({"claim", "volume"}), _lost_volume),
     (frozenset({"requested", "node"}), _node_name),
     (frozenset({"feature"}), _feature),
+    (frozenset({"resource", "requested"}), lambda detail: f"asks for {detail['requested']} {detail['resource']}"),
 )
 """Fields that a detail has -> the sentence for it; the first that fits is taken."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from html import escape
-from typing import Any
 
+from kplan.documents.base import Report
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
 from kplan.visible import as_json
 
@@ -32,7 +32,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 """
 
 
-def render_html(blocks: Iterable[Block], title: str, document: Mapping[str, Any], as_it_is: Mapping[str, Any]) -> str:
+def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is: Report) -> str:
     """Write a page with the report, and the whole document, as it is, at its end."""
     body = "\n".join(_body(blocks))
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in _facts(document))
@@ -50,20 +50,20 @@ def render_html(blocks: Iterable[Block], title: str, document: Mapping[str, Any]
 {body}
 <details>
 <summary>The whole document as JSON</summary>
-<pre id="document">{escape(as_json(as_it_is))}</pre>
+<pre id="document">{escape(as_json(as_it_is.to_dict()))}</pre>
 </details>
 </body>
 </html>
 """
 
 
-def _facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    snapshot, scheduler = document["snapshot"], document["scheduler"]
+def _facts(document: Report) -> list[tuple[str, str]]:
+    snapshot, scheduler = document.snapshot, document.scheduler
     return [
-        ("Cluster", f"{snapshot['source']} ({snapshot['nodes']} nodes, {snapshot['pods']} pods)"),
-        ("Snapshot", f"{snapshot['digest']}{', taken ' + snapshot['takenAt'] if snapshot['takenAt'] else ''}"),
-        ("Scheduler", f"v{scheduler['kubernetesVersion']}, configuration {scheduler['configSource']}"),
-        ("Generated", document["generatedAt"]),
+        ("Cluster", f"{snapshot.source} ({snapshot.nodes} nodes, {snapshot.pods} pods)"),
+        ("Snapshot", f"{snapshot.digest}{', taken ' + snapshot.taken_at if snapshot.taken_at else ''}"),
+        ("Scheduler", f"v{scheduler.kubernetes_version}, configuration {scheduler.config_source}"),
+        ("Generated", document.generated_at),
     ]
 
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
+from kplan.documents.base import Report
 from kplan.report.cases import Case
 
 __all__ = ["render_junit"]
 
 
-def render_junit(document: Mapping[str, Any], cases: Sequence[Case]) -> str:
+def render_junit(document: Report, cases: Sequence[Case]) -> str:
     """Write JUnit XML."""
     failures = sum(case.state == "failed" for case in cases)
     skipped = sum(case.state == "skipped" for case in cases)
     tests = [case for case in cases if case.state != "warning"]
     warnings = [f"warning: {case.name}: {case.message} [{case.rule}]" for case in cases if case.state == "warning"]
     counts = f'tests="{len(tests)}" failures="{failures}" errors="0" skipped="{skipped}"'
-    name = _attribute(f"kplan {document['kind']}")
-    when = f" timestamp={_attribute(document['generatedAt'])}"
+    name = _attribute(f"kplan {document.kind}")
+    when = f" timestamp={_attribute(document.generated_at)}"
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites name={name} {counts}>",
@@ -48,13 +48,13 @@ def _test_case(case: Case) -> list[str]:
     ]
 
 
-def _facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    snapshot = document["snapshot"]
+def _facts(document: Report) -> list[tuple[str, str]]:
+    snapshot = document.snapshot
     return [
-        ("snapshot.source", snapshot["source"]),
-        ("snapshot.digest", snapshot["digest"]),
-        ("scheduler.kubernetesVersion", document["scheduler"]["kubernetesVersion"]),
-        ("failOn", ",".join(document["verdict"]["failOn"])),
+        ("snapshot.source", snapshot.source),
+        ("snapshot.digest", snapshot.digest),
+        ("scheduler.kubernetesVersion", document.scheduler.kubernetes_version),
+        ("failOn", ",".join(document.verdict.fail_on)),
     ]
 
 

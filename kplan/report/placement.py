@@ -3,52 +3,52 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from kplan.documents.placement import Origin, Outcome, PlacementReport, PodPlacement, PodRef
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading
 from kplan.report.footer import footer_blocks, opening_blocks, summary_text
 from kplan.report.options import ReportOptions
 from kplan.report.placement_cases import placement_cases
 from kplan.report.view import View
-from kplan.report.words import count, name_ranges, pod_key
+from kplan.report.words import count, name_ranges
 
 __all__ = ["VIEW", "placement_blocks", "placement_names", "representatives", "workload_groups"]
 
-Document = Mapping[str, Any]
+_WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
 _NOWHERE = "(nowhere)"
 _LEAST_NODES = 20
 """A workload's nodes are its answer, so a few more of them are told than `--top` says."""
 
 
-def placement_blocks(document: Document, options: ReportOptions) -> Iterator[Block]:
+def placement_blocks(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a PlacementReport."""
     yield from opening_blocks(document, options)
-    placements = document["placements"]
-    n_nodes = document["snapshot"]["nodes"]
-    for group in workload_groups([placement["pod"] for placement in placements]):
+    placements = document.placements
+    n_nodes = document.snapshot.nodes
+    for group in workload_groups([placement.pod for placement in placements]):
         members = [placements[index] for index in group]
-        if len(members) == 1:
-            yield decision_heading(pod_key(members[0]["pod"]), members[0])
+        origin = members[0].pod.origin
+        if len(members) == 1 or not origin:
+            yield decision_heading(members[0].pod.key, members[0])
             yield from decision_blocks(members[0], n_nodes, options)
         else:
-            yield from _workload(members, n_nodes, options)
+            yield from _workload(origin, members, n_nodes, options)
     yield from footer_blocks(document, options)
 
 
-def placement_names(document: Document) -> list[str]:
+def placement_names(document: PlacementReport) -> list[str]:
     """List pods with their nodes, a line each; ``-`` for one that has none."""
-    return [f"{pod_key(each['pod'])} {each['node'] or '-'}" for each in document["placements"]]
+    return [f"{each.pod.key} {each.node or '-'}" for each in document.placements]
 
 
-def workload_groups(pods: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+def workload_groups(pods: Sequence[PodRef]) -> list[list[int]]:
     """Group pods that follow each other and come from one workload; return their positions."""
     groups: list[list[int]] = []
     previous: object = None
     for index, pod in enumerate(pods):
-        origin = pod.get("from")
-        workload = None if origin is None else (pod["namespace"], *sorted(origin.items(), key=lambda item: item[0]))
+        workload = (pod.namespace, pod.origin) if pod.origin else None
         if workload is not None and workload == previous:
             groups[-1].append(index)
         else:
@@ -57,7 +57,7 @@ def workload_groups(pods: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     return groups
 
 
-def representatives(decisions: Sequence[tuple[str, str]], groups: Sequence[Sequence[int]]) -> set[int]:
+def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[Sequence[int]]) -> set[int]:
     """Choose the placements that are told in full: of a group the first of each outcome and message.
 
     Parameters
@@ -66,41 +66,40 @@ def representatives(decisions: Sequence[tuple[str, str]], groups: Sequence[Seque
     """
     chosen: set[int] = set()
     for group in groups:
-        seen: dict[tuple[str, str], int] = {}
+        seen: dict[tuple[Outcome, str], int] = {}
         for index in group:
             seen.setdefault(decisions[index], index)
         chosen.update(seen.values())
     return chosen
 
 
-def _workload(members: Sequence[Document], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
-    pod = members[0]["pod"]
-    origin = pod["from"]
-    outcomes = Counter(member["outcome"] for member in members)
+def _workload(origin: Origin, members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
+    pod = members[0].pod
+    outcomes = Counter(member.outcome for member in members)
     told = ", ".join(f"{number} {outcome.lower()}" for outcome, number in outcomes.items())
-    worst = next((each for each in ("Error", "Unschedulable", "Gated") if outcomes[each]), "Scheduled")
-    where = origin["file"] + (f", document {origin['document']}" if origin["document"] is not None else "")
+    worst = next((each for each in _WORST_FIRST if outcomes[each]), Outcome.SCHEDULED)
+    where = origin.file + (f", document {origin.document}" if origin.document is not None else "")
     yield Heading(
         (
-            f"{origin['kind']} {pod['namespace']}/{origin['name']}: ",
+            f"{origin.kind} {pod.namespace}/{origin.name}: ",
             Span(f"{count(len(members), 'replica')}, {told}", OUTCOME_STYLES[worst]),
         )
     )
     yield line(Span(f"from {where}", "dim"))
     yield _node_table(members, options)
-    decisions = [(member["outcome"], member["message"]) for member in members]
+    decisions = [(member.outcome, member.message) for member in members]
     for index in sorted(representatives(decisions, [range(len(members))])):
         member = members[index]
         alike = decisions.count(decisions[index])
-        rank = "the first of them" if member["outcome"] == "Scheduled" else f"the first of {alike} that end so"
-        yield decision_heading(f"{pod_key(member['pod'])} ({rank})" if alike > 1 else pod_key(member["pod"]), member)
+        rank = "the first of them" if member.outcome is Outcome.SCHEDULED else f"the first of {alike} that end so"
+        yield decision_heading(f"{member.pod.key} ({rank})" if alike > 1 else member.pod.key, member)
         yield from decision_blocks(member, n_nodes, options)
 
 
-def _node_table(members: Sequence[Document], options: ReportOptions) -> Table:
+def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Table:
     by_node: dict[str | None, list[str]] = {}
     for member in members:
-        by_node.setdefault(member["node"], []).append(member["pod"]["name"])
+        by_node.setdefault(member.node, []).append(member.pod.name)
     nowhere = by_node.pop(None, [])
     ordered = sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0] or ""))
     shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
@@ -112,7 +111,7 @@ def _node_table(members: Sequence[Document], options: ReportOptions) -> Table:
     return Table(("NODE", "REPLICAS", "PODS"), tuple(rows), "<><", note=note)
 
 
-def _title(document: Document) -> str:
+def _title(document: PlacementReport) -> str:
     return f"kplan place: {summary_text(document)}"
 
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
-from kplan.report.footer import opening_blocks
+from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.plan_cases import plan_cases
 from kplan.report.utilisation import largest_fit_blocks, utilisation_blocks
-from kplan.report.verdict import closing_blocks
 from kplan.report.view import View
 from kplan.report.words import count, name_ranges
 
 __all__ = ["VIEW", "plan_blocks", "told_attempts"]
 
-Document = Mapping[str, Any]
-_STYLES: Mapping[str, Style] = {"+": "good", "~": "warn", "-": "bad", "!": "bad"}
+_STYLES: Mapping[Action, Style] = {
+    Action.PLACED: "good",
+    Action.MOVED: "warn",
+    Action.EVICTED: "bad",
+    Action.PENDING: "bad",
+}
 _MOST_TOLD = 5
 """Of pods that stay pending for different reasons, so many are told about in full."""
 
@@ -31,44 +34,44 @@ _PENDING_WORDS: Mapping[str, str] = {
 }
 
 
-def plan_blocks(document: Document, options: ReportOptions) -> Iterator[Block]:
+def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a PlanReport."""
     yield from opening_blocks(document, options)
-    changes = document["changes"]
+    changes = document.changes
     yield Heading((plan_sentence(document),))
     if changes:
         yield line("+ placed   ~ moved (evicted and placed elsewhere)   - evicted for good   ! stays pending")
         yield _changes_table(changes, options)
     yield from _pending(document, options)
-    yield from utilisation_blocks(document["utilisation"], options)
-    yield from largest_fit_blocks(document["largestFit"], options)
-    yield from closing_blocks(document, plan_sentence(document) if document["verdict"]["failed"] else "")
+    yield from utilisation_blocks(document.utilisation, options)
+    yield from largest_fit_blocks(document.largest_fit, options)
+    yield from closing_blocks(document, plan_sentence(document) if document.verdict.failed else "")
 
 
-def plan_sentence(document: Document) -> str:
+def plan_sentence(document: PlanReport) -> str:
     """Count what becomes of the pods, in one sentence."""
-    summary = document["summary"]
-    if not document["changes"]:
+    summary = document.summary
+    if not document.changes:
         return "Nothing to do: no pod is pending"
-    stay = "stays pending" if summary["pending"] == 1 else "stay pending"
-    words = (("placed", "placed"), ("moved", "moved"), ("evicted", "evicted for good"), ("pending", stay))
-    parts = [f"{summary[key]} {word}" for key, word in words if summary[key] or key == "placed"]
-    if summary["pdbViolations"]:
-        parts.append(count(summary["pdbViolations"], "disruption budget violation"))
-    return f"{count(len(document['changes']), 'pod')}: {', '.join(parts)}"
+    stay = "stays pending" if summary.pending == 1 else "stay pending"
+    counts = ((summary.moved, "moved"), (summary.evicted, "evicted for good"), (summary.pending, stay))
+    parts = [f"{summary.placed} placed", *(f"{number} {word}" for number, word in counts if number)]
+    if summary.pdb_violations:
+        parts.append(count(summary.pdb_violations, "disruption budget violation"))
+    return f"{count(len(document.changes), 'pod')}: {', '.join(parts)}"
 
 
 # --- what changes -----------------------------------------------------------------------------------------------------
 
 
-def _changes_table(changes: Sequence[Document], options: ReportOptions) -> Table:
+def _changes_table(changes: Sequence[PodChange], options: ReportOptions) -> Table:
     groups = [[change] for change in changes] if options.is_wide else _alike(changes)
     rows: list[tuple[Cell, ...]] = [
         (
-            Span(group[0]["action"], _STYLES[group[0]["action"]]),
+            Span(group[0].action, _STYLES[group[0].action]),
             _pods(group),
-            _nodes([each["from"] for each in group]),
-            _nodes([each["to"] for each in group]),
+            _nodes([each.from_node for each in group]),
+            _nodes([each.to_node for each in group]),
             _note(group, is_wide=options.is_wide),
         )
         for group in groups
@@ -76,23 +79,23 @@ def _changes_table(changes: Sequence[Document], options: ReportOptions) -> Table
     return Table(("", "POD", "FROM", "TO", "NOTE"), tuple(rows), "<<<<<")
 
 
-def _alike(changes: Sequence[Document]) -> list[list[Document]]:
+def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
     """Group pods of one workload with the same fate, in the order in which the first of them comes."""
-    groups: dict[tuple[str, ...], list[Document]] = {}
+    groups: dict[tuple[str, ...], list[PodChange]] = {}
     for change in changes:
-        namespace = change["pod"].partition("/")[0]
-        who = f"{namespace}/{change['workload']}" if change["workload"] else change["pod"]
-        fate = (change["action"], who, str(change["by"]), change["outcome"], change["reason"])
+        namespace = change.pod.partition("/")[0]
+        who = f"{namespace}/{change.workload}" if change.workload else change.pod
+        fate = (change.action, who, str(change.by), change.outcome, change.reason)
         groups.setdefault(fate, []).append(change)
     return list(groups.values())
 
 
-def _pods(group: Sequence[Document]) -> str:
+def _pods(group: Sequence[PodChange]) -> str:
     if len(group) == 1:
-        return str(group[0]["pod"])
-    namespace = group[0]["pod"].partition("/")[0]
-    names = name_ranges([each["pod"].partition("/")[2] for each in group], most=2)
-    return f"{namespace}/{names} ({count(len(group), 'pod')} of {group[0]['workload']})"
+        return str(group[0].pod)
+    namespace = group[0].pod.partition("/")[0]
+    names = name_ranges([each.pod.partition("/")[2] for each in group], most=2)
+    return f"{namespace}/{names} ({count(len(group), 'pod')} of {group[0].workload})"
 
 
 def _nodes(names: Sequence[str | None]) -> str:
@@ -101,59 +104,59 @@ def _nodes(names: Sequence[str | None]) -> str:
     return listing(texts) if texts else "-"
 
 
-def _note(group: Sequence[Document], *, is_wide: bool) -> str:
+def _note(group: Sequence[PodChange], *, is_wide: bool) -> str:
     change = group[0]
     parts = []
-    if change["by"] is not None:
-        parts.append(f"evicted for {change['by']}")
-    if change["action"] == "-":
+    if change.by is not None:
+        parts.append(f"evicted for {change.by}")
+    if change.action is Action.EVICTED:
         parts.append("no controller makes it again")
-    elif change["action"] == "!":
-        parts.append(_PENDING_WORDS.get(change["outcome"], change["reason"]))
-    if is_wide and change["recreatedAs"] not in (None, change["pod"]):
-        parts.append(f"here made again as {change['recreatedAs']}")
+    elif change.action is Action.PENDING:
+        parts.append(_PENDING_WORDS.get(change.outcome, change.reason))
+    if is_wide and change.recreated_as not in (None, change.pod):
+        parts.append(f"here made again as {change.recreated_as}")
     return ", ".join(parts)
 
 
 # --- what stays pending -----------------------------------------------------------------------------------------------
 
 
-def told_attempts(changes: Sequence[Document]) -> list[int]:
+def told_attempts(changes: Sequence[PodChange]) -> list[int]:
     """List the placements that tables tell about in full: of pods that stay pending, the first of some messages."""
     first: dict[tuple[str, str], int] = {}
     for change in changes:
-        if change["action"] == "!" and change["attempt"] is not None:
-            first.setdefault((change["outcome"], change["reason"]), change["attempt"])
+        if change.action is Action.PENDING and change.attempt is not None:
+            first.setdefault((change.outcome, change.reason), change.attempt)
     return sorted([*first.values()][:_MOST_TOLD])
 
 
-def _pending(document: Document, options: ReportOptions) -> Iterator[Block]:
-    n_nodes = document["snapshot"]["nodes"]
-    in_full = set(told_attempts(document["changes"]))
-    groups: dict[tuple[str, str], list[Document]] = {}
-    for change in document["changes"]:
-        if change["action"] == "!":
-            groups.setdefault((change["outcome"], change["reason"]), []).append(change)
+def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+    n_nodes = document.snapshot.nodes
+    in_full = set(told_attempts(document.changes))
+    groups: dict[tuple[str, str], list[PodChange]] = {}
+    for change in document.changes:
+        if change.action is Action.PENDING:
+            groups.setdefault((change.outcome, change.reason), []).append(change)
     for (outcome, reason), members in groups.items():
-        names = listing([each["pod"] for each in members])
+        names = listing([each.pod for each in members])
         words = _PENDING_WORDS.get(outcome, reason if outcome else "stays pending")
         yield Heading((f"{names}: ", Span(words, "bad")))
-        attempt = members[0]["attempt"]
-        placement = None if attempt is None else document["placements"][attempt]
-        if placement is not None and attempt in in_full and "rejectionSummary" in placement:
+        attempt = members[0].attempt
+        placement = None if attempt is None else document.placements[attempt]
+        if placement is not None and attempt in in_full:
             yield from decision_blocks(placement, n_nodes, options)
         elif placement is not None:
-            yield Preformatted("kube-scheduler writes", placement["message"])
+            yield Preformatted("kube-scheduler writes", placement.message)
         else:
             yield line(f"{reason}.")
 
 
-def _title(document: Document) -> str:
-    return f"kplan {document['command']}: {plan_sentence(document)}"
+def _title(document: PlanReport) -> str:
+    return f"kplan {document.command}: {plan_sentence(document)}"
 
 
-def _names(document: Document) -> list[str]:
-    return [f"{each['action']} {each['pod']} {each['to'] or '-'}" for each in document["changes"]]
+def _names(document: PlanReport) -> list[str]:
+    return [f"{each.action} {each.pod} {each.to_node or '-'}" for each in document.changes]
 
 
 VIEW = View(_title, plan_blocks, plan_cases, _names)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import plain
 from kplan.report.cases import Case, State
 from kplan.report.decision import decision_blocks
@@ -13,49 +13,51 @@ from kplan.report.text import layout
 
 __all__ = ["plan_cases"]
 
-Document = Mapping[str, Any]
 _DETAIL_WIDTH = 120
 
 
-def plan_cases(document: Document, options: ReportOptions) -> Iterator[Case]:
+def plan_cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
     """Yield a case a pod that was pending or had to move."""
-    because: dict[str, list[str]] = {}
-    for reason in document["verdict"]["because"]:
-        who, _, what = reason.partition(": ")
-        because.setdefault(who, []).append(what)
-    for change in document["changes"]:
-        yield _case(document, change, because, options)
+    for change in document.changes:
+        yield _case(document, change, options)
 
 
-def _case(document: Document, change: Document, because: Mapping[str, list[str]], options: ReportOptions) -> Case:
-    attempt = change["attempt"]
-    placement = None if attempt is None else document["placements"][attempt]
-    counted = list(because.get(change["pod"], ()))
-    if change["recreatedAs"] not in (None, change["pod"]):
-        counted += because.get(change["recreatedAs"], ())
-    state: State = "failed" if counted else "passed" if change["action"] in ("+", "~") else "skipped"
+def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Case:
+    attempt = change.attempt
+    placement = None if attempt is None else document.placements[attempt]
+    counted = document.verdict.counted_of(change.pod)
+    if change.recreated_as is not None and change.recreated_as != change.pod:
+        counted += document.verdict.counted_of(change.recreated_as)
+    is_placed = change.action in (Action.PLACED, Action.MOVED)
+    state: State = "failed" if counted else "passed" if is_placed else "skipped"
     message = _message(change)
-    if counted and change["action"] != "!":
-        message = f"{', '.join(counted)}; {message}"
-    rule = counted[0].split()[0] if counted else _RULES[change["action"]]
-    origin = {} if placement is None else placement["pod"].get("from") or {}
+    if counted and change.action is not Action.PENDING:
+        message = f"{', '.join(each.text for each in counted)}; {message}"
+    rule = counted[0].rule if counted else _RULES[change.action]
     detail = message
-    if change["action"] == "!" and placement is not None and "rejectionSummary" in placement:
-        blocks = decision_blocks(placement, document["snapshot"]["nodes"], options)
+    if change.action is Action.PENDING and placement is not None:
+        blocks = decision_blocks(placement, document.snapshot.nodes, options)
         detail = "\n".join([message, *(plain(each).rstrip() for each in layout(blocks, _DETAIL_WIDTH))])
-    return Case(change["pod"], state, rule, message, detail, origin.get("file", ""), origin.get("document"))
+    origin = (placement.pod.origin or None) if placement is not None else None
+    file, number = ("", None) if origin is None else (origin.file, origin.document)
+    return Case(change.pod, state, rule, message, detail, file, number)
 
 
-_RULES = {"+": "Placed", "~": "Moved", "-": "Evicted", "!": "Pending"}
+_RULES: Mapping[Action, str] = {
+    Action.PLACED: "Placed",
+    Action.MOVED: "Moved",
+    Action.EVICTED: "Evicted",
+    Action.PENDING: "Pending",
+}
 
 
-def _message(change: Document) -> str:
-    evicted = f"evicted from {change['from']} for {change['by']}" if change["by"] else ""
-    match change["action"]:
-        case "+":
-            return f"placed on {change['to']}"
-        case "~":
-            return f"{evicted}, placed on {change['to']}"
-        case "-":
+def _message(change: PodChange) -> str:
+    evicted = f"evicted from {change.from_node} for {change.by}" if change.by else ""
+    match change.action:
+        case Action.PLACED:
+            return f"placed on {change.to_node}"
+        case Action.MOVED:
+            return f"{evicted}, placed on {change.to_node}"
+        case Action.EVICTED:
             return f"{evicted}; no controller makes it again"
-    return f"{evicted}; {change['reason']}" if evicted else str(change["reason"])
+    return f"{evicted}; {change.reason}" if evicted else change.reason

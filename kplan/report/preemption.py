@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from kplan.documents.placement import PodPlacement
+from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
+from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.report.age import age_text, moment_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading
@@ -14,13 +16,12 @@ from kplan.report.options import ReportOptions
 from kplan.report.placement_cases import placement_cases
 from kplan.report.preemption_line import why_no_eviction
 from kplan.report.view import View
-from kplan.report.words import count, pod_key, readable
+from kplan.report.words import count, readable
 
 __all__ = ["VIEW", "preemption_blocks"]
 
-Document = Mapping[str, Any]
 
-_DECIDED_BY: Mapping[str, str] = {
+_DECIDED_BY: Mapping[DecidedBy, str] = {
     "only-candidate": "it is the only node on which evicting pods makes room",
     "pdb-violations": "it breaks the fewest disruption budgets",
     "lowest-highest-victim-priority": "its most important victim is the least important",
@@ -29,7 +30,7 @@ _DECIDED_BY: Mapping[str, str] = {
     "latest-start-time": "its most important victims have run the shortest",
     "tie": "it is the first by name of those that are equal in every respect",
 }
-_LOST_BY: Mapping[str | None, str] = {
+_LOST_BY: Mapping[Criterion | None, str] = {
     "pdb-violations": "more disruption budgets broken",
     "lowest-highest-victim-priority": "a more important victim",
     "lowest-priority-sum": "a higher sum of priorities",
@@ -40,68 +41,67 @@ _LOST_BY: Mapping[str | None, str] = {
 _MOST_FREED = 3
 
 
-def preemption_blocks(document: Document, options: ReportOptions) -> Iterator[Block]:
+def preemption_blocks(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a PreemptionReport."""
     yield from opening_blocks(document, options)
-    if not document["placements"]:
+    if not document.placements:
         yield line("No pod needs to evict another: every pending pod that is looked at fits somewhere.", indent=0)
-    for placement in document["placements"]:
+    for placement in document.placements:
         yield from _one(document, placement, options)
-    if document["aftermath"]:
-        yield from _aftermath(document["aftermath"])
+    if document.aftermath:
+        yield from _aftermath(document.aftermath)
     yield from footer_blocks(document, options)
 
 
-def _one(document: Document, placement: Document, options: ReportOptions) -> Iterator[Block]:
-    key, found = pod_key(placement["pod"]), placement.get("preemption")
+def _one(document: PreemptionReport, placement: PodPlacement, options: ReportOptions) -> Iterator[Block]:
+    key, found = placement.pod.key, placement.preemption
     if found is None:
         yield decision_heading(key, placement)
-        if "feasibleCount" in placement:
-            yield from decision_blocks(placement, document["snapshot"]["nodes"], options)
+        yield from decision_blocks(placement, document.snapshot.nodes, options)
         return
-    if found["nominatedNode"] is None:
+    if found.nominated_node is None:
         yield Heading((f"{key}: ", Span("no eviction helps", "bad")))
         yield line(f"{_sentence(why_no_eviction(found))}.")
     else:
-        victims = found["victims"]
+        victims = found.victims
         names = count(len(victims), "pod")
-        yield Heading((f"{key}: ", Span(f"evicts {names} on {found['nominatedNode']}", "warn")))
-        yield from _choice(found)
+        yield Heading((f"{key}: ", Span(f"evicts {names} on {found.nominated_node}", "warn")))
+        yield from _choice(found, found.nominated_node)
         yield from _victims(document, victims, options)
         yield from _broken_budgets(victims)
         yield from _runners_up(found, options)
         if options.explain:
             yield from _reprieves(found, options)
     yield from _not_helpful(found)
-    if found["clearedNominations"]:
-        names = listing(found["clearedNominations"])
+    if found.cleared_nominations:
+        names = listing(found.cleared_nominations)
         yield line(f"Pods of lower priority that lose their nomination to that node: {names}.")
-    if placement["message"]:
-        yield Preformatted("kube-scheduler writes", placement["message"])
+    if placement.message:
+        yield Preformatted("kube-scheduler writes", placement.message)
 
 
-def _choice(found: Document) -> Iterator[Block]:
-    number = len(found["candidates"])
+def _choice(found: Preemption, taken: str) -> Iterator[Block]:
+    number = len(found.candidates)
     if number == 1:
-        yield line(f"{found['nominatedNode']} is taken: {_DECIDED_BY['only-candidate']}.")
+        yield line(f"{taken} is taken: {_DECIDED_BY['only-candidate']}.")
         return
-    ties = [node for node in found["ties"] if node != found["nominatedNode"]]
+    ties = [node for node in found.ties if node != taken]
     also = f" (equal: {listing(ties)}; kube-scheduler may take any of them)" if ties else ""
-    why = _DECIDED_BY[found["decidedBy"]]
-    yield line(f"{found['nominatedNode']} is taken out of {number} nodes where it would help: {why}{also}.")
+    why = _DECIDED_BY[found.decided_by or "tie"]
+    yield line(f"{taken} is taken out of {number} nodes where it would help: {why}{also}.")
 
 
-def _victims(document: Document, victims: Sequence[Document], options: ReportOptions) -> Iterator[Block]:
-    now = document["snapshot"]["takenAt"]
+def _victims(document: PreemptionReport, victims: Sequence[Victim], options: ReportOptions) -> Iterator[Block]:
+    now = document.snapshot.taken_at
     if not options.is_wide:
         yield from (_victim(victim, now) for victim in victims)
         return
     rows: list[tuple[Cell, ...]] = [
         (
-            Span(pod_key(victim), "strong"),
-            str(victim["priority"]),
-            victim["owner"] or "none",
-            age_text(victim["startTime"], now),
+            Span(victim.key, "strong"),
+            str(victim.priority),
+            victim.owner or "none",
+            age_text(victim.start_time, now),
             _grace(victim) or "-",
             _budget(victim),
             _freed(victim),
@@ -112,42 +112,40 @@ def _victims(document: Document, victims: Sequence[Document], options: ReportOpt
     yield Table(header, tuple(rows), "<><>><<")
 
 
-def _victim(victim: Document, now: str | None) -> Line:
-    owner = victim["owner"] or "no controller"
-    age = age_text(victim["startTime"], now)
+def _victim(victim: Victim, now: str | None) -> Line:
+    owner = victim.owner or "no controller"
+    age = age_text(victim.start_time, now)
     grace = f", {_grace(victim)} of grace" if _grace(victim) else ""
     text = (
-        f" ({owner}): priority {victim['priority']}, {'runs for' if now else 'runs since'} {age}{grace}; "
+        f" ({owner}): priority {victim.priority}, {'runs for' if now else 'runs since'} {age}{grace}; "
         f"frees {_freed(victim)}; "
     )
     budget = _budget(victim)
-    return line(
-        Span(pod_key(victim), "strong"), text, "no disruption budget" if budget == "-" else budget, is_item=True
-    )
+    return line(Span(victim.key, "strong"), text, "no disruption budget" if budget == "-" else budget, is_item=True)
 
 
-def _grace(victim: Document) -> str:
-    seconds = victim.get("terminationGracePeriodSeconds")
-    return "" if seconds is None else f"{seconds}s"
+def _grace(victim: Victim) -> str:
+    seconds = victim.termination_grace_period_seconds
+    return f"{seconds}s" if isinstance(seconds, int) else ""
 
 
-def _budget(victim: Document) -> Cell:
-    names = listing([name.partition("/")[2] for name in victim.get("budgets", ())], most=2)
+def _budget(victim: Victim) -> Cell:
+    names = listing([name.partition("/")[2] for name in victim.budgets or ()], most=2)
     if not names:
         return "-"
-    return Span(f"{names}: violated", "bad") if victim["pdbViolation"] else f"{names}: allows it"
+    return Span(f"{names}: violated", "bad") if victim.pdb_violation else f"{names}: allows it"
 
 
-def _freed(victim: Document) -> str:
+def _freed(victim: Victim) -> str:
     shares = [
-        f"{readable(freed['amount'])} {name}" + ("" if freed["percent"] is None else f" ({freed['percent']}%)")
-        for name, freed in victim.get("frees", {}).items()
+        f"{readable(freed.amount)} {name}" + ("" if freed.percent is None else f" ({freed.percent}%)")
+        for name, freed in (victim.frees or {}).items()
     ]
     return listing(shares, most=_MOST_FREED) or "nothing but its place"
 
 
-def _broken_budgets(victims: Sequence[Document]) -> Iterator[Block]:
-    broken = [pod_key(victim) for victim in victims if victim["pdbViolation"]]
+def _broken_budgets(victims: Sequence[Victim]) -> Iterator[Block]:
+    broken = [victim.key for victim in victims if victim.pdb_violation]
     if broken:
         yield line(
             Span("Disruption budgets", "bad"),
@@ -155,13 +153,14 @@ def _broken_budgets(victims: Sequence[Document]) -> Iterator[Block]:
         )
 
 
-def _runners_up(found: Document, options: ReportOptions) -> Iterator[Block]:
-    others = {node: each for node, each in found["candidates"].items() if node != found["nominatedNode"]}
+def _runners_up(found: Preemption, options: ReportOptions) -> Iterator[Block]:
+    others = {node: each for node, each in found.candidates.items() if node != found.nominated_node}
     if not others:
         return
-    ranked = sorted(others, key=lambda node: (_rank(others[node]["criteria"]), node))
+    ranked = sorted(others, key=lambda node: (_rank(others[node].criteria), node))
     shown = ranked if options.top is None else ranked[: options.top]
-    rows = [_candidate_row(found, node, options) for node in (found["nominatedNode"], *shown)]
+    taken = [node for node in found.candidates if node not in others]
+    rows = [_candidate_row(found, node, options) for node in (*taken, *shown)]
     left_out = len(ranked) - len(shown)
     note = f"and {count(left_out, 'more node')} (--all-nodes shows all)" if left_out else ""
     header = ("CANDIDATE", "VICTIMS", "BUDGETS BROKEN", "TOP PRIORITY", "THAT ONE SINCE", "LOST BY")
@@ -171,98 +170,95 @@ def _runners_up(found: Document, options: ReportOptions) -> Iterator[Block]:
         yield Table(header, tuple(rows), "<>>>><", note=note)
 
 
-def _candidate_row(found: Document, node: str, options: ReportOptions) -> tuple[Cell, ...]:
-    candidate = found["candidates"][node]
-    criteria = candidate["criteria"]
-    is_taken = node == found["nominatedNode"]
-    started = criteria["latestStartTime"]
+def _candidate_row(found: Preemption, node: str, options: ReportOptions) -> tuple[Cell, ...]:
+    candidate = found.candidates[node]
+    criteria = candidate.criteria
+    is_taken = node == found.nominated_node
+    started = criteria.latest_start_time
     values: tuple[Cell, ...] = (
         Span(node, "good") if is_taken else node,
-        str(criteria["victims"]),
-        str(criteria["pdbViolations"]),
-        str(criteria["highestVictimPriority"]),
+        str(criteria.victims),
+        str(criteria.pdb_violations),
+        str(criteria.highest_victim_priority),
         moment_text(started) if started else "unknown",
     )
-    lost = "taken" if is_taken else _LOST_BY.get(candidate.get("lostBy"), str(candidate.get("lostBy")))
+    lost = "taken" if is_taken else _LOST_BY[candidate.lost_by or None]
     if options.is_wide or options.explain:
-        return (*values, str(criteria["prioritySum"]), lost, listing(candidate["victims"]))
+        return (*values, str(criteria.priority_sum), lost, listing(candidate.victims))
     return (*values, lost)
 
 
-def _rank(criteria: Document) -> tuple[int, int, int, int]:
+def _rank(criteria: Criteria) -> tuple[int, int, int, int]:
     return (
-        criteria["pdbViolations"],
-        criteria["highestVictimPriority"],
-        criteria["prioritySum"],
-        criteria["victims"],
+        criteria.pdb_violations,
+        criteria.highest_victim_priority,
+        criteria.priority_sum,
+        criteria.victims,
     )
 
 
-def _reprieves(found: Document, options: ReportOptions) -> Iterator[Block]:
+def _reprieves(found: Preemption, options: ReportOptions) -> Iterator[Block]:
     """Tell for the candidates how each of their pods of lower priority fared when it was tried to be kept."""
-    order = [found["nominatedNode"], *(node for node in found["candidates"] if node != found["nominatedNode"])]
+    order = sorted(found.candidates, key=lambda node: node != found.nominated_node)
     shown = order if options.top is None else order[: options.top]
     rows: list[tuple[Cell, ...]] = []
     for node in shown:
         name: Cell = node
-        for step in found["candidates"][node].get("reprieve", ()):
-            fate: Cell = "kept: it still fits with it" if step["kept"] else Span("evicted: no room with it", "warn")
-            first = "first, since its budget would be violated" if step["pdbViolation"] else ""
-            rows.append((name, str(step["step"]), step["pod"], fate, first))
+        for step in found.candidates[node].reprieve or ():
+            fate: Cell = "kept: it still fits with it" if step.kept else Span("evicted: no room with it", "warn")
+            first = "first, since its budget would be violated" if step.pdb_violation else ""
+            rows.append((name, str(step.step), step.pod, fate, first))
             name = ""
     if rows:
         yield Heading(("Who could stay, tried from the most important down with all of lower priority gone",), 2)
         yield Table(("NODE", "STEP", "POD", "FATE", "NOTE"), tuple(rows), "<><<<")
 
 
-def _not_helpful(found: Document) -> Iterator[Block]:
-    groups = found.get("notHelpful", ())
+def _not_helpful(found: Preemption) -> Iterator[Block]:
+    groups = found.not_helpful or ()
     if not groups:
         return
     yield Heading(("Where no eviction helps",), 2)
     for group in groups:
-        why = "even without the pods of lower priority" if group["tried"] else "no eviction changes that"
-        nodes = listing(group["examples"], group["nodes"] - len(group["examples"]), most=5)
-        yield Line(
-            (f"{count(group['nodes'], 'node')}: {group['reason']}, {why} ", Span(f"({nodes})", "dim")), is_item=True
-        )
+        why = "even without the pods of lower priority" if group.tried else "no eviction changes that"
+        nodes = listing(group.examples, group.nodes - len(group.examples), most=5)
+        yield Line((f"{count(group.nodes, 'node')}: {group.reason}, {why} ", Span(f"({nodes})", "dim")), is_item=True)
 
 
-def _aftermath(aftermath: Sequence[Document]) -> Iterator[Block]:
+def _aftermath(aftermath: Sequence[Aftermath]) -> Iterator[Block]:
     yield Heading(("Where the victims go, if all of these take place in queue order",))
     for each in aftermath:
-        yield line(
-            Span(each["victim"], "strong"), f" (from {each['from']}, for {each['by']}) ", *_fate(each), is_item=True
-        )
+        yield line(Span(each.victim, "strong"), f" (from {each.from_node}, for {each.by}) ", *_fate(each), is_item=True)
 
 
-def _fate(each: Document) -> tuple[Cell, ...]:
-    placement = each["placement"]
-    if each["circling"]:
+def _fate(each: Aftermath) -> tuple[Cell, ...]:
+    placement = each.placement
+    if each.circling:
         return Span("goes round", "bad"), ": its replacements are evicted again and again"
-    if each["recreatedAs"] is None or placement is None:
+    if each.recreated_as is None or placement is None:
         return Span("is gone", "bad"), ": no controller makes it again"
-    if placement["node"] is not None:
-        return "-> ", Span(placement["node"], "good"), f", made again as {each['recreatedAs']}"
-    preemption = placement["preemption"]
-    if preemption is not None and preemption["nominatedNode"]:
-        return Span("evicts others", "warn"), f" on {preemption['nominatedNode']}, made again as {each['recreatedAs']}"
-    return Span("stays pending", "bad"), f", made again as {each['recreatedAs']}: {placement['message']}"
+    if placement.node is not None:
+        return "-> ", Span(placement.node, "good"), f", made again as {each.recreated_as}"
+    preemption = placement.preemption
+    if preemption is not None and preemption.nominated_node:
+        return Span("evicts others", "warn"), f" on {preemption.nominated_node}, made again as {each.recreated_as}"
+    return Span("stays pending", "bad"), f", made again as {each.recreated_as}: {placement.message}"
 
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _names(document: Document) -> Iterator[str]:
+def _names(document: PreemptionReport) -> Iterator[str]:
     """List pods with the node where they get in and whom they evict; ``-`` for nowhere and nobody."""
-    for placement in document["placements"]:
-        found = placement.get("preemption") or {"nominatedNode": None, "victims": ()}
-        victims = ",".join(pod_key(victim) for victim in found["victims"])
-        yield f"{pod_key(placement['pod'])} {placement['node'] or found['nominatedNode'] or '-'} {victims or '-'}"
+    for placement in document.placements:
+        found = placement.preemption
+        victims = ",".join(victim.key for victim in found.victims) if found is not None else ""
+        nominated = found.nominated_node if found is not None else None
+        yield f"{placement.pod.key} {placement.node or nominated or '-'} {victims or '-'}"
 
 
-def _title(document: Document) -> str:
+def _title(document: PreemptionReport) -> str:
     return f"kplan preempt: {summary_text(document)}"
 
 

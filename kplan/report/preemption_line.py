@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any
 
+from kplan.documents.preemption import Preemption, WhyNot
 from kplan.report.blocks import Line, Span, line
 from kplan.report.details import listing
-from kplan.report.words import count, pod_key
+from kplan.report.words import count
 
 __all__ = ["preemption_line", "why_no_eviction"]
 
-_NO_CANDIDATE = re.compile(r"(^|.*, )preemption: 0/\d+ nodes are available: .*", re.DOTALL)
-"""How kube-scheduler says that it tried, or need not try, all nodes in vain."""
+_WHY_NOT: Mapping[WhyNot, str] = {
+    "preemption-policy-never": "it may not evict any pod, since its preemptionPolicy is Never",
+    "victims-are-leaving": "it waits for pods that were evicted for it before and are still leaving its node",
+    "no-node-helps": "evicting pods of lower priority makes room on no node",
+    "extenders-refuse": "evicting pods of lower priority makes room on no node that the extenders accept",
+}
 
 
-_CUT_SHORT = "not found"
-"""How DynamicResources, which is asked before preemption, fails when PreFilter ended ahead of it."""
-
-
-def preemption_line(placement: Mapping[str, Any]) -> Line:
+def preemption_line(found: Preemption) -> Line:
     """Say whom a pod that fits nowhere would evict, or why it evicts nobody."""
-    found = placement["preemption"]
-    if found["nominatedNode"] is None:
+    if found.nominated_node is None:
         return line(Span("Preemption", "strong"), f" does not help: {why_no_eviction(found)}.")
-    victims = found["victims"]
-    broken = sum(bool(victim["pdbViolation"]) for victim in victims)
+    victims = found.victims
+    broken = sum(victim.pdb_violation for victim in victims)
     budgets = f", {count(broken, 'disruption budget violation')}" if broken else ""
-    names = listing([pod_key(victim) for victim in victims])
+    names = listing([victim.key for victim in victims])
     return line(
         Span("Preemption", "strong"),
-        f" would make room on {found['nominatedNode']} by evicting {count(len(victims), 'pod')}: {names}{budgets}. "
+        f" would make room on {found.nominated_node} by evicting {count(len(victims), 'pod')}: {names}{budgets}. "
         "kplan preempt tells more.",
     )
 
 
-def why_no_eviction(preemption: Mapping[str, Any]) -> str:
+def why_no_eviction(found: Preemption) -> str:
     """Say why a pod evicts nobody, without a full stop."""
-    message = str(preemption["message"])
-    if preemption["eligible"] and (not message or _NO_CANDIDATE.fullmatch(message)):
-        return "evicting pods of lower priority makes room on no node"
-    if message == _CUT_SHORT:
-        return "it is not tried, since the pod is turned down before nodes are looked at (kube-scheduler: not found)"
-    text = message.rpartition("preemption: ")[2].rstrip(".")
-    return text if preemption["eligible"] else f"it may not evict any pod: {text}"
+    if found.why_not == "not-tried":
+        return f"it is not tried, since another plugin ends the search before (kube-scheduler: {found.message})"
+    if found.why_not is None or found.why_not == "failed":
+        return f"kube-scheduler writes: {found.message}"
+    return _WHY_NOT[found.why_not]

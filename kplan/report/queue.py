@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.cases import Case, State
-from kplan.report.footer import opening_blocks
+from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.verdict import closing_blocks
 from kplan.report.view import View
 from kplan.report.words import count
 
 __all__ = ["VIEW", "queue_table"]
 
-Document = Mapping[str, Any]
-_STYLES: Mapping[str, Style] = {"Active": "", "Gated": "warn", "Foreign": "bad", "Deleting": "dim"}
+_STYLES: Mapping[QueuePlace, Style] = {
+    QueuePlace.ACTIVE: "",
+    QueuePlace.GATED: "warn",
+    QueuePlace.FOREIGN: "bad",
+    QueuePlace.DELETING: "dim",
+}
 
 
-def queue_blocks(document: Document, options: ReportOptions) -> Iterator[Block]:
+def queue_blocks(document: QueueReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a QueueReport."""
     yield from opening_blocks(document, options)
-    queue = document["queue"]
+    queue = document.queue
     yield Heading((_sentence(document),))
     if queue:
         yield line("By priority, then by age; what is not active is kept out of the order.")
@@ -30,45 +33,42 @@ def queue_blocks(document: Document, options: ReportOptions) -> Iterator[Block]:
     yield from closing_blocks(document)
 
 
-def queue_table(queue: Sequence[Document]) -> Table:
+def queue_table(queue: Sequence[QueueEntry]) -> Table:
     """Arrange a queue, first in turn first."""
     rows: list[tuple[Cell, ...]] = [
         (
-            str(each["position"]) if each["place"] == "Active" else "-",
-            each["pod"],
-            Span(each["place"], _STYLES[each["place"]]),
-            each["reason"],
+            str(each.position) if each.place is QueuePlace.ACTIVE else "-",
+            each.pod,
+            Span(each.place, _STYLES[each.place]),
+            each.reason,
         )
         for each in queue
     ]
     return Table(("TURN", "POD", "PLACE", "WHY THERE"), tuple(rows), "><<<")
 
 
-def _sentence(document: Document) -> str:
-    summary = document["summary"]
-    parts = [f"{summary['active']} active"]
-    for key, words in (("gated", "gated"), ("foreign", "of other schedulers"), ("deleting", "being deleted")):
-        if summary[key]:
-            parts.append(f"{summary[key]} {words}")
-    return f"{count(summary['pods'], 'pending pod')}: {', '.join(parts)}" if summary["pods"] else "No pod is pending"
+def _sentence(document: QueueReport) -> str:
+    summary = document.summary
+    parts = [f"{summary.active} active"]
+    others = ((summary.gated, "gated"), (summary.foreign, "of other schedulers"), (summary.deleting, "being deleted"))
+    parts += [f"{number} {words}" for number, words in others if number]
+    return f"{count(summary.pods, 'pending pod')}: {', '.join(parts)}" if summary.pods else "No pod is pending"
 
 
-def _title(document: Document) -> str:
+def _title(document: QueueReport) -> str:
     return f"kplan plan --queue: {_sentence(document)}"
 
 
-def _cases(document: Document, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as every view's
-    because = set(document["verdict"]["because"])
-    for each in document["queue"]:
-        is_active = each["place"] == "Active"
-        failed = f"{each['pod']}: {each['place']}" in because
-        state: State = "failed" if failed else "passed" if is_active else "skipped"
-        message = f"turn {each['position']}: {each['reason']}" if is_active else each["reason"]
-        yield Case(each["pod"], state, each["place"], message, message)
+def _cases(document: QueueReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as every view's
+    for each in document.queue:
+        is_active = each.place is QueuePlace.ACTIVE
+        state: State = "failed" if document.verdict.counted_of(each.pod) else "passed" if is_active else "skipped"
+        message = f"turn {each.position}: {each.reason}" if is_active else each.reason
+        yield Case(each.pod, state, each.place, message, message)
 
 
-def _names(document: Document) -> list[str]:
-    return [each["pod"] for each in document["queue"] if each["place"] == "Active"]
+def _names(document: QueueReport) -> list[str]:
+    return [each.pod for each in document.queue if each.place is QueuePlace.ACTIVE]
 
 
 VIEW = View(_title, queue_blocks, _cases, _names)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from kplan.documents.base import Report, to_json
 from kplan.report.cases import warning_cases
 from kplan.report.options import ReportOptions
 from kplan.report.view import View
@@ -30,21 +31,19 @@ _MODULES: Mapping[str, str] = {
 KINDS = tuple(_MODULES)
 
 
-def view_of(kind: str) -> View:
+def view_of(kind: str) -> View[Any]:
     """Return what a kind of document tells."""
-    view: View = import_module(_MODULES[kind]).VIEW
+    view: View[Any] = import_module(_MODULES[kind]).VIEW
     return view
 
 
-def render(document: Mapping[str, Any], output: str, options: ReportOptions) -> str:
+def render(document: Report, output: str, options: ReportOptions) -> str:
     """Write a document in one of `FORMATS`; the text ends with a line feed."""
     if output == "json":
-        import json
-
-        return escape_json(json.dumps(document, indent=2, ensure_ascii=False)) + "\n"
+        return escape_json(to_json(document)) + "\n"
     if output == "yaml":
-        return as_yaml(document)
-    view = view_of(document["kind"])
+        return as_yaml(document.to_dict())
+    view = view_of(document.kind)
     as_it_is, document = document, shown(document)
     if output == "name":
         return _lines(view.names(document))
@@ -53,9 +52,7 @@ def render(document: Mapping[str, Any], output: str, options: ReportOptions) -> 
     return _for_people(document, as_it_is, output, view, options)
 
 
-def _for_people(
-    document: Mapping[str, Any], as_it_is: Mapping[str, Any], output: str, view: View, options: ReportOptions
-) -> str:
+def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any], options: ReportOptions) -> str:
     from kplan.report.text import render_plain, render_terminal
 
     blocks = list(view.blocks(document, options))
@@ -70,7 +67,7 @@ def _for_people(
     return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)
 
 
-def _for_programs(document: Mapping[str, Any], output: str, view: View, options: ReportOptions) -> str:
+def _for_programs(document: Report, output: str, view: View[Any], options: ReportOptions) -> str:
     cases = [*view.cases(document, options), *warning_cases(document)]
     if output == "junit":
         from kplan.report.junit import render_junit

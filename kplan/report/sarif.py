@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kplan import __version__
+from kplan.documents.base import Report
 from kplan.report.cases import Case
 from kplan.visible import as_json
 
@@ -23,7 +24,7 @@ _RULES = {
 }
 
 
-def render_sarif(document: Mapping[str, Any], cases: Sequence[Case]) -> str:
+def render_sarif(document: Report, cases: Sequence[Case]) -> str:
     """Write a SARIF log with one run; what went well is not in it."""
     told = [case for case in cases if case.state in _LEVELS]
     rules = sorted({case.rule for case in told})
@@ -35,7 +36,7 @@ def render_sarif(document: Mapping[str, Any], cases: Sequence[Case]) -> str:
                 "rules": [_rule(rule) for rule in rules],
             }
         },
-        "invocations": [{"executionSuccessful": True, "endTimeUtc": document["generatedAt"]}],
+        "invocations": [{"executionSuccessful": True, "endTimeUtc": document.generated_at}],
         "results": [_result(case, rules) for case in told],
         "columnKind": "utf16CodeUnits",
     }

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.api.decode import DecodeError
+from kplan.api.decode import DecodeError, convert
+from kplan.documents.base import Report
+from kplan.documents.registry import REPORTS as KINDS
+from kplan.documents.registry import report_struct
 from kplan.errors import InputError, Problem
 from kplan.reading import REPORTS, read_one
-from kplan.report.registry import KINDS
 
 __all__ = ["read_report"]
 
 _API_VERSION = "kplan/v1"
 _MAJOR = "1"
-_NEEDED = ("snapshot", "scheduler", "verdict", "summary", "warnings")
+_HINT = "save the report anew; kplan schema KIND prints what it must look like"
 
 
-def read_report(path: str) -> dict[str, Any]:
+def read_report(path: str) -> Report:
     """Read a report that kplan wrote as JSON or YAML, packed with gzip or not; ``-`` for standard input.
 
     Raises
@@ -29,28 +31,29 @@ def read_report(path: str) -> dict[str, Any]:
     if read is None:
         raise InputError(problems)
     try:
-        document = read.value()
+        value = read.value()
+        strange = _strange(value)
+        if strange is None:
+            return convert(value, report_struct(value["kind"]))
     except DecodeError as error:
-        raise InputError(map(read.locate, error.problems)) from None
-    problem = _check(document)
-    if problem is not None:
-        raise InputError([read.locate(Problem(problem[0], json_path=problem[1], hint=problem[2]))])
-    found: dict[str, Any] = document
-    return found
+        raise InputError([read.locate(_hinted(problem)) for problem in error.problems]) from None
+    raise InputError([read.locate(strange)])
 
 
-def _check(document: Any) -> tuple[str, str, str] | None:
-    """Return what is wrong, where, and what to do; None when nothing is."""
-    hint = "kplan plan --save FILE writes one"
-    if not isinstance(document, dict) or document.get("apiVersion") != _API_VERSION:
-        return f"not a kplan report: apiVersion is not {_API_VERSION}", "$.apiVersion", hint
-    kind = document.get("kind")
-    if kind not in KINDS:
-        return f"cannot print a document of kind {kind!r}", "$.kind", f"it can be one of {', '.join(KINDS)}"
-    version = str(document.get("formatVersion", ""))
-    if version.partition(".")[0] != _MAJOR:
-        return f"format version {version!r} is not {_MAJOR}.x", "$.formatVersion", "use the kplan that wrote it"
-    missing = [key for key in _NEEDED if key not in document]
-    if missing:
-        return f"incomplete: {', '.join(missing)} missing", "$", hint
+def _hinted(problem: Problem) -> Problem:
+    return Problem(problem.message, json_path=problem.json_path, hint=problem.hint or _HINT)
+
+
+def _strange(value: Any) -> Problem | None:
+    """Return what is wrong with a document that is no report; None when it says that it is one."""
+    if not isinstance(value, dict) or value.get("apiVersion") != _API_VERSION:
+        message, hint = f"not a kplan report: apiVersion is not {_API_VERSION}", "kplan plan --save FILE writes one"
+        return Problem(message, json_path="$.apiVersion", hint=hint)
+    kind, version = value.get("kind"), value.get("formatVersion")
+    if not isinstance(kind, str) or kind not in KINDS:
+        hint = f"it can be one of {', '.join(KINDS)}"
+        return Problem(f"cannot print a document of kind {kind!r}", json_path="$.kind", hint=hint)
+    if not isinstance(version, str) or version.partition(".")[0] != _MAJOR:
+        message, hint = f"format version {version!r} is not {_MAJOR}.x", "use the kplan that wrote it"
+        return Problem(message, json_path="$.formatVersion", hint=hint)
     return None

@@ -2,71 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from kplan.documents.plan import LargestFit, NodeGroup, Usage, Utilisation
 from kplan.report.blocks import Block, Cell, Heading, Span, Table
 from kplan.report.options import ReportOptions
 from kplan.report.words import readable
 
 __all__ = ["largest_fit_blocks", "utilisation_blocks"]
 
-Document = Mapping[str, Any]
 _MOST_RESOURCES = 6
 _NEARLY_FULL = 90.0
 
 
-def utilisation_blocks(utilisation: Document, options: ReportOptions) -> Iterator[Block]:
+def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iterator[Block]:
     """Tell how full the cluster, its zones and its pools are; node by node if much is asked for."""
-    whole = utilisation["cluster"]
-    if not whole["nodes"]:
+    whole = utilisation.cluster
+    if not whole.nodes:
         return
-    resources = list(whole["resources"])
+    resources = list(whole.resources)
     if not options.is_wide and len(resources) > _MOST_RESOURCES:
         resources = [*resources[: _MOST_RESOURCES - 1], resources[-1]]
     rows = [_row("cluster", whole, resources, options)]
-    for kind in ("zone", "pool"):
-        groups = utilisation[f"{kind}s"]
+    for kind, groups in (("zone", utilisation.zones), ("pool", utilisation.pools)):
         if len(groups) > 1 or options.is_wide:
             rows += [_row(f"{kind} {name or '(none)'}", each, resources, options) for name, each in groups.items()]
     if options.is_wide:
-        nodes = utilisation["nodes"].items()
-        rows += [_row(name, {"nodes": 1, "resources": each}, resources, options) for name, each in nodes]
+        nodes = utilisation.nodes.items()
+        rows += [_row(name, NodeGroup(nodes=1, resources=each), resources, options) for name, each in nodes]
     yield Heading(("How full the nodes are, before -> after",))
-    label = utilisation["poolLabel"]
-    has_pools = len(utilisation["pools"]) > 1 or (options.is_wide and utilisation["pools"])
+    label = utilisation.pool_label
+    has_pools = len(utilisation.pools) > 1 or (options.is_wide and utilisation.pools)
     note = f"pools by {label}" if has_pools else ""
     yield Table(("WHERE", "NODES", *resources), tuple(rows), "<>" + ">" * len(resources), note=note)
 
 
-def _row(name: str, group: Document, resources: Sequence[str], options: ReportOptions) -> tuple[Cell, ...]:
-    shown = [_share(group["resources"].get(resource), options) for resource in resources]
-    return (name, str(group["nodes"]), *shown)
+def _row(name: str, group: NodeGroup, resources: Sequence[str], options: ReportOptions) -> tuple[Cell, ...]:
+    shown = [_share(group.resources.get(resource), options) for resource in resources]
+    return (name, str(group.nodes), *shown)
 
 
-def _share(usage: Document | None, options: ReportOptions) -> Cell:
-    if usage is None or (usage["allocatable"] == "0" and usage["after"] == "0"):
+def _share(usage: Usage | None, options: ReportOptions) -> Cell:
+    if usage is None or (usage.allocatable == "0" and usage.after == "0"):
         return "-"
-    after = usage["percentAfter"]
-    then, now = f"{usage['percentBefore']:.0f}%", f"{after:.0f}%"
+    after = usage.percent_after
+    then, now = f"{usage.percent_before:.0f}%", f"{after:.0f}%"
     text = now if then == now else f"{then} -> {now}"
     if options.is_wide:
-        text += f" ({readable(usage['after'])} of {readable(usage['allocatable'])})"
+        text += f" ({readable(usage.after)} of {readable(usage.allocatable)})"
     return Span(text, "warn") if after >= _NEARLY_FULL and then != now else text
 
 
-def largest_fit_blocks(fits: Sequence[Document], options: ReportOptions) -> Iterator[Block]:
+def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> Iterator[Block]:
     """Tell how large a further pod can be, resource by resource, and how much is free in all."""
-    told = [fit for fit in fits if fit["before"]["node"] is not None or fit["after"]["node"] is not None]
+    told = [fit for fit in fits if fit.before.node is not None or fit.after.node is not None]
     if not told:
         return
     rows: list[tuple[Cell, ...]] = [
         (
-            fit["resource"],
-            readable(fit["before"]["free"]),
-            readable(fit["after"]["free"]),
-            "-" if fit["after"]["free"] == "0" else fit["after"]["node"] or "-",
-            readable(fit["after"]["totalFree"]),
+            fit.resource,
+            readable(fit.before.free),
+            readable(fit.after.free),
+            "-" if fit.after.free == "0" else fit.after.node or "-",
+            readable(fit.after.total_free),
         )
         for fit in (told if options.is_wide else told[:_MOST_RESOURCES])
     ]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
+from kplan.documents.base import Report
 from kplan.report.blocks import Block
 from kplan.report.cases import Case
 from kplan.report.options import ReportOptions
 
 __all__ = ["View"]
 
-Document = Mapping[str, Any]
+R = TypeVar("R", bound=Report)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class View(Generic[R]):
     """How a kind of document is told.
 
     Attributes
@@ -27,7 +28,7 @@ class View:
     names : a line for each thing decided, for scripts
     """
 
-    title: Callable[[Document], str]
-    blocks: Callable[[Document, ReportOptions], Iterable[Block]]
-    cases: Callable[[Document, ReportOptions], Iterable[Case]]
-    names: Callable[[Document], Iterable[str]]
+    title: Callable[[R], str]
+    blocks: Callable[[R, ReportOptions], Iterable[Block]]
+    cases: Callable[[R, ReportOptions], Iterable[Case]]
+    names: Callable[[R], Iterable[str]]

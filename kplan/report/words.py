@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-__all__ = ["count", "name_ranges", "pod_key", "points", "readable", "scored_by"]
-
-Document = Mapping[str, Any]
+__all__ = ["count", "name_ranges", "points", "readable", "scored_by"]
 
 _ABOUT: Mapping[str, str] = {
     "DynamicResources": "devices",
@@ -60,11 +57,6 @@ def scored_by(plugin: str) -> str:
     """Name a plugin with what its score is about."""
     about = _ABOUT.get(plugin)
     return f"{plugin} ({about})" if about else plugin
-
-
-def pod_key(pod: Document) -> str:
-    """NAMESPACE/NAME of a pod in a document."""
-    return f"{pod['namespace']}/{pod['name']}"
 
 
 def name_ranges(names: Sequence[str], most: int | None = 4) -> str:

@@ -383,7 +383,7 @@ class Simulation:
             return
         for take_effect in found.effects:
             take_effect()
-        detail = found.detail
+        detail = found.findings
         if isinstance(detail, PreemptionResult):
             if found.nominated_row is not None:
                 self._preempt(row, found.nominated_row, detail)

@@ -50,7 +50,7 @@ def main() -> None:
             cycles.append(time.perf_counter() - started)
             plugin = found.framework.post_filter_plugins[-1]
             started = time.perf_counter()
-            result = plugin.post_filter(found.cycle, found.filter).detail
+            result = plugin.post_filter(found.cycle, found.filter).findings
             dry_runs.append(time.perf_counter() - started)
         dry_run, cycle = (1000 * statistics.median(each) for each in (dry_runs, cycles))
         print(f"{kind:45}{len(result.candidates):12}{dry_run:12.1f}{cycle:10.1f}{goal:9}")

@@ -69,9 +69,9 @@ def scoring(**scores):
     return answer
 
 
-def post_filter(status, *, row=None, detail=None):
+def post_filter(status, *, row=None, findings=None):
     """Make a PostFilter that answers the same to everybody."""
-    return lambda *_: PostFilterResult(status, row, detail)
+    return lambda *_: PostFilterResult(status, row, findings=findings)
 
 
 def profile(plugins, *, weights=None, name=SCHEDULER, percentage=None):

@@ -369,10 +369,10 @@ def after(*results):
 
 
 def test_the_first_success_ends_post_filter():
-    found = after(post_filter(Status.unschedulable("one")), post_filter(SUCCESS, row=2, detail="room"), never)
+    found = after(post_filter(Status.unschedulable("one")), post_filter(SUCCESS, row=2, findings="room"), never)
 
     assert (found.status.code, found.status.message) == (StatusCode.SUCCESS, "")
-    assert (found.nominated_row, found.detail) == (2, "room")
+    assert (found.nominated_row, found.findings) == (2, "room")
 
 
 @pytest.mark.parametrize("status", [Status.unresolvable("never"), Status.error("broken")])
@@ -384,12 +384,12 @@ def test_what_nothing_helps_against_and_errors_end_post_filter_too(status):
 
 def test_post_filters_that_find_nothing_are_told_together_under_the_name_of_the_first():
     found = after(
-        post_filter(Status.unschedulable("one", "two")), post_filter(Status.unschedulable("three"), detail="looked")
+        post_filter(Status.unschedulable("one", "two")), post_filter(Status.unschedulable("three"), findings="looked")
     )
 
     assert found.status == Status(StatusCode.UNSCHEDULABLE, ("one", "two", "three"), "A")
     assert found.status.message == "one, two, three"
-    assert (found.nominated_row, found.detail) == (None, "looked")
+    assert (found.nominated_row, found.findings) == (None, "looked")
 
 
 def reserving(*statuses):

@@ -87,7 +87,7 @@ def test_filters_by_node_objects() -> None:
         found = place(hook, CLUSTER, filterVerb="filter")
 
     assert (found.node, found.feasible_nodes) == ("b", ("b",))
-    assert {name: (each.failure.code, each.failure.reasons) for name, each in found.rejections.items()} == {
+    assert {name: (each.code, each.reasons) for name, each in found.rejections.items()} == {
         "a": ("Unschedulable", ("too old",)),
         "c": ("UnschedulableAndUnresolvable", ("gone",)),
     }
@@ -179,7 +179,7 @@ def test_preempt_may_drop_candidates(node_cache_capable: bool) -> None:
         found = place(hook, PREEMPTION, preemptVerb="preempt", nodeCacheCapable=node_cache_capable)
 
     assert found.nominated_node == "b"
-    assert list((found.preemption or {})["candidates"]) == ["b"]
+    assert list(found.preemption.candidates if found.preemption else ()) == ["b"]
 
 
 def test_a_victim_that_is_not_on_its_node_ends_preemption() -> None:

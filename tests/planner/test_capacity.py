@@ -63,7 +63,7 @@ def test_says_how_many_nodes_of_which_shape_to_add() -> None:
     found = planner(node("large-1", "8"), node("small-1"), node("small-2")).capacity([template("2")], wanted=17)
 
     assert not found.is_enough
-    assert [(each.shapes[0].like.metadata.name, each.shapes[0].count, each.nodes) for each in found.additions] == [
+    assert [(each.shapes[0].like, each.shapes[0].existing, each.nodes) for each in found.additions] == [
         ("small-1", 2, 5),
         ("large-1", 1, 3),
     ]
@@ -147,5 +147,5 @@ def test_spreading_over_zones_needs_nodes_in_each() -> None:
     found = planner(zoned("a", "one"), zoned("b", "two")).capacity([spreading], wanted=6)
 
     assert found.fit.total == 4
-    told = {tuple(shape.like.metadata.name for shape in each.shapes): each.nodes for each in found.additions}
+    told = {tuple(shape.like for shape in each.shapes): each.nodes for each in found.additions}
     assert told == {("a",): None, ("b",): None, ("a", "b"): 1}

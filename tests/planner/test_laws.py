@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kplan.documents.plan import Action
 from kplan.framework import shape_cache
-from kplan.planner import planner as planner_module
+from kplan.planner import base
 from kplan.planner.capacity import Template
-from kplan.planner.queue_plan import EVICTED, MOVED, PENDING, PLACED
 from kplan.rules.pod_info import PodInfo
 from tests.scenarios import key, pending, planner, replica, scenarios
 
@@ -91,17 +91,17 @@ def test_a_queue_that_is_worked_off_stays_so(area: str, data: st.DataObject) -> 
     plan = planner(scenario, [*scenario["objects"], *pods]).plan_queue(max_rounds=3)
 
     after = plan.after
-    placed = {change.pod: change.to_node for change in plan.changes if change.action in (PLACED, MOVED)}
+    placed = {change.pod: change.to_node for change in plan.changes if change.action in (Action.PLACED, Action.MOVED)}
     assert all(after.nodes.row_of[node] >= 0 for node in placed.values() if node is not None)
     assert (after.pod_count == [len(on) for on in after.pods_on]).all()
     assert len({change.pod for change in plan.changes}) == len(plan.changes)
     report = plan.to_dict()
     counts = Counter(change.action for change in plan.changes)
     assert [report["summary"][name] for name in ("placed", "moved", "evicted", "pending")] == [
-        counts[PLACED],
-        counts[MOVED],
-        counts[EVICTED],
-        counts[PENDING],
+        counts[Action.PLACED],
+        counts[Action.MOVED],
+        counts[Action.EVICTED],
+        counts[Action.PENDING],
     ]
     assert planner(scenario, [*scenario["objects"], *pods]).plan_queue(max_rounds=3).changes == plan.changes
 
@@ -125,7 +125,7 @@ def test_explanations_brought_back_later_equal_those_read_at_once(area: str, mon
         settle = scenario.get("settlePreemption", False)
         at_once = documents(planner(scenario).plan(scenario["pods"], settle_preemption=settle))
 
-        monkeypatch.setattr(planner_module, "_EAGER_CELLS", -1)
+        monkeypatch.setattr(base, "_EAGER_CELLS", -1)
         later = planner(scenario).plan(scenario["pods"], settle_preemption=settle)
         backwards = [placement.to_dict() for placement in reversed(later.placements)]
         monkeypatch.undo()

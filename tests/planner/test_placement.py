@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kplan.documents.placement import Outcome
-from kplan.planner import planner as planner_module
+from kplan.documents.placement import Origin, Outcome, PodRef
+from kplan.planner import base
 from kplan.planner.explanation import Shown
-from kplan.planner.placement import Origin, PodRef
 from tests.preemption.scenes import node, planner, pod
 
 TAINT = {"key": "only", "value": "gpu", "effect": "NoSchedule"}
@@ -52,14 +51,14 @@ def test_a_scheduled_pod():
 def test_every_rejected_node_names_its_first_plugin_and_all_others():
     rejected = place("huge").rejections["c"]
 
-    assert (rejected.plugin, rejected.failure.code) == ("TaintToleration", "UnschedulableAndUnresolvable")
-    assert rejected.failure.reasons == ("node(s) had untolerated taint(s)",)
+    assert (rejected.plugin, rejected.code) == ("TaintToleration", "UnschedulableAndUnresolvable")
+    assert rejected.reasons == ("node(s) had untolerated taint(s)",)
     assert list(rejected.also_failing) == ["NodeResourcesFit"]
     assert rejected.to_dict() == {
         "code": "UnschedulableAndUnresolvable",
         "plugin": "TaintToleration",
         "reasons": ["node(s) had untolerated taint(s)"],
-        "details": [dict(each) for each in rejected.failure.details],
+        "details": [dict(each) for each in rejected.details],
         "alsoFailing": {"NodeResourcesFit": rejected.also_failing["NodeResourcesFit"].to_dict()},
     }
     (detail,) = rejected.also_failing["NodeResourcesFit"].details
@@ -87,9 +86,9 @@ def test_a_pod_that_must_preempt_has_its_victims():
     placement = place("vip")
 
     assert (placement.node, placement.nominated_node) == (None, "b")
-    assert [victim["name"] for victim in placement.victims] == ["low"]
-    assert placement.preemption["nominatedNode"] == "b"
-    assert placement.to_dict()["preemption"] == placement.preemption
+    assert [victim.name for victim in placement.victims] == ["low"]
+    assert placement.preemption.nominated_node == "b"
+    assert placement.to_document().preemption == placement.preemption
     assert place("web").victims == ()
     assert place("web").preemption is None
 
@@ -133,7 +132,7 @@ def test_properties_are_those_of_the_explanation_of_all_nodes():
 @pytest.mark.parametrize("is_read_at_once", [True, False])
 def test_about_which_nodes_it_tells(nodes, rejected, feasible, is_read_at_once, monkeypatch):
     if not is_read_at_once:
-        monkeypatch.setattr(planner_module, "_EAGER_CELLS", -1)
+        monkeypatch.setattr(base, "_EAGER_CELLS", -1)
     made = place("web").to_dict(nodes)
 
     assert (list(made["rejections"]), made["feasibleNodes"]) == (rejected, feasible)

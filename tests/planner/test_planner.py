@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 
 import kplan
+from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.planner.incoming import IncomingPod
-from kplan.planner.placement import Origin
 from kplan.snapshot.objects import decode_pod
 from tests.preemption.scenes import node, planner, pod
 
@@ -20,7 +21,7 @@ def test_a_pod_can_be_named_or_given():
 
     assert [asking.place(each).node for each in ("default/web-1", given, decode_pod(given))] == ["b", "b", "b"]
     assert asking.place(IncomingPod(decode_pod(given), Origin("web.yaml"))).pod.origin == Origin("web.yaml")
-    assert asking.place(given).pod.origin is None
+    assert asking.place(given).pod.origin is UNSET
 
 
 def test_a_pod_that_the_api_server_refuses_is_an_error():
@@ -66,7 +67,7 @@ def test_pods_that_have_ended_take_no_room_and_are_not_pending():
     asking = planner([*WORLD, *ended, unplaced])
 
     assert asking.place("default/web-1").node == "b"
-    names = [asking.session.cluster.pods.infos[row].name for row in asking.pending_ids()]
+    names = [asking.session.cluster.pods.infos[row].name for row in asking.pending().rows]
     assert names == ["web-1", "web-2"]
     with pytest.raises(UsageError, match="has failed"):
         asking.place("default/done")
@@ -75,18 +76,18 @@ def test_pods_that_have_ended_take_no_room_and_are_not_pending():
 def test_a_pod_on_a_node_that_is_not_there_is_not_pending():
     asking = planner([*WORLD, pod("astray", on="gone")])
 
-    assert [asking.session.cluster.pods.infos[row].name for row in asking.pending_ids()] == ["web-1", "web-2"]
+    assert [asking.session.cluster.pods.infos[row].name for row in asking.pending().rows] == ["web-1", "web-2"]
     with pytest.raises(UsageError):
         asking.place("default/astray")
 
 
 def test_a_queue_holds_each_pod_once():
     asking = planner(WORLD)
-    one, other = asking.queue_ids()
+    one, other = asking.queue_of(None).rows
 
-    assert asking.queue_ids(["default/web-2", "default/web-1", "default/web-2"]) == [other, one]
-    assert asking.queue_ids(["default/web-2"], with_pending=True) == [one, other]
-    assert asking.queue_ids([]) == []
+    assert asking.queue_of(["default/web-2", "default/web-1", "default/web-2"]).rows == (other, one)
+    assert asking.queue_of(["default/web-2"], with_pending=True).rows == (one, other)
+    assert asking.queue_of([]).rows == ()
 
 
 def test_another_world_is_asked_in_the_same_way():

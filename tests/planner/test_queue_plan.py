@@ -66,7 +66,7 @@ def test_pods_are_taken_by_priority_then_by_age() -> None:
     ]
     plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
 
-    assert [entry["pod"] for entry in plan.queue()] == ["default/urgent", "default/old", "default/young"]
+    assert [entry.pod for entry in plan.queue] == ["default/urgent", "default/old", "default/young"]
     assert changes(objects) == [
         ("+", "default/urgent", None, "a"),
         ("+", "default/old", None, "a"),
@@ -138,7 +138,7 @@ def test_gated_foreign_and_leaving_pods_stand_apart_with_the_reason() -> None:
     leaving["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
     plan = kplan.Planner(kplan.load_snapshot([node("a"), gated, foreign, leaving])).plan_queue()
 
-    places = {entry["pod"]: (entry["place"], entry["reason"]) for entry in plan.queue()}
+    places = {entry.pod: (entry.place.value, entry.reason) for entry in plan.queue}
     assert places["default/gated"] == ("Gated", "waiting for scheduling gates: [quota]")
     assert places["default/foreign"] == ("Foreign", 'no profile is named "other"')
     assert places["default/leaving"][0] == "Deleting"

@@ -186,7 +186,7 @@ def test_a_bound_on_replicas_with_claims_is_told(tmp_path: Path, monkeypatch: py
     found = measured(tmp_path, DISKS, workload("Deployment", pod={"volumes": volumes}), wanted=3)
 
     assert (found.fit.total, found.stop, found.is_enough) == (2, None, False)
-    assert [warning.code for warning in found.warnings] == ["ReplicaBound"]
+    assert [warning.code for warning in found.context.warnings] == ["ReplicaBound"]
     assert [each["object"] for each in found.to_dict()["warnings"]] == ["default/web"]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kplan.documents.base import Counted, Verdict
 from kplan.errors import UsageError
-from kplan.planner.verdict import CONDITIONS, DEFAULT_FAIL_ON, Verdict, judge, parse_fail_on
+from kplan.planner.verdict import CONDITIONS, DEFAULT_FAIL_ON, judge, parse_fail_on
 from kplan.snapshot.model import Warning as InputWarning
 from tests.preemption.scenes import app, budget, node, planner, pod
 
@@ -77,19 +78,14 @@ def test_of_a_pod_that_was_tried_twice_the_last_outcome_counts():
     assert because("vip", fail_on=["preemption"], settle=True) == ["default/vip: Preemption on a"]
 
 
-@pytest.mark.parametrize(
-    ("because", "exit_zero", "expected"),
-    [
-        ((), False, {"failed": False, "exitCode": 0, "because": []}),
-        (("x",), False, {"failed": True, "exitCode": 1, "because": ["x"]}),
-        (("x",), True, {"failed": True, "exitCode": 0, "because": ["x"]}),
-    ],
-)
-def test_the_verdict_as_a_document(because, exit_zero, expected):
-    verdict = Verdict(("gated",), because)
+def test_a_verdict_fails_when_something_counts_unless_it_is_only_told():
+    passed, failed = Verdict.of(["gated"], []), Verdict.of(["gated"], [Counted("a/b", "Gated")], ["3 of 4 fit"])
 
-    assert verdict.to_dict(exit_zero=exit_zero) == {**expected, "failOn": ["gated"]}
-    assert (verdict.failed, verdict.exit_code) == (bool(because), int(bool(because)))
+    assert (passed.failed, passed.exit_code, passed.because) == (False, 0, ())
+    assert (failed.failed, failed.exit_code, failed.because) == (True, 1, ("3 of 4 fit", "a/b: Gated"))
+    assert (failed.only_told().failed, failed.only_told().exit_code) == (True, 0)
+    assert failed.counted_of("a/b") == [Counted("a/b", "Gated")]
+    assert failed.counted_of("a/c") == []
 
 
 @pytest.mark.parametrize(

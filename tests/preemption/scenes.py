@@ -102,7 +102,7 @@ def preempt(*objects, config=None, incoming="default/vip", **options):
     """Place a pending pod that fits nowhere, and return the contract's preemption object."""
     placement = planner(objects, config, **options).place(incoming)
     assert placement.node is None
-    return placement.preemption
+    return placement.preemption.to_dict()
 
 
 def victims(found, name="a"):

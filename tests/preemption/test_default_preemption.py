@@ -123,6 +123,7 @@ def test_preemption_is_not_tried_when_a_plugin_before_it_cannot_tell():
         "candidates": {},
         "rejected": {},
         "clearedNominations": [],
+        "whyNot": "not-tried",
     }
 
 
@@ -152,7 +153,9 @@ def test_a_pod_that_pre_filter_turned_away(turn_away, expected):
     decided = schedule_pod(session, session.find("default/vip"))
     outcome = FilterOutcome(2, np.zeros(2, np.bool_), pre_filter_status=turn_away("not now"))
 
-    found = decided.framework.post_filter_plugins[-1].post_filter(decided.cycle, outcome).detail.to_dict()
+    found = (
+        decided.framework.post_filter_plugins[-1].post_filter(decided.cycle, outcome).findings.to_document().to_dict()
+    )
 
     assert list(found["candidates"]) == expected
     assert found["rejected"].get("a", {}).get("plugin") == ("TaintToleration" if expected else None)
@@ -463,15 +466,16 @@ def result_of(*objects, **options):
 
 
 def test_every_lower_priority_pod_tells_the_step_that_decided_about_it():
-    found = result_of(node("a", cpu="4"), *THREE, budget("b", app("db")), pod("vip", cpu="2", priority=10)).detail
+    found = result_of(node("a", cpu="4"), *THREE, budget("b", app("db")), pod("vip", cpu="2", priority=10)).findings
 
-    assert found.reprieve_steps("a") == [
-        {"pod": "default/p3", "step": 1, "pdbViolation": True, "kept": True},
-        {"pod": "default/p1", "step": 2, "pdbViolation": False, "kept": True},
-        {"pod": "default/p2", "step": 3, "pdbViolation": False, "kept": False},
-        {"pod": "default/p4", "step": 4, "pdbViolation": False, "kept": False},
+    steps = found.reprieves()
+    assert list(steps) == ["a"]
+    assert [(each.pod, each.step, each.pdb_violation, each.kept) for each in steps["a"]] == [
+        ("default/p3", 1, True, True),
+        ("default/p1", 2, False, True),
+        ("default/p2", 3, False, False),
+        ("default/p4", 4, False, False),
     ]
-    assert found.reprieve_steps("elsewhere") == []
 
 
 def test_candidates_tell_what_they_lost_by_and_victims_their_budgets():
@@ -484,7 +488,7 @@ def test_candidates_tell_what_they_lost_by_and_victims_their_budgets():
         pod("low-c", "c", cpu="4"),
         budget("b", app("web")),
         pod("vip", cpu="4", priority=10),
-    ).detail
+    ).findings
 
     assert [found.lost_by(index) for index in range(3)] == ["pdb-violations", "lowest-highest-victim-priority", None]
     assert found.victim_budgets(found.candidates.victims(0)[0]) == ["default/b"]
@@ -493,12 +497,12 @@ def test_candidates_tell_what_they_lost_by_and_victims_their_budgets():
 
 def test_a_result_lasts_when_the_cluster_changes():
     session = planner(EQUAL).session.fork()
-    found = schedule_pod(session, session.find("default/vip")).post_filter.detail
-    before = found.to_dict()
+    found = schedule_pod(session, session.find("default/vip")).post_filter.findings
+    before = found.to_document()
     for key in ("default/low-a", "default/low-b"):
         session.evict(session.find(key))
 
-    assert found.to_dict() == before
+    assert found.to_document() == before
 
 
 # --- as configured: stop early ----------------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def test_all_nodes_at_once_decide_as_one_after_another(objects):
     decided = schedule_pod(session, vip)
     if decided.post_filter is None:
         return
-    found = decided.post_filter.detail.to_dict()
+    found = decided.post_filter.findings.to_document().to_dict()
     budgets = [each for each in objects if each["kind"] == "PodDisruptionBudget"]
     candidates, rejected = expected(session, vip, decided.filter, budgets)
 
@@ -213,7 +213,7 @@ def test_all_nodes_at_once_decide_as_one_after_another(objects):
     if candidates:
         assert (found["ties"], found["decidedBy"]) == oracle.choose(candidates)
         assert found["nominatedNode"] == found["ties"][0]
-        lost = {name: decided.post_filter.detail.lost_by(i) for i, name in enumerate(sorted(candidates))}
+        lost = {name: decided.post_filter.findings.lost_by(i) for i, name in enumerate(sorted(candidates))}
         assert [name for name, criterion in lost.items() if criterion is None] == found["ties"]
 
 
@@ -238,7 +238,7 @@ def test_with_any_one_victim_back_the_pod_does_not_fit(objects):
     placement = planner(objects).place("default/vip")
     if placement.nominated_node is None:
         return
-    gone = {(each["namespace"], each["name"]) for each in placement.preemption["victims"]}
+    gone = {(each.namespace, each.name) for each in placement.preemption.victims}
 
     def without(victims):
         left = [

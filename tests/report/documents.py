@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from msgspec.structs import replace
+
 import kplan
-from kplan.planner.document import placement_report
-from kplan.planner.explain import explain_pod, explanation_report
+from kplan.documents.base import Report
+from kplan.documents.placement import Origin, PlacementReport
 from kplan.planner.explanation import Shown
 from kplan.planner.follow import follow
 from kplan.planner.preemption_report import pending_in_turn, preemption_report, without_room
+from kplan.planner.whereabouts import explain_pod
 
 WHEN = "2026-03-01T10:00:00Z"
 
@@ -41,18 +44,24 @@ def pod(name: str, cpu: str = "1", node: str = "", **spec: Any) -> dict[str, Any
     }
 
 
-def _still(document: dict[str, Any]) -> dict[str, Any]:
-    return {**document, "generatedAt": WHEN}
+def _still(document: Report) -> Any:
+    return replace(document, generated_at=WHEN)
 
 
 def placed(
     objects: Sequence[dict[str, Any]], pods: Sequence[Any], shown: Shown | None = None, **options: Any
-) -> dict[str, Any]:
+) -> PlacementReport:
     """Return the PlacementReport of some pods."""
     planner = kplan.Planner(kplan.load_snapshot(objects), **options)
-    placements = planner.plan(pods).placements
-    nodes_of = dict.fromkeys(range(len(placements)), shown or Shown())
-    return _still(placement_report(planner, placements, nodes_of=nodes_of))
+    plan = planner.plan(pods)
+    found: PlacementReport = _still(plan.report(nodes_of=dict.fromkeys(range(len(plan.placements)), shown or Shown())))
+    return found
+
+
+def coming_from(report: PlacementReport, origin: Origin) -> PlacementReport:
+    """Return the report as if a manifest had asked for all its pods."""
+    placements = [replace(each, pod=replace(each.pod, origin=origin)) for each in report.placements]
+    return replace(report, placements=tuple(placements))
 
 
 @cache
@@ -61,17 +70,19 @@ def demo() -> kplan.Planner:
 
 
 @cache
-def demo_document(kind: str, *, explain: bool = False) -> dict[str, Any]:
+def demo_document(kind: str, *, explain: bool = False) -> Any:
     """Return a document about the demo cluster."""
     planner = demo()
     shown = Shown(None, with_score_details=True) if explain else Shown()
     if kind == "explain":
-        return _still(explanation_report(planner, explain_pod(planner, "batch/report-daily-knqdn"), nodes=shown))
+        return _still(explain_pod(planner, "batch/report-daily-knqdn").report(nodes=shown))
     if kind == "place":
         pods = ["shop/voucher-api", "shop/flash-sale", "ml/llm-eval", "batch/nightly-export"]
-        placements = planner.plan(pods).placements
-        return _still(placement_report(planner, placements, nodes_of=dict.fromkeys(range(4), shown)))
+        return _still(planner.plan(pods).report(nodes_of=dict.fromkeys(range(4), shown)))
     pods = pending_in_turn(planner)
-    placements = without_room(planner.plan(pods).placements)
+    plan = planner.plan(pods)
+    placements = without_room(plan.placements)
     nodes_of = dict.fromkeys(range(len(placements)), shown)
-    return _still(preemption_report(planner, placements, follow(planner, pods), nodes_of=nodes_of, explain=explain))
+    return _still(
+        preemption_report(plan.context, placements, follow(planner, pods), nodes_of=nodes_of, explain=explain)
+    )

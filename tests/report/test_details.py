@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kplan.documents.placement import Failure
 from kplan.report.details import detail_text, failure_lines, listing
 
 SENTENCES = {
@@ -150,19 +151,10 @@ def test_sentences(detail: dict[str, object], sentence: str) -> None:
 
 
 def test_a_failure_is_told_reason_by_reason() -> None:
-    failure = {
-        "reasons": ["Insufficient cpu", "Too many pods"],
-        "details": [
-            {
-                "reason": "Insufficient cpu",
-                "resource": "cpu",
-                "requested": "1",
-                "free": "0",
-                "allocatable": "1",
-                "short": "1",
-            }
-        ],
-    }
+    short = {"resource": "cpu", "requested": "1", "free": "0", "allocatable": "1", "short": "1"}
+    reasons = ("Insufficient cpu", "Too many pods")
+    failure = Failure("Unschedulable", reasons, ({"reason": "Insufficient cpu", **short},))
+
     assert failure_lines(failure) == ["asks for 1 cpu, 0 of 1 free: 1 short", "Too many pods"]
     assert failure_lines(failure, "Insufficient cpu") == ["asks for 1 cpu, 0 of 1 free: 1 short"]
     assert failure_lines(failure, "Too many pods") == []

@@ -4,20 +4,20 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
+from msgspec import structs
 
 import kplan
-from kplan.planner.document import placement_report
+from kplan.documents.placement import Origin, PlacementReport
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from kplan.snapshot import MissingKind
 from kplan.snapshot.knowledge import knowledge_warnings
 from kplan.snapshot.model import Warning as InputWarning
-from tests.report.documents import demo_document, node, placed, pod
+from tests.report.documents import coming_from, demo_document, node, placed, pod
 
 EXPLAINED = ReportOptions(top=None, explain=True)
 ENDINGS = {"json": "json", "yaml": "yaml", "markdown": "md", "junit": "xml", "html": "html", "sarif": "sarif"}
@@ -47,17 +47,17 @@ def test_same_document_same_bytes_ending_in_a_line_feed(kind: str, output: str) 
 @pytest.mark.parametrize("kind", ["place", "preempt", "explain"])
 def test_json_and_yaml_hold_the_whole_document(kind: str) -> None:
     document = demo_document(kind)
-    assert json.loads(render(document, "json", ReportOptions())) == document
-    assert yaml.safe_load(render(document, "yaml", ReportOptions())) == json.loads(json.dumps(document))
+    assert json.loads(render(document, "json", ReportOptions())) == document.to_dict()
+    assert yaml.safe_load(render(document, "yaml", ReportOptions())) == document.to_dict()
 
 
-def _with_warning() -> dict[str, Any]:
+def _with_warning() -> PlacementReport:
     missing = MissingKind("poddisruptionbudgets", "forbidden", ("DefaultPreemption",))
     snapshot = replace(kplan.load_snapshot([node("n"), pod("p")]), missing=(missing,))
     planner = kplan.Planner(
         snapshot, warnings=[InputWarning("UnmodelledFeature", "Pod/default/p", "asks for <the> | moon")]
     )
-    return {**placement_report(planner, planner.plan(["default/p"]).placements), "generatedAt": "2026-03-01T10:00:00Z"}
+    return structs.replace(planner.plan(["default/p"]).report(), generated_at="2026-03-01T10:00:00Z")
 
 
 @pytest.mark.parametrize("output", [each for each in FORMATS if each != "name"])
@@ -70,9 +70,8 @@ def test_warnings_are_in_every_format(output: str) -> None:
 
 def test_missing_kinds_fail_a_verdict_that_counts_warnings() -> None:
     snapshot = replace(kplan.load_snapshot([node("n"), pod("p")]), missing=(MissingKind("services", "forbidden"),))
-    planner = kplan.Planner(snapshot)
-    document = placement_report(planner, planner.plan(["default/p"]).placements, fail_on=["warning"])
-    assert document["verdict"]["because"] == ["services: MissingKind"]
+    document = kplan.Planner(snapshot).plan(["default/p"]).report(fail_on=["warning"])
+    assert document.verdict.because == ("services: MissingKind",)
     assert 'failures="1"' in render(document, "junit", ReportOptions())
 
 
@@ -93,8 +92,8 @@ def test_junit_counts_what_it_holds() -> None:
 
 
 def test_junit_holds_no_character_that_xml_forbids() -> None:
-    document = placed([node("n"), pod("p")], ["default/p"])
-    document["warnings"] = [{"code": "X", "object": "o", "message": 'bell \x07 ]]> & "quoted"'}]
+    warning = InputWarning("X", "o", 'bell \x07 ]]> & "quoted"')
+    document = structs.replace(placed([node("n"), pod("p")], ["default/p"]), warnings=(warning,))
     text = render(document, "junit", ReportOptions())
     errors = ET.fromstring(text).findtext("testsuite/system-err")
     assert errors is not None
@@ -103,7 +102,7 @@ def test_junit_holds_no_character_that_xml_forbids() -> None:
 
 def test_github_annotations_are_one_line_each_on_the_manifest() -> None:
     document = placed([node("n", cpu="1"), pod("p", cpu="2")], ["default/p"])
-    document["placements"][0]["pod"]["from"] = {"file": "a,b:c.yaml", "document": 1, "kind": "Pod", "name": "p"}
+    document = coming_from(document, Origin("a,b:c.yaml", 1, "Pod", "p"))
     lines = render(document, "github", ReportOptions()).splitlines()
     assert lines[0].startswith("::error file=a%2Cb%3Ac.yaml,title=kplan%3A default/p (Unschedulable)::default/p: fits")
     assert len(lines) == 2

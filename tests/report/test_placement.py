@@ -3,12 +3,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
+from kplan.documents.base import InputWarning
+from kplan.documents.placement import Origin, Outcome, PodRef
 from kplan.planner.explanation import Shown
 from kplan.report.options import ReportOptions
 from kplan.report.placement import representatives, workload_groups
 from kplan.report.registry import render
-from tests.report.documents import node, placed, pod
+from tests.report.documents import coming_from, node, placed, pod
 
 
 def _table(objects: list[dict[str, Any]], pods: list[Any], top: int | None = 5, **options: Any) -> str:
@@ -59,17 +63,15 @@ def test_top_limits_every_list() -> None:
     assert "n8" in everything
 
 
-def _from(name: str) -> dict[str, Any]:
-    return {"file": "web.yaml", "document": 1, "kind": "Deployment", "name": name}
+def _from(name: str) -> Origin:
+    return Origin("web.yaml", 1, "Deployment", name)
 
 
 def test_replicas_of_one_workload_are_told_together() -> None:
     document = placed(
         [node("a", cpu="3"), *(pod(f"web-{i}") for i in range(5))], [f"default/web-{i}" for i in range(5)]
     )
-    for each in document["placements"]:
-        each["pod"]["from"] = _from("web")
-    text = render(document, "table", ReportOptions())
+    text = render(coming_from(document, _from("web")), "table", ReportOptions())
     assert "Deployment default/web: 5 replicas, 3 scheduled, 2 unschedulable" in text
     assert "  a                 3  web-0..web-2\n" in text
     assert "  (nowhere)         2  web-3, web-4\n" in text
@@ -79,15 +81,10 @@ def test_replicas_of_one_workload_are_told_together() -> None:
 
 def test_groups_are_neighbours_from_the_same_object() -> None:
     web, db = _from("web"), _from("db")
-    pods = [
-        {"namespace": "x", "from": web},
-        {"namespace": "x", "from": web},
-        {"namespace": "x", "from": db},
-        {"namespace": "x"},
-    ]
+    pods = [PodRef("x", str(number), "", 0, "", origin) for number, origin in enumerate((web, web, db, UNSET))]
     assert workload_groups(pods) == [[0, 1], [2], [3]]
     assert representatives(
-        [("Scheduled", ""), ("Scheduled", ""), ("Gated", "g"), ("Gated", "g")], [[0, 1, 2], [3]]
+        [(Outcome.SCHEDULED, ""), (Outcome.SCHEDULED, ""), (Outcome.GATED, "g"), (Outcome.GATED, "g")], [[0, 1, 2], [3]]
     ) == {0, 2, 3}
 
 
@@ -119,7 +116,7 @@ def test_preemption_is_one_line() -> None:
         ([node("a", cpu="1"), pod("p", cpu="2")], "evicting pods of lower priority makes room on no node."),
         (
             [node("a", cpu="1"), pod("low", node="a"), pod("p", priority=9, preemptionPolicy="Never")],
-            "it may not evict any pod: not eligible due to preemptionPolicy=Never.",
+            "it may not evict any pod, since its preemptionPolicy is Never.",
         ),
     ],
 )
@@ -130,8 +127,9 @@ def test_preemption_that_does_not_help(objects: list[dict[str, Any]], words: str
 
 def test_what_is_odd_about_many_objects_in_the_same_way_is_told_once() -> None:
     document = placed([node("a")], [pod("p")])
-    document["warnings"] = [{"code": "Odd", "object": f"Pod/{n}", "message": "is odd"} for n in range(3)]
-    document["warnings"].insert(1, {"code": "Odd", "object": "Pod/x", "message": "is odder"})
+    warnings = [InputWarning("Odd", f"Pod/{n}", "is odd") for n in range(3)]
+    warnings.insert(1, InputWarning("Odd", "Pod/x", "is odder"))
+    document = replace(document, warnings=tuple(warnings))
     text = render(document, "table", ReportOptions())
     assert text.count("is odd ") == 1
     assert "  - Pod/0 and 2 more: is odd [Odd]\n  - Pod/x: is odder [Odd]\n" in text
@@ -141,5 +139,5 @@ def test_a_victim_of_several_pods_counts_once() -> None:
     low = pod("low", cpu="3", node="a", priority=0)
     high = [pod(f"high-{n}", cpu="2", priority=10) for n in range(2)]
     document = placed([node("a"), low, *high], ["default/high-0", "default/high-1"])
-    assert [len(each["preemption"]["victims"]) for each in document["placements"]] == [1, 1]
-    assert document["summary"]["victims"] == 1
+    assert [len(each.preemption.victims) for each in document.placements if each.preemption] == [1, 1]
+    assert document.summary.victims == 1

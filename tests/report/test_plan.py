@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import kplan
+from kplan.documents.plan import PlanReport
 from kplan.planner.explanation import Shown
 from kplan.report.options import ReportOptions
 from kplan.report.plan import VIEW, told_attempts
@@ -10,13 +11,13 @@ from kplan.report.text import render_plain
 from tests.report.documents import node, pod
 
 
-def document(*objects: dict[str, Any], in_full: bool = True) -> dict[str, Any]:
+def document(*objects: dict[str, Any], in_full: bool = True) -> PlanReport:
     planned = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
-    told = told_attempts([change.to_dict() for change in planned.changes])
-    return planned.to_dict(nodes_of=dict.fromkeys(told, Shown()) if in_full else {})
+    told = told_attempts(planned.changes)
+    return planned.report(nodes_of=dict.fromkeys(told, Shown()) if in_full else {})
 
 
-def text(report: dict[str, Any], **options: Any) -> str:
+def text(report: PlanReport, **options: Any) -> str:
     return render_plain(VIEW.blocks(report, ReportOptions(**options)), 160)
 
 
@@ -47,13 +48,13 @@ def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> N
     selectors = [{"nodeSelector": {"disk": f"kind-{i}"}, "cpu": f"{i + 5}"} for i in range(7)]
     report = document(node("n"), *(pod(f"p{i}", **each) for i, each in enumerate(selectors)))
 
-    assert len(told_attempts(report["changes"])) == 1
+    assert len(told_attempts(report.changes)) == 1
     assert text(report).count("What stands in the way") == 1
 
     reasons = [f"extra.example.com/kind-{i}" for i in range(7)]
     asks = [[{"name": "c", "image": "i", "resources": {"requests": {name: "1"}}}] for name in reasons]
     report = document(node("n"), *(pod(f"p{i}", containers=each) for i, each in enumerate(asks)))
-    assert len(told_attempts(report["changes"])) == 5
+    assert len(told_attempts(report.changes)) == 5
     assert text(report).count("What stands in the way") == 5
     assert text(report).count("kube-scheduler writes") == 7
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import jsonschema
+import msgspec
 import pytest
 
+from kplan.documents.base import Report
 from kplan.documents.schemas import load_schema
 from kplan.planner.capacity import Template
 from kplan.planner.explanation import Shown
@@ -21,13 +20,14 @@ AREAS = ("mixed", "volumes", "dra", "preemption", "settle", "gates", "podaffinit
 OPTIONS = (ReportOptions(), ReportOptions(None, explain=True, is_wide=True), ReportOptions(has_colour=True))
 
 
-def told(document: dict[str, Any]) -> None:
+def told(document: Report) -> None:
     """Hold a document against its schema, and write it in all formats."""
-    written = json.loads(json.dumps(document))
-    jsonschema.Draft202012Validator(load_schema(document["kind"])).validate(written)
+    written = document.to_dict()
+    jsonschema.Draft202012Validator(load_schema(document.kind)).validate(written)
+    assert msgspec.convert(written, type(document)) == document
     for output in FORMATS:
         for options in OPTIONS:
-            assert render(written, output, options).endswith("\n")
+            assert render(document, output, options).endswith("\n")
 
 
 @pytest.mark.parametrize("area", AREAS)
@@ -35,10 +35,10 @@ def told(document: dict[str, Any]) -> None:
 def test_queues(area: str, number: int) -> None:
     scenario = scenarios(area)[number]
     planned = planner(scenario).plan_queue()
-    in_full = told_attempts([change.to_dict() for change in planned.changes])
+    in_full = told_attempts(planned.changes)
     shown = {index: Shown() if index in in_full else () for index in range(len(planned.placements))}
 
-    told(planned.to_dict(nodes_of=shown))
+    told(planned.report(nodes_of=shown))
 
 
 @pytest.mark.parametrize("area", AREAS)
@@ -49,4 +49,4 @@ def test_capacities(area: str) -> None:
         pod = asking.world.pod_by_key[key(pending(scenario)[0])]
         found = asking.capacity([Template("replicas", (PodInfo(pod),))], wanted=40, limit=60, preempt=preempt)
 
-        told(found.to_dict(nodes=Shown()))
+        told(found.report(nodes=Shown()))

@@ -1,0 +1,63 @@
+"""From decisions to the PlacementReport, and what other reports about placements share with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kplan.documents.base import Condition, Context
+from kplan.documents.placement import Outcome, PlacementReport, PodPlacement, Summary
+from kplan.planner.placement import NodesShown, Placement
+from kplan.planner.verdict import DEFAULT_FAIL_ON, judge
+
+NodesOf = Mapping[int, NodesShown]
+"""Index of a placement -> the nodes to tell about; placements without an entry are outlined only."""
+
+
+def summary(placements: Sequence[Placement]) -> Summary:
+    """Count outcomes; of a pod that was tried twice the last counts. Victims count once, whoever would evict them."""
+    last = {placement.pod.key: placement for placement in placements}
+    outcomes = [placement.outcome for placement in last.values()]
+    victims = {(victim.key, victim.pdb_violation) for placement in placements for victim in placement.victims}
+    return Summary(
+        pods=len(last),
+        scheduled=outcomes.count(Outcome.SCHEDULED),
+        unschedulable=outcomes.count(Outcome.UNSCHEDULABLE),
+        gated=outcomes.count(Outcome.GATED),
+        errors=outcomes.count(Outcome.ERROR),
+        victims=len({key for key, _ in victims}),
+        pdb_violations=sum(violates for _, violates in victims),
+    )
+
+
+def placement_report(
+    context: Context,
+    placements: Sequence[Placement],
+    *,
+    fail_on: Sequence[Condition] | None = None,
+    nodes_of: NodesOf | None = None,
+) -> PlacementReport:
+    """Return the report about placements.
+
+    Parameters
+    ----------
+    fail_on : what makes the verdict a failure; None for the defaults of `place`
+    nodes_of : None tells about all nodes of all placements
+    """
+    return PlacementReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=judge(placements, context.warnings, DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on),
+        summary=summary(placements),
+        warnings=context.warnings,
+        placements=placements_told(placements, nodes_of),
+    )
+
+
+def placements_told(placements: Sequence[Placement], nodes_of: NodesOf | None) -> tuple[PodPlacement, ...]:
+    """Return placements as they stand in a report; `nodes_of` as in `placement_report`."""
+    if nodes_of is None:
+        return tuple(placement.to_document() for placement in placements)
+    return tuple(
+        placement.to_document(nodes_of[index]) if index in nodes_of else placement.to_outline()
+        for index, placement in enumerate(placements)
+    )

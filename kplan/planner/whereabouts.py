@@ -1,0 +1,99 @@
+"""Why a pod that runs is where it is: the cluster without it, asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from kplan.api.core import Pod
+from kplan.documents.base import Condition, Context
+from kplan.documents.placement import Current, PlacementReport
+from kplan.planner.base import Base, last_placement
+from kplan.planner.explanation import Shown
+from kplan.planner.not_found import has_ended, no_pod
+from kplan.planner.placement import NodesShown, Placement
+from kplan.planner.placement_report import placement_report
+from kplan.planner.run import run_in_order
+from kplan.planner.verdict import DEFAULT_FAIL_ON
+from kplan.rules.pod_info import PodInfo
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """Where a pod is, and where it would go today.
+
+    Attributes
+    ----------
+    node : the node that it runs on; None for a pending pod
+    placement : the decision about it, as if it did not run yet
+    tell_context : returns what a report says besides
+    """
+
+    node: str | None
+    placement: Placement
+    tell_context: Callable[[], Context] = field(repr=False)
+
+    def current(self) -> Current | None:
+        """Return what a report says of the node that the pod runs on."""
+        if self.node is None:
+            return None
+        score = self.placement.scores.get(self.node)
+        best = self.placement.scores.get(self.placement.node or "")
+        return Current(
+            node=self.node,
+            still_fits=self.node in self.placement.feasible_nodes,
+            still_best=self.node in self.placement.ties,
+            score=None if score is None else score.total,
+            best_score=None if best is None else best.total,
+        )
+
+    def report(self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None) -> PlacementReport:
+        """Return a PlacementReport about the pod; its placement says under ``current`` where the pod runs."""
+        if isinstance(nodes, Shown) and self.node is not None:
+            nodes = Shown(nodes.top, nodes.with_score_details, (self.node,))
+        chosen = DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on
+        found = placement_report(self.tell_context(), [self.placement], fail_on=chosen, nodes_of={0: nodes})
+        (placement,) = found.placements
+        return replace(found, placements=(replace(placement, current=self.current()),))
+
+
+def explain_pod(base: Base, key: str) -> Whereabouts:
+    """Explain where a pod of the snapshot is; a running pod is taken off its node first, on a private copy.
+
+    Raises
+    ------
+    NotFoundError
+        When the snapshot has no such pod.
+    UsageError
+        When the pod has ended.
+    """
+    pod = base.world.pod_by_key.get(key)
+    if pod is None:
+        raise no_pod(key, base.world.pod_by_key)
+    if error := has_ended(pod):
+        raise error
+    if pod.spec.node_name:
+        return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), base.context)
+    asked = base.asked([key])
+    plan = base.decide(asked, lambda session: run_in_order(session, asked.rows, settle_preemption=False))
+    return Whereabouts(None, plan.placements[0], plan.tell_context)
+
+
+def _place_again(base: Base, key: str, pod: Pod) -> Placement:
+    session = base.fork()
+    row = base.session.find(key)
+    if row is not None and pod.spec.node_name in session.cluster.nodes.row_of:
+        session.evict(row)
+    again = session.add_pod(PodInfo(_as_pending(pod)))
+    result = next(iter(run_in_order(session, [again], settle_preemption=False)))
+    return last_placement(session, result)
+
+
+def _as_pending(pod: Pod) -> Pod:
+    metadata = replace(pod.metadata, deletion_timestamp=None)
+    spec = replace(pod.spec, node_name="", scheduling_gates=())
+    return replace(
+        pod, metadata=metadata, spec=spec, status=replace(pod.status, nominated_node_name="", phase="Pending")
+    )
