@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from kplan.admission.rejection import Rejection
 from kplan.api.base import ResourceList
 from kplan.api.core import Container, LimitRange, LimitRangeItem, Pod, PodSpec
+from kplan.api.pod_totals import container_totals
 from kplan.api.quantity import MAX_INT64, Quantity, parse
-from kplan.snapshot.podresources import container_totals
 
 __all__ = ["apply_defaults", "check", "of_namespace"]
 

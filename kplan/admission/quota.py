@@ -12,9 +12,10 @@ from kplan.admission.rejection import Rejection
 from kplan.api.affinity import PodAffinity, PodAntiAffinity
 from kplan.api.core import Pod, ResourceQuota, ScopedResourceSelectorRequirement
 from kplan.api.kinds import KINDS
+from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.quantity import Quantity, parse
+from kplan.rules.resources import stored_totals
 from kplan.snapshot.model import Snapshot
-from kplan.snapshot.podresources import HUGE_PAGES, limits_of, requests_of
 
 __all__ = ["QuotaLedger", "pod_usage"]
 
@@ -113,7 +114,7 @@ def pod_usage(pod: Pod) -> Usage:
     """Return what a pod counts for (upstream PodUsageFunc); a finished pod counts as an object only."""
     if pod.status.phase in {"Succeeded", "Failed"}:
         return {"count/pods": _ONE}
-    requests, limits = requests_of(pod.spec), limits_of(pod.spec)
+    requests, limits = stored_totals(pod)
     return {"count/pods": _ONE, **_compute_usage(requests, limits)}
 
 

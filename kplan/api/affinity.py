@@ -5,23 +5,6 @@ from __future__ import annotations
 from kplan.api.base import Int32, KubeStruct
 from kplan.api.meta import LabelSelector
 
-__all__ = [
-    "Affinity",
-    "NodeAffinity",
-    "NodeSelector",
-    "NodeSelectorRequirement",
-    "NodeSelectorTerm",
-    "PodAffinity",
-    "PodAffinityTerm",
-    "PodAntiAffinity",
-    "PreferredSchedulingTerm",
-    "TopologySelectorLabelRequirement",
-    "TopologySelectorTerm",
-    "TopologySpreadConstraint",
-    "VolumeNodeAffinity",
-    "WeightedPodAffinityTerm",
-]
-
 
 class NodeSelectorRequirement(KubeStruct, frozen=True):
     """One expression over a node's labels or fields; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""

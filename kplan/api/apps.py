@@ -11,30 +11,6 @@ from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import IntOrString, LabelSelector, ObjectMeta, PlainMeta
 from kplan.api.volumes import PersistentVolumeClaimSpec
 
-__all__ = [
-    "DaemonSet",
-    "DaemonSetSpec",
-    "DaemonSetStatus",
-    "DaemonSetUpdateStrategy",
-    "Deployment",
-    "DeploymentSpec",
-    "DeploymentStatus",
-    "DeploymentStrategy",
-    "ReplicaSet",
-    "ReplicaSetAnnotations",
-    "ReplicaSetMeta",
-    "ReplicaSetSpec",
-    "ReplicaSetStatus",
-    "RollingUpdate",
-    "RollingUpdateStatefulSet",
-    "StatefulSet",
-    "StatefulSetOrdinals",
-    "StatefulSetSpec",
-    "StatefulSetStatus",
-    "StatefulSetUpdateStrategy",
-    "VolumeClaimTemplate",
-]
-
 
 class RollingUpdate(KubeStruct, frozen=True):
     """How far a rolling update may go over and under the wanted number."""

@@ -11,8 +11,6 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-__all__ = ["ApiObject", "Int32", "Int64", "KubeStruct", "QuantityLike", "ResourceList"]
-
 #: Integers of the API, refused where Go's own would overflow.
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

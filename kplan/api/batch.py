@@ -8,8 +8,6 @@ from kplan.api.base import ApiObject, Int32, KubeStruct
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector, PlainMeta
 
-__all__ = ["CronJob", "CronJobSpec", "Job", "JobCondition", "JobSpec", "JobStatus", "JobTemplateSpec"]
-
 
 class JobSpec(KubeStruct, frozen=True):
     """How many pods at a time, how many in all, and whether they are numbered."""

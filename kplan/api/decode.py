@@ -18,8 +18,6 @@ from msgspec import inspect
 
 from kplan.errors import Problem
 
-__all__ = ["DecodeError", "builtins", "convert", "decode", "describe"]
-
 S = TypeVar("S", bound=msgspec.Struct)
 
 #: Problems beyond this number are only counted.

@@ -12,8 +12,6 @@ import msgspec
 
 from kplan.api import apps, batch, core, node, policy, resource, scheduling, storage
 
-__all__ = ["KINDS", "KINDS_BY_ATTRIBUTE", "Kind", "kind_of", "split_api_version", "type_of"]
-
 
 class Kind(NamedTuple):
     """A kind that scheduling reads."""

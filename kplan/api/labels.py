@@ -18,21 +18,6 @@ import msgspec
 from kplan.api.meta import LabelSelector
 from kplan.api.names import label_key_problems, label_value_problems
 
-__all__ = [
-    "EVERYTHING",
-    "NOTHING",
-    "InvalidSelector",
-    "LabelSelector",
-    "Operator",
-    "Requirement",
-    "Selector",
-    "new_requirement",
-    "parse_int64",
-    "selector_from",
-    "selector_from_map",
-    "selector_of",
-]
-
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
 _MAX_INT64 = 2**63 - 1

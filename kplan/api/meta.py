@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from kplan.api.base import Int64, KubeStruct
 
-__all__ = [
-    "IntOrString",
-    "LabelSelector",
-    "LabelSelectorRequirement",
-    "ObjectMeta",
-    "OwnerReference",
-    "PlainMeta",
-    "TypedObjectReference",
-    "controller_of",
-]
-
 #: A number or a percentage, as in ``maxUnavailable``.
 IntOrString = int | str
 

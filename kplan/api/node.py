@@ -8,8 +8,6 @@ from kplan.api.base import ApiObject, KubeStruct, ResourceList
 from kplan.api.meta import PlainMeta
 from kplan.api.tolerations import Toleration
 
-__all__ = ["Overhead", "RuntimeClass", "Scheduling"]
-
 
 class Overhead(KubeStruct, frozen=True):
     """What running a pod under the runtime costs on top."""

@@ -14,27 +14,11 @@ from typing import NamedTuple
 
 from kplan.api.affinity import (
     NodeSelector,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
     PreferredSchedulingTerm,
     TopologySelectorTerm,
 )
 from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, selector_of
-
-__all__ = [
-    "CompiledNodeSelector",
-    "CompiledTerm",
-    "FieldRequirement",
-    "NodeSelector",
-    "NodeSelectorRequirement",
-    "NodeSelectorTerm",
-    "PreferredSchedulingTerm",
-    "WeightedTerm",
-    "compile_node_selector",
-    "compile_preferred_terms",
-    "compile_term",
-    "topology_terms_match",
-]
 
 #: The only field of a node that selectors can name.
 NAME_FIELD = "metadata.name"

@@ -12,32 +12,6 @@ from kplan.api.meta import PlainMeta
 from kplan.api.tolerations import Toleration
 from kplan.api.volumes import Volume
 
-__all__ = [
-    "ClaimReference",
-    "Container",
-    "ContainerExtendedResourceRequest",
-    "ContainerPort",
-    "ContainerResizePolicy",
-    "ContainerRestartRule",
-    "ContainerStatus",
-    "NodeAllocatableResourceClaimStatus",
-    "Pod",
-    "PodAnnotations",
-    "PodCondition",
-    "PodExtendedResourceClaimStatus",
-    "PodMeta",
-    "PodOS",
-    "PodResourceClaim",
-    "PodResourceClaimStatus",
-    "PodSchedulingGate",
-    "PodSchedulingGroup",
-    "PodSpec",
-    "PodStatus",
-    "PodTemplate",
-    "PodTemplateSpec",
-    "ResourceRequirements",
-]
-
 
 class ContainerPort(KubeStruct, frozen=True):
     """A port of a container; only a `host_port` other than 0 occupies something of the node."""

@@ -7,8 +7,6 @@ from typing import ClassVar
 from kplan.api.base import ApiObject, Int32, KubeStruct
 from kplan.api.meta import IntOrString, LabelSelector, PlainMeta
 
-__all__ = ["PodDisruptionBudget", "PodDisruptionBudgetSpec", "PodDisruptionBudgetStatus"]
-
 
 class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
     """Which pods, and how many of them must stay."""

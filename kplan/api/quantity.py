@@ -18,17 +18,6 @@ from typing import Literal, NamedTuple
 
 from kplan.api.base import QuantityLike
 
-__all__ = [
-    "Format",
-    "InvalidQuantity",
-    "Quantity",
-    "canonical",
-    "is_valid",
-    "milli_value",
-    "parse",
-    "value",
-]
-
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 MAX_INT64 = 2**63 - 1

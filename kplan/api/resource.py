@@ -16,50 +16,6 @@ from kplan.api.affinity import NodeSelector
 from kplan.api.base import ApiObject, KubeStruct, QuantityLike, ResourceList
 from kplan.api.meta import ObjectMeta
 
-__all__ = [
-    "ALLOCATION_RESULTS_MAX_SIZE",
-    "EXTENDED_RESOURCE_CLAIM_ANNOTATION",
-    "FIRST_AVAILABLE_MAX_SIZE",
-    "MODE_ALL",
-    "MODE_EXACT_COUNT",
-    "RESOURCE_DEVICE_CLASS_PREFIX",
-    "AllocatedDeviceStatus",
-    "AllocationResult",
-    "CELDeviceSelector",
-    "CapacityRequestPolicy",
-    "CapacityRequestPolicyRange",
-    "CapacityRequirements",
-    "Counter",
-    "CounterSet",
-    "Device",
-    "DeviceAllocationResult",
-    "DeviceAttribute",
-    "DeviceCapacity",
-    "DeviceClaim",
-    "DeviceClass",
-    "DeviceClassSpec",
-    "DeviceConstraint",
-    "DeviceCounterConsumption",
-    "DeviceRequest",
-    "DeviceRequestAllocationResult",
-    "DeviceSelector",
-    "DeviceStatusCondition",
-    "DeviceSubRequest",
-    "DeviceTaint",
-    "DeviceToleration",
-    "ExactDeviceRequest",
-    "NodeAllocatableResourceMapping",
-    "ResourceClaim",
-    "ResourceClaimConsumerReference",
-    "ResourceClaimSpec",
-    "ResourceClaimStatus",
-    "ResourceClaimTemplate",
-    "ResourceClaimTemplateSpec",
-    "ResourcePool",
-    "ResourceSlice",
-    "ResourceSliceSpec",
-]
-
 #: The most devices that one claim can be allocated.
 ALLOCATION_RESULTS_MAX_SIZE = 32
 #: The most alternatives of one request; scores count down from here.

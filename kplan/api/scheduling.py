@@ -7,8 +7,6 @@ from typing import ClassVar
 from kplan.api.base import ApiObject, Int32
 from kplan.api.meta import PlainMeta
 
-__all__ = ["PriorityClass"]
-
 
 class PriorityClass(ApiObject, frozen=True):
     """A name for a priority, and whether pods of it may preempt."""

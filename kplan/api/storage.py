@@ -10,21 +10,6 @@ from kplan.api.affinity import TopologySelectorTerm
 from kplan.api.base import ApiObject, Int32, KubeStruct, QuantityLike
 from kplan.api.meta import LabelSelector, ObjectMeta, PlainMeta
 
-__all__ = [
-    "CSIDriver",
-    "CSIDriverSpec",
-    "CSINode",
-    "CSINodeDriver",
-    "CSINodeSpec",
-    "CSIStorageCapacity",
-    "StorageClass",
-    "VolumeAttachment",
-    "VolumeAttachmentSource",
-    "VolumeAttachmentSpec",
-    "VolumeAttachmentStatus",
-    "VolumeNodeResources",
-]
-
 
 class StorageClass(ApiObject, frozen=True):
     """How volumes of a class come about, and when they are bound."""

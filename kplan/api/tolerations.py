@@ -10,18 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kplan.api.base import Int64, KubeStruct
 
-__all__ = [
-    "NO_EXECUTE",
-    "NO_SCHEDULE",
-    "PREFER_NO_SCHEDULE",
-    "Taint",
-    "Toleration",
-    "first_untolerated_taint",
-    "is_comparison",
-    "tolerates",
-    "tolerations_tolerate",
-]
-
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"

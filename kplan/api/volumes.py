@@ -7,34 +7,6 @@ from msgspec import field
 from kplan.api.base import Int32, KubeStruct, QuantityLike, ResourceList
 from kplan.api.meta import LabelSelector, ObjectMeta, TypedObjectReference
 
-__all__ = [
-    "AWSElasticBlockStoreVolumeSource",
-    "AzureDiskVolumeSource",
-    "AzureFileVolumeSource",
-    "CSIPersistentVolumeSource",
-    "CSIVolumeSource",
-    "CinderVolumeSource",
-    "ConfigMapVolumeSource",
-    "EmptyDirVolumeSource",
-    "EphemeralVolumeSource",
-    "GCEPersistentDiskVolumeSource",
-    "HostPathVolumeSource",
-    "ISCSIVolumeSource",
-    "ImageVolumeSource",
-    "LocalVolumeSource",
-    "NFSVolumeSource",
-    "PersistentVolumeClaimSpec",
-    "PersistentVolumeClaimTemplate",
-    "PersistentVolumeClaimVolumeSource",
-    "PortworxVolumeSource",
-    "RBDVolumeSource",
-    "SecretVolumeSource",
-    "Volume",
-    "VolumeResourceRequirements",
-    "VolumeSources",
-    "VsphereVirtualDiskVolumeSource",
-]
-
 
 class GCEPersistentDiskVolumeSource(KubeStruct, frozen=True):
     """A Google Compute Engine disk."""

@@ -1,4 +1,4 @@
-"""Labels that Kubernetes itself gives a meaning, and that more than one room reads.
+"""Labels and annotations that Kubernetes itself gives a meaning, and that more than one room reads.
 
 Upstream: k8s.io/api core/v1 well_known_labels.go (v1.36).
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BETA_REGION", "BETA_ZONE", "HOSTNAME", "REGION", "ZONE"]
-
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+ANNOTATION_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+"""Where claims and volumes named their class before they had a field for it; it still goes first."""

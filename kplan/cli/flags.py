@@ -28,6 +28,7 @@ from kplan.cli.live_options import (
     UserOption,
     live_options,
 )
+from kplan.report.options import OutputFormat
 
 if TYPE_CHECKING:
     from kplan.live import LiveOptions
@@ -71,21 +72,6 @@ FeatureGatesOption = Annotated[
         rich_help_panel=_SCHEDULER_PANEL,
     ),
 ]
-
-
-class OutputFormat(StrEnum):
-    """What the commands that decide can print."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    MARKDOWN = "markdown"
-    NAME = "name"
-    JUNIT = "junit"
-    GITHUB = "github"
-    SARIF = "sarif"
-    HTML = "html"
 
 
 class SamplingMode(StrEnum):

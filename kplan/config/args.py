@@ -18,30 +18,6 @@ import msgspec
 from kplan.api.affinity import NodeAffinity, TopologySpreadConstraint
 from kplan.config.releases import Release
 
-__all__ = [
-    "ARGS_TYPES",
-    "DEFAULT_RESOURCES",
-    "ConfigStruct",
-    "DefaultPreemptionArgs",
-    "DynamicResourcesArgs",
-    "InterPodAffinityArgs",
-    "Nanoseconds",
-    "NodeAffinityArgs",
-    "NodeResourcesBalancedAllocationArgs",
-    "NodeResourcesFitArgs",
-    "PluginArgs",
-    "PodTopologySpreadArgs",
-    "RequestedToCapacityRatioParam",
-    "ResourceSpec",
-    "ScoringStrategy",
-    "UtilizationShapePoint",
-    "VolumeBindingArgs",
-    "args_type",
-    "default_args",
-    "has_binding_timeout",
-    "has_filter_timeout",
-]
-
 #: A Go duration ("1m30s" in a file) as a whole number of nanoseconds.
 Nanoseconds = NewType("Nanoseconds", int)
 

@@ -23,8 +23,6 @@ from kplan.config.decoding import decode
 from kplan.config.foreign import API_GROUP, API_VERSION
 from kplan.config.problems import Problems, child, go_value
 
-__all__ = ["decode_args"]
-
 
 def decode_args(name: str, value: object, path: str, problems: Problems) -> PluginArgs:
     """Read the arguments of the in-tree plugin `name`; absent ones are the defaults.

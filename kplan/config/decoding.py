@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from kplan.config.releases import Release
 
-__all__ = ["closest", "decode"]
-
 S = TypeVar("S", bound=msgspec.Struct)
 
 _INT_BITS: Final = {Int32: 32, int: 64}

@@ -13,8 +13,6 @@ from kplan.config.releases import Release, newest
 from kplan.config.validation import settings_of
 from kplan.config.wire import KubeSchedulerConfiguration
 
-__all__ = ["DEFAULT_SCHEDULER_NAME", "default_configuration", "default_profile"]
-
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 

@@ -10,8 +10,6 @@ from typing import Final
 
 from kplan.config.args import Nanoseconds
 
-__all__ = ["format_duration", "parse_duration"]
-
 _UNITS: Final = {
     "ns": 1,
     "us": 1_000,

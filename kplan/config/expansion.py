@@ -19,8 +19,6 @@ from kplan.config.problems import Problems
 from kplan.config.releases import Release
 from kplan.config.wire import POINT_NAMES
 
-__all__ = ["MULTI_POINT", "Entry", "PointSet", "default_sets", "enabled_names", "expand", "merge"]
-
 MULTI_POINT: Final = "multi_point"
 _POINTS: Final = (*EXTENSION_POINTS, *PLACEMENT_POINTS)
 _EVERYTHING: Final = "*"

@@ -7,8 +7,6 @@ from typing import Final
 
 from kplan.config.problems import Problems, go_value
 
-__all__ = ["API_GROUP", "API_VERSION", "KIND", "check_type_meta"]
-
 API_GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{API_GROUP}/v1"
 KIND: Final = "KubeSchedulerConfiguration"

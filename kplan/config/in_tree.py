@@ -14,13 +14,6 @@ from kplan.config.releases import releases
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "EXTENSION_POINTS",
-    "PLACEMENT_POINTS",
-    "UPSTREAM_POINT_NAMES",
-    "in_tree_since",
-]
-
 #: The extension points of a pod's scheduling cycle, in the order in which a pod meets them.
 EXTENSION_POINTS: Final = (
     "pre_enqueue",

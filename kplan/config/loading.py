@@ -21,8 +21,6 @@ from kplan.config.validation import settings_of, validate_configuration
 from kplan.config.wire import KubeSchedulerConfiguration
 from kplan.snapshot.model import Warning as InputWarning
 
-__all__ = ["load_scheduler_config", "read_again", "read_configuration"]
-
 
 def load_scheduler_config(
     source: str | os.PathLike[str] | dict[str, object] | None = None,

@@ -15,16 +15,6 @@ from kplan.config.releases import Release, newest
 if TYPE_CHECKING:
     from kplan.snapshot.model import Warning as InputWarning
 
-__all__ = [
-    "DEFAULT_EXTENDER_TIMEOUT",
-    "Extender",
-    "ExtenderTLSConfig",
-    "ManagedResource",
-    "PluginRef",
-    "Profile",
-    "SchedulerConfiguration",
-]
-
 #: What an extender gets to answer when its `httpTimeout` is absent or zero.
 DEFAULT_EXTENDER_TIMEOUT: Final = Nanoseconds(5_000_000_000)
 

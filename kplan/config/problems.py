@@ -18,8 +18,6 @@ from kplan.reading import Lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["Problems", "child", "go_value", "index"]
-
 
 def child(path: str, *names: str) -> str:
     """Return the path of a field inside the object at `path`."""

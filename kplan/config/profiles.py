@@ -25,8 +25,6 @@ from kplan.config.validation import validate_percentage
 from kplan.config.validation_args import validate_args
 from kplan.config.wire import POINT_NAMES, KubeSchedulerProfile, Plugins
 
-__all__ = ["Warn", "build_profiles"]
-
 #: Takes a warning's code, the object that it is about, and its text.
 Warn = Callable[[str, str, str], None]
 

@@ -9,8 +9,6 @@ from kplan.config.problems import Problems, go_value
 from kplan.errors import ConfigError, Problem
 from kplan.reading import SETTINGS, read_documents
 
-__all__ = ["ConfigDocument", "read_file"]
-
 _EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler.config.k8s.io/v1"
 
 

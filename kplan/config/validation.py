@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from kplan.api.names import label_key_problems
 from kplan.config.args import Nanoseconds
 from kplan.config.durations import format_duration
 from kplan.config.model import Extender
-from kplan.config.names import is_extended_resource_name, qualified_name_errors
 from kplan.config.problems import Problems, child, index
 from kplan.config.wire import ClientConnection, KubeSchedulerConfiguration, LeaderElection
-
-__all__ = ["settings_of", "validate_configuration", "validate_percentage"]
+from kplan.rules.resources import is_extended
 
 _SECOND: Final = 1_000_000_000
 
@@ -148,8 +147,8 @@ def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
 
 def _managed_resource(name: str, path: str, problems: Problems) -> None:
     hint = "write an extended resource with its domain, such as example.com/device"
-    errors = qualified_name_errors(name)
+    errors = label_key_problems(name)
     for error in errors:
         problems.invalid(path, name, error, hint)
-    if not errors and not is_extended_resource_name(name):
+    if not errors and not is_extended(name):
         problems.invalid(path, name, "is an invalid extended resource name", hint)

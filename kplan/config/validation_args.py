@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kplan.api.names import label_key_problems, label_value_problems
 from kplan.config.args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
@@ -25,13 +26,10 @@ from kplan.config.args import (
     VolumeBindingArgs,
 )
 from kplan.config.durations import format_duration
-from kplan.config.names import label_value_errors, qualified_name_errors
 from kplan.config.problems import Problems, child, index
 
 if TYPE_CHECKING:
     from kplan.api.affinity import NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
-
-__all__ = ["validate_args"]
 
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
@@ -238,7 +236,7 @@ def _label_requirement(requirement: NodeSelectorRequirement, path: str, problems
         hint = "write In, NotIn, Exists, DoesNotExist, Gt or Lt"
         problems.unsupported(child(path, "operator"), requirement.operator, _LABEL_OPERATORS, hint)
         return
-    key_errors = qualified_name_errors(requirement.key)
+    key_errors = label_key_problems(requirement.key)
     if key_errors:
         hint = "write the key of a node label, such as topology.kubernetes.io/zone"
         problems.invalid(child(path, "key"), requirement.key, "; ".join(key_errors), hint)
@@ -249,7 +247,7 @@ def _label_requirement(requirement: NodeSelectorRequirement, path: str, problems
         if requirement.operator in {"Gt", "Lt"} and not _is_int64(value):
             detail = "for 'Gt', 'Lt' operators, the value must be an integer"
             problems.invalid(at, value, detail, 'write a whole number in quotes, such as "5"')
-        errors = label_value_errors(value)
+        errors = label_value_problems(value)
         if errors:
             hint = "write a label value: letters, digits, '-', '_' and '.', at most 63"
             problems.invalid(at, value, "; ".join(errors), hint)
@@ -274,7 +272,7 @@ def _is_int64(text: str) -> bool:
 
 
 def _label_name(name: str, path: str, problems: Problems) -> None:
-    for error in qualified_name_errors(name):
+    for error in label_key_problems(name):
         problems.invalid(path, name, error, "write a name such as cpu, example.com or example.com/name")
 
 

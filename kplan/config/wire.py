@@ -14,19 +14,6 @@ import msgspec
 from kplan.config.args import ConfigStruct, Nanoseconds
 from kplan.config.model import Extender
 
-__all__ = [
-    "POINT_NAMES",
-    "ClientConnection",
-    "Int32",
-    "KubeSchedulerConfiguration",
-    "KubeSchedulerProfile",
-    "LeaderElection",
-    "Plugin",
-    "PluginConfig",
-    "PluginSet",
-    "Plugins",
-]
-
 #: A whole number that Go keeps in 32 bits.
 Int32 = NewType("Int32", int)
 

@@ -17,7 +17,7 @@ from kplan.engine.recent import Recent
 from kplan.rules.affinity import NO_TERMS, PodAffinityTerms
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.rules.resources import PodResources
-from kplan.rules.volumes import storage_kinds
+from kplan.rules.volume_claims import storage_kinds
 
 _FIRST_CAPACITY = 64
 

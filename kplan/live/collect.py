@@ -10,6 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from kplan.documents.base import MissingKind
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
 from kplan.live.discovery import discover, read_version
 from kplan.live.kubeconfig import load_access
@@ -22,7 +23,7 @@ from kplan.live.side_by_side import side_by_side
 from kplan.live.transport import Getter, Transport
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
-from kplan.snapshot.model import MissingKind, Snapshot
+from kplan.snapshot.model import Snapshot
 
 __all__ = ["Progress", "Warn", "collect_snapshot"]
 

@@ -20,8 +20,8 @@ from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.storage_classes import with_default_class
+from kplan.workloads.claims import generated_claims
 from kplan.workloads.manifests import Manifests
-from kplan.workloads.volumes import generated_claims
 
 _UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
 """Name space of the uids that new pods get here: the same pod, the same uid."""

@@ -17,7 +17,7 @@ from kplan.api.meta import controller_of
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.volumes import generated_claims
+from kplan.workloads.claims import generated_claims
 
 _KEEPS_NAME = "StatefulSet"
 MAX_EVICTIONS = 3

@@ -24,8 +24,8 @@ from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.workloads.claims import generated_claims, stateful_claims
 from kplan.workloads.manifests import Manifests
-from kplan.workloads.volumes import generated_claims, stateful_claims
 
 __all__ = ["MAX_OWN_REPLICAS", "Asked", "templates_of"]
 

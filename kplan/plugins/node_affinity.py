@@ -12,13 +12,13 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from kplan.api.affinity import NodeSelectorTerm
 from kplan.api.core import Node, Pod
 from kplan.api.labels import InvalidSelector, Requirement
 from kplan.api.nodeselector import (
     NAME_FIELD,
     CompiledNodeSelector,
     CompiledTerm,
-    NodeSelectorTerm,
     WeightedTerm,
     compile_node_selector,
     compile_preferred_terms,

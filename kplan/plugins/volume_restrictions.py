@@ -21,7 +21,7 @@ from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
 from kplan.rules.pod_info import PodInfo
-from kplan.rules.volumes import ClaimKey, not_found
+from kplan.rules.volume_claims import ClaimKey, not_found
 
 REASON_DISK_CONFLICT = "node(s) had no available disk"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"

@@ -22,7 +22,7 @@ from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
 from kplan.rules.csi_translation import ZONE_DELIMITER
 from kplan.rules.pod_info import PodInfo
-from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, not_found, quoted
+from kplan.rules.volume_claims import WAIT_FOR_FIRST_CONSUMER, claim_class, not_found, quoted
 
 REASON_CONFLICT = "node(s) had no available volume zone"
 

@@ -23,7 +23,8 @@ Documents are counted as people count them: what is empty or holds comments only
 somebody asks, by reading the document's text again, so that a large snapshot pays nothing for them.
 """
 
-from kplan.reading.documents import Document, as_builtins, read_documents, read_one
+from kplan.reading.content import Document, as_builtins
+from kplan.reading.documents import read_documents, read_one
 from kplan.reading.files import STANDARD_INPUT
 from kplan.reading.items import Item, read_items
 from kplan.reading.limits import MANIFESTS, REPORTS, SETTINGS, SNAPSHOTS, Limits, Progress

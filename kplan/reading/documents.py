@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 
-from kplan.api import decode
 from kplan.errors import Problem
+from kplan.reading.content import DEEP_HINT, Document
 from kplan.reading.files import STANDARD_INPUT, NotObjects, files_below, read_source
-from kplan.reading.limits import MAX_DEPTH, SNAPSHOTS, Limits, Progress
-from kplan.reading.places import Duplicate, JsonLines, Lines, json_duplicates
-
-__all__ = ["Document", "as_builtins", "read_documents", "read_one"]
+from kplan.reading.limits import SNAPSHOTS, Limits, Progress
+from kplan.reading.yaml_text import YamlProblem, read_yaml
 
 _LOG_SECTION = re.compile(rb"\s*==== START logs for .*?^==== END logs for [^\n]*\n?", re.DOTALL | re.MULTILINE)
 _BYTE_OFFSET = re.compile(r"\(byte (\d+)\)")
@@ -26,85 +23,6 @@ _OBJECTS = "Kubernetes objects as JSON or YAML, for example from kubectl get -o 
 #: Braces with a bare word behind them are YAML, or a template.
 _JSON_START = re.compile(rb"""\s*(\[|\{\s*(["}]|\Z))""")
 _NOT_BLANK = re.compile(rb"\S")
-_DEEP_HINT = "objects are nested some ten levels deep; look for brackets that are never closed"
-
-
-class Document:
-    """One document of a file.
-
-    Attributes
-    ----------
-    file
-        As it was named; "standard input" for ``-``.
-    number
-        Counted from 1; documents that are empty or hold comments only are not counted.
-    line
-        Where its content begins.
-    content
-        JSON text, or builtins that came from YAML.
-    """
-
-    def __init__(self, file: str, number: int, line: int, content: msgspec.Raw | Any) -> None:
-        self.file = file
-        self.number = number
-        self.line = line
-        self.content = content
-
-    @cached_property
-    def lines(self) -> Lines:
-        """The lines of all that stands in the document."""
-        return JsonLines(self.content, self.line)
-
-    def duplicates(self) -> tuple[Duplicate, ...]:
-        """Return the keys that an object of this document holds twice, in reading order."""
-        try:
-            return tuple(json_duplicates(self.content, self.lines))
-        except RecursionError:
-            return ()  # its depth is told when it is decoded
-
-    def value(self) -> Any:
-        """Return the content as builtins.
-
-        Raises
-        ------
-        kplan.api.decode.DecodeError
-            If it cannot be held as builtins: nested too deeply, numbers that no number of a computer holds.
-        """
-        return as_builtins(self.content)
-
-    def locate(self, problem: Problem) -> Problem:
-        """Return the problem of this document with file, document and line."""
-        return Problem(
-            problem.message,
-            path=self.file,
-            document=self.number,
-            json_path=problem.json_path,
-            hint=problem.hint,
-            line=self.lines.of(problem.json_path),
-        )
-
-
-def as_builtins(content: msgspec.Raw | Any) -> Any:
-    """Return JSON text as builtins; builtins as they are.
-
-    Raises
-    ------
-    kplan.api.decode.DecodeError
-        If it cannot be held as builtins: nested too deeply, numbers that no number of a computer holds.
-    """
-    if not isinstance(content, msgspec.Raw):
-        return content
-    value = decode.builtins(content)
-    if _is_deeper(value, MAX_DEPTH):
-        raise decode.DecodeError((Problem(f"nested deeper than {MAX_DEPTH} levels", json_path="$", hint=_DEEP_HINT),))
-    return value
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    if below is None:
-        return False
-    return levels == 0 or any(_is_deeper(item, levels - 1) for item in below)
 
 
 def read_one(
@@ -228,8 +146,6 @@ class _Reader:
 
 
 def _yaml_documents(data: bytes, path: str, problems: list[Problem], limits: Limits) -> Iterator[Document]:
-    from kplan.reading.yaml_text import YamlProblem, read_yaml
-
     try:
         yield from read_yaml(data, path, max_depth=limits.max_depth)
     except YamlProblem as error:
@@ -274,7 +190,7 @@ def _json_problem(error: Exception, data: bytes, start: int, path: str, number: 
     """Say what is wrong with the document that starts at byte `start`, with line and column of the whole file."""
     text = str(error)
     if isinstance(error, RecursionError):
-        return Problem("nested too deeply to be Kubernetes objects", path=path, document=number, hint=_DEEP_HINT)
+        return Problem("nested too deeply to be Kubernetes objects", path=path, document=number, hint=DEEP_HINT)
     if "truncated" in text:
         if half := _HALF_PAIR.search(data, start):
             half_line = data.count(b"\n", 0, half.start()) + 1

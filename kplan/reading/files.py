@@ -16,8 +16,6 @@ from typing import IO, cast
 from kplan.errors import Problem
 from kplan.reading.limits import Limits, Progress
 
-__all__ = ["CHUNK", "STANDARD_INPUT", "NotObjects", "files_below", "read_source"]
-
 STANDARD_INPUT = "-"
 CHUNK = 1 << 20
 _SUFFIXES = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")

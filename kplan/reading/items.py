@@ -11,11 +11,10 @@ import msgspec
 
 from kplan.api import decode
 from kplan.errors import Problem
-from kplan.reading.documents import Document, as_builtins, read_documents
+from kplan.reading.content import Document, as_builtins
+from kplan.reading.documents import read_documents
 from kplan.reading.limits import SNAPSHOTS, Limits, Progress
 from kplan.reading.places import Duplicate, Source
-
-__all__ = ["Item", "items_of", "read_items"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 

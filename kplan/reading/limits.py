@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["MANIFESTS", "MAX_DEPTH", "REPORTS", "SETTINGS", "SNAPSHOTS", "Limits", "Progress"]
-
 #: Objects are nested some ten levels deep.
 MAX_DEPTH: Final = 200
 

@@ -14,8 +14,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-__all__ = ["Duplicate", "JsonLines", "Lines", "Source", "Step", "json_duplicates", "path_of", "steps_of"]
-
 #: A key, or the index of a list's element.
 Step = str | int
 

@@ -9,8 +9,6 @@ import yaml
 
 from kplan.reading.places import Step, steps_of
 
-__all__ = ["YamlLines"]
-
 #: Longer documents are lists of a whole cluster; reading them again would take as long as the first time.
 _MAX_LINED = 16 << 20
 

@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from kplan.reading.documents import Document
+from kplan.reading.content import Document
 from kplan.reading.limits import MAX_DEPTH
 from kplan.reading.places import Duplicate, Lines, Step, path_of
 from kplan.reading.yaml_lines import YamlLines
-
-__all__ = ["YamlDocument", "YamlProblem", "read_yaml"]
 
 #: How many values a document may hold after aliases are unfolded, beyond ten times those written out.
 _ALIAS_ALLOWANCE = 100_000

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kplan.config.defaults import default_configuration
-from kplan.config.document import Difference, args_document, differences, to_document
+from kplan.config.effective import Difference, args_document, differences, to_document
 from kplan.config.wire import POINT_NAMES
 from kplan.visible import without_account
 

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-__all__ = ["DEFAULT_TOP", "DEFAULT_WIDTH", "ReportOptions"]
+from enum import StrEnum
 
 DEFAULT_TOP = 5
 DEFAULT_WIDTH = 100
+
+
+class OutputFormat(StrEnum):
+    """The formats of a report; each is written in `kplan.report.registry`."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    MARKDOWN = "markdown"
+    NAME = "name"
+    JUNIT = "junit"
+    GITHUB = "github"
+    SARIF = "sarif"
+    HTML = "html"
 
 
 @dataclass(frozen=True, slots=True)

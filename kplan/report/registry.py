@@ -11,13 +11,13 @@ from typing import Any
 
 from kplan.documents.base import Report, to_json
 from kplan.report.cases import warning_cases
-from kplan.report.options import ReportOptions
+from kplan.report.options import OutputFormat, ReportOptions
 from kplan.report.view import View
 from kplan.visible import as_yaml, escape_json, shown
 
 __all__ = ["FORMATS", "HUMAN_FORMATS", "KINDS", "render", "view_of"]
 
-FORMATS = ("table", "wide", "json", "yaml", "markdown", "name", "junit", "github", "sarif", "html")
+FORMATS = tuple(OutputFormat)
 HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
 """Formats that tell warnings to whoever reads them."""
 

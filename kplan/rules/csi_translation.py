@@ -17,7 +17,7 @@ from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelect
 from kplan.api.core import PersistentVolume
 from kplan.api.volumes import AzureDiskVolumeSource, Volume, VolumeSources
 from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
-from kplan.rules.volumes import quoted
+from kplan.rules.volume_claims import quoted
 
 ZONE_DELIMITER = "__"
 """Separates the zones in the label of a volume that lives in several."""

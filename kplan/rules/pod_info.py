@@ -25,7 +25,7 @@ from kplan.rules.resources import (
     rounded_requests,
     says_nothing_of_resources,
 )
-from kplan.rules.volumes import storage_kinds
+from kplan.rules.volume_claims import storage_kinds
 
 NO_START_TIME = 2**62
 """Later than any real time: a pod that has not started counts as started now."""

@@ -7,15 +7,15 @@ the end.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kplan.api.base import QuantityLike
+from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.core import Container, ContainerStatus, Pod
+from kplan.api.names import label_key_problems
+from kplan.api.pod_totals import HUGE_PAGES, is_pod_level_resource, limits_of, requests_of
 from kplan.api.quantity import Quantity, parse
-from kplan.snapshot.podresources import HUGE_PAGES, is_pod_level_resource
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -31,9 +31,6 @@ DEFAULT_CPU_REQUEST_NANO = NANO // 10
 """100m: what a container without a CPU request counts for in scores (util/pod_resources.go)."""
 DEFAULT_MEMORY_REQUEST_NANO = 200 * 1024 * 1024 * NANO
 """200 MiB, likewise."""
-
-_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 Requests = Mapping[str, int]
 """Resource name -> milliCPU for cpu, whole units (bytes, counts) for all else."""
@@ -54,14 +51,7 @@ def is_extended(name: str) -> bool:
     """Whether a resource is an extended one, such as ``nvidia.com/gpu``."""
     if is_native(name) or name.startswith(QUOTA_PREFIX):
         return False
-    prefix, _, rest = (QUOTA_PREFIX + name).partition("/")
-    return bool(
-        len(prefix) <= 253
-        and _DNS_SUBDOMAIN.fullmatch(prefix)
-        and "/" not in rest
-        and 0 < len(rest) <= 63
-        and _NAME.fullmatch(rest)
-    )
+    return not label_key_problems(QUOTA_PREFIX + name)
 
 
 @lru_cache(maxsize=4096)
@@ -128,6 +118,46 @@ def pod_requests(
     for name, quantity in pod.spec.overhead.items():
         total[name] = total.get(name, 0) + nano(quantity)
     return total
+
+
+def stored_totals(pod: Pod) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
+    """Return requests and limits of the whole pod as its quota counts them: what containers run with counts too.
+
+    Upstream: pkg/quota/v1/evaluator/core/pods.go PodUsageFunc, component-helpers resource/helpers.go
+    determineEffectiveRequests and determineEffectiveLimits (v1.36).
+    """
+    statuses = _statuses(pod)
+
+    def resources_now(container: Container) -> ContainerStatus | None:
+        if container in pod.spec.init_containers and container.restart_policy != "Always":
+            return None
+        status = statuses.get(container.name)
+        return status if status is not None and status.resources is not None else None
+
+    def requests(container: Container) -> ResourceList:
+        status = resources_now(container)
+        if status is None or status.resources is None:
+            return container.resources.requests
+        known = (status.resources.requests, status.allocated_resources)
+        return _largest(known if _is_resize_infeasible(pod) else (container.resources.requests, *known))
+
+    def limits(container: Container) -> ResourceList:
+        status = resources_now(container)
+        if status is None or status.resources is None:
+            return container.resources.limits
+        running = status.resources.limits
+        return running if _is_resize_infeasible(pod) else _largest((container.resources.limits, running))
+
+    return requests_of(pod.spec, requests), limits_of(pod.spec, limits)
+
+
+def _largest(lists: Iterable[ResourceList]) -> ResourceList:
+    largest: dict[str, QuantityLike] = {}
+    for amounts in lists:
+        for name, amount in amounts.items():
+            if name not in largest or nano(amount) > nano(largest[name]):
+                largest[name] = amount
+    return largest
 
 
 def has_pod_level_requests(pod: Pod) -> bool:

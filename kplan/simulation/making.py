@@ -16,8 +16,8 @@ from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import Create
 from kplan.simulation.owners import DaemonSetState, ForeignState, JobState, Owner, StatefulSetState
 from kplan.snapshot.model import Snapshot
+from kplan.workloads.claims import generated_claims, stateful_claims
 from kplan.workloads.daemons import pinned, with_tolerations
-from kplan.workloads.volumes import generated_claims, stateful_claims
 
 REVISION_LABEL = "controller-revision-hash"
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kplan.documents.base import MissingKind
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.load import load_snapshot
-from kplan.snapshot.model import MissingKind, Snapshot, Warning  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
 __all__ = ["MissingKind", "Snapshot", "Warning", "build_snapshot", "load_snapshot"]

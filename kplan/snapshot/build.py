@@ -10,17 +10,16 @@ from msgspec.structs import replace
 
 from kplan.api import core
 from kplan.api.kinds import KINDS, Kind, type_of
+from kplan.documents.base import MissingKind
 from kplan.errors import Problem, SnapshotError
 from kplan.reading import Document
 from kplan.snapshot.checks import QuantityCheck, reference_warnings
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.knowledge import knowledge_warnings
 from kplan.snapshot.lean import lean
-from kplan.snapshot.model import MissingKind, Snapshot, Warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 from kplan.snapshot.priorities import resolve_priority
 from kplan.snapshot.times import time_problems
-
-__all__ = ["Place", "SnapshotBuilder", "build_snapshot"]
 
 
 class Place(NamedTuple):

@@ -14,8 +14,6 @@ from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
 from kplan.errors import Problem
 from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 
-__all__ = ["Amount", "QuantityCheck", "amounts_of", "pod_amounts", "reference_warnings"]
-
 _NANOS = 10**9
 #: Amounts up to this many whole units fit into int64 in thousandths, too.
 _UNQUESTIONED_NANOS = MAX_INT64 // 1000 * _NANOS

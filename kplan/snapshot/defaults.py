@@ -21,18 +21,8 @@ from kplan.api.affinity import PodAffinity, PodAffinityTerm, PodAntiAffinity, To
 from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.kinds import Kind
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
+from kplan.api.pod_totals import HUGE_PAGES, container_totals, is_pod_level_resource
 from kplan.api.quantity import Quantity, parse
-from kplan.snapshot.podresources import HUGE_PAGES, container_totals, is_pod_level_resource
-
-__all__ = [
-    "DEFAULT_NAMESPACE",
-    "DEFAULT_SCHEDULER_NAME",
-    "complete",
-    "complete_limit_range",
-    "complete_pod",
-    "complete_pod_spec",
-    "merge_label_keys",
-]
 
 T = TypeVar("T", bound=msgspec.Struct)
 A = TypeVar("A", PodAffinity, PodAntiAffinity)

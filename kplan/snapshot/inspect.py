@@ -14,8 +14,6 @@ from kplan.api.quantity import parse
 from kplan.api.wellknown import HOSTNAME, ZONE
 from kplan.snapshot.model import Snapshot, object_name
 
-__all__ = ["Finding", "NodeOverview", "PodOverview", "check_snapshot", "overview_of_nodes", "overview_of_pods"]
-
 _NAMED_REFERRERS = 3
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 

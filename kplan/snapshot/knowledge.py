@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kplan.snapshot.model import MissingKind, Snapshot, Warning  # noqa: A004 - the contract's word
-
-__all__ = ["knowledge_warnings", "missing_warning"]
+from kplan.documents.base import MissingKind
+from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
 
 def knowledge_warnings(snapshot: Snapshot) -> Iterator[Warning]:

@@ -17,8 +17,6 @@ from kplan.api.base import ResourceList
 from kplan.api.meta import ObjectMeta, PlainMeta
 from kplan.api.volumes import Volume
 
-__all__ = ["DECIDING_ANNOTATIONS", "lean"]
-
 S = TypeVar("S", bound=msgspec.Struct)
 
 #: Annotations that decide; all others stay out of snapshots.

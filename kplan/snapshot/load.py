@@ -20,7 +20,8 @@ from kplan.errors import Problem
 from kplan.reading import SNAPSHOTS, STANDARD_INPUT, Item, Progress, read_items
 from kplan.snapshot.build import Place, SnapshotBuilder
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-from kplan.snapshot.document import (
+from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.own_file import (
     API_VERSION,
     FORMAT_VERSION,
     KIND,
@@ -29,10 +30,7 @@ from kplan.snapshot.document import (
     field_name,
     missing_of,
 )
-from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 from kplan.snapshot.times import TIME_HINT, is_time
-
-__all__ = ["DEMO", "load_snapshot"]
 
 #: The name of the cluster that ships inside the package.
 DEMO = "demo"

@@ -16,8 +16,6 @@ from kplan.documents.base import InputWarning, MissingKind
 
 Warning = InputWarning  # noqa: A001 - the contract's word; Python's own warnings play no part here
 
-__all__ = ["MissingKind", "Snapshot", "Warning", "object_name"]
-
 
 @dataclass(frozen=True)
 class Snapshot:

@@ -13,8 +13,6 @@ from kplan.snapshot.checks import QuantityCheck
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.times import time_problems
 
-__all__ = ["decode_pod"]
-
 
 def decode_pod(obj: Mapping[str, Any]) -> Pod:
     """Turn a dict into a pod, completed as an API server would where it carries no uid.

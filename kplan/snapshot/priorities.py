@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from kplan.api.scheduling import PriorityClass
 
-__all__ = ["SYSTEM_PRIORITIES", "ResolvedPriority", "default_priority_class", "resolve_priority"]
-
 #: Classes that every cluster has.
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"

@@ -12,8 +12,6 @@ import hmac
 import secrets
 import uuid
 
-__all__ = ["IMAGE", "IP_ADDRESS", "LABEL_VALUE", "UID", "Pseudonyms"]
-
 #: Domains whose pseudonyms have a form of their own.
 IMAGE = "image"
 IP_ADDRESS = "ip"

@@ -24,8 +24,9 @@ from msgspec.structs import replace
 
 from kplan.api.kinds import type_of
 from kplan.api.meta import PlainMeta
+from kplan.documents.base import MissingKind
 from kplan.snapshot.build import build_snapshot
-from kplan.snapshot.model import MissingKind, Snapshot
+from kplan.snapshot.model import Snapshot
 from kplan.snapshot.pseudonyms import Pseudonyms
 from kplan.snapshot.redact_rules import (
     KEPT_FIELDS,
@@ -36,8 +37,6 @@ from kplan.snapshot.redact_rules import (
     metadata_rule,
 )
 from kplan.snapshot.redact_words import Words
-
-__all__ = ["KEPT", "redact_snapshot"]
 
 #: What stays as it was, for people who decide whether to show the file. The help of `kplan snapshot save` says so, too.
 KEPT = (

@@ -22,16 +22,6 @@ from kplan.api.batch import CronJobSpec, JobTemplateSpec
 from kplan.api.tolerations import Taint, Toleration
 from kplan.snapshot.redact_words import Words
 
-__all__ = [
-    "KEPT_ANNOTATIONS",
-    "KEPT_FIELDS",
-    "METADATA_FIELDS",
-    "RULES",
-    "STRUCT_RULES",
-    "Rule",
-    "metadata_rule",
-]
-
 #: Fields whose texts are words of the API, times, versions, quantities, or keys of labels, taints and resources.
 KEPT_FIELDS = frozenset(
     {

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX
 from kplan.snapshot.pseudonyms import IMAGE, IP_ADDRESS, LABEL_VALUE, UID, Pseudonyms
 
-__all__ = ["KEPT_LABELS", "Words"]
-
 #: Labels whose values describe machines in common words, or number pods, and say nothing of who owns them.
 KEPT_LABELS = frozenset(
     {

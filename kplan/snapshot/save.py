@@ -8,12 +8,10 @@ from pathlib import Path
 import msgspec
 
 from kplan.errors import UsageError
-from kplan.snapshot.document import to_bytes, to_document
 from kplan.snapshot.model import Snapshot
+from kplan.snapshot.own_file import to_bytes, to_document
 from kplan.visible import as_yaml, json_bytes
 from kplan.writing import PRIVATE, write_file
-
-__all__ = ["check_name", "encode_snapshot", "save_snapshot"]
 
 _JSON = ".json"
 _YAML = (".yaml", ".yml")

@@ -9,11 +9,8 @@ from msgspec.structs import replace
 from kplan.api.core import PersistentVolumeClaim
 from kplan.api.storage import StorageClass
 from kplan.api.time import to_micros
+from kplan.api.wellknown import ANNOTATION_CLASS
 
-__all__ = ["ANNOTATION_CLASS", "default_class", "with_default_class"]
-
-ANNOTATION_CLASS = "volume.beta.kubernetes.io/storage-class"
-"""Where claims and volumes named their class before they had a field for it; it still goes first."""
 _DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 

@@ -12,8 +12,6 @@ from kplan.api import batch, core, resource
 from kplan.api.time import from_micros, to_micros
 from kplan.errors import Problem
 
-__all__ = ["TIME_HINT", "is_time", "time_problems"]
-
 TIME_HINT = "a time looks like 2026-03-01T10:00:00Z"
 
 _Named = tuple[str, str]

@@ -20,8 +20,8 @@ from kplan.api.core import Pod, PodTemplate, PodTemplateSpec, ReplicationControl
 from kplan.api.meta import LabelSelector, OwnerReference, PlainMeta
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.workloads.claims import stateful_claims
 from kplan.workloads.daemons import daemon_pods
-from kplan.workloads.volumes import stateful_claims
 
 TEMPLATE_HASH = "pod-template-hash"
 _HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

@@ -73,6 +73,37 @@ def test_usage_names_every_way_a_quota_can_count() -> None:
     assert {*pod_usage(pod(phase="Succeeded"))} == {"count/pods"}
 
 
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [("Deferred", {"requests.cpu": "3", "limits.cpu": "5"}), ("Infeasible", {"requests.cpu": "2", "limits.cpu": "4"})],
+)
+def test_a_pod_that_is_being_resized_counts_for_what_it_runs_with_too(reason: str, expected: dict[str, str]) -> None:
+    """Upstream: determineEffectiveRequests and determineEffectiveLimits; nothing infeasible is counted."""
+    resizing = convert(
+        {
+            "metadata": {"name": "p", "namespace": "d"},
+            "spec": {
+                "containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "5"}}}],
+                "initContainers": [{"name": "i", "resources": {"requests": {"cpu": "100m"}}}],
+            },
+            "status": {
+                "phase": "Running",
+                "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+                "containerStatuses": [
+                    {
+                        "name": "c",
+                        "allocatedResources": {"cpu": "2"},
+                        "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "4"}},
+                    }
+                ],
+            },
+        },
+        Pod,
+    )
+    usage = pod_usage(resizing)
+    assert {name: str(usage[name]) for name in expected} == expected
+
+
 def test_what_a_quota_counts_every_container_must_state() -> None:
     message = refusal(ledger({"requests.cpu": "9", "limits.memory": "9Gi"}, {}), pod(requests={"memory": "1"}))
     assert message == "failed quota: q: must specify limits.memory for: c; requests.cpu for: c"

@@ -8,7 +8,6 @@ from kplan.api.labels import (
     EVERYTHING,
     NOTHING,
     InvalidSelector,
-    LabelSelector,
     Requirement,
     new_requirement,
     parse_int64,
@@ -16,7 +15,7 @@ from kplan.api.labels import (
     selector_from_map,
     selector_of,
 )
-from kplan.api.meta import LabelSelectorRequirement
+from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 
 keys = st.sampled_from(["a", "b", "c.example.com/d"])
 words = st.sampled_from(["", "x", "y", "10", "z-3"])

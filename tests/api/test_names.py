@@ -44,3 +44,37 @@ def test_dns_names() -> None:
     assert dns_label_problems("Web")[0].startswith("a lowercase RFC 1123 label")
     assert dns_subdomain_problems("a.b-c") == ()
     assert dns_subdomain_problems("x" * 254)[0] == "must be no more than 253 bytes"
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "A-1_b.c", "example.com/a", "x" * 63, "1.2.3/4", "a" * 63 + "." + "b" * 63 + "/c"]
+)
+def test_names_that_labels_may_have(name: str) -> None:
+    assert label_key_problems(name) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "errors"),
+    [
+        ("/a", ["prefix part must be non-empty"]),
+        ("x" * 64, ["name part must be no more than 63 bytes"]),
+        ("a" * 254 + "/b", ["prefix part must be no more than 253 bytes"]),
+    ],
+)
+def test_names_that_labels_may_not_have(name: str, errors: list[str]) -> None:
+    assert list(label_key_problems(name)) == errors
+
+
+@pytest.mark.parametrize("name", ["-a", "a-", "a b", "é", "a/b/c", "Example.com/a", "a..b/c", "a/", "a\n"])
+def test_names_with_characters_in_the_wrong_place(name: str) -> None:
+    assert "regex used for validation is '" in " ".join(label_key_problems(name))
+
+
+@pytest.mark.parametrize("value", ["", "a", "a.b_c-d", "0" * 63])
+def test_values_that_labels_may_have(value: str) -> None:
+    assert label_value_problems(value) == ()
+
+
+@pytest.mark.parametrize("value", ["-", "a ", "x" * 64, ".", "a\n"])
+def test_values_that_labels_may_not_have(value: str) -> None:
+    assert len(label_value_problems(value)) == 1

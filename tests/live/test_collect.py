@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kplan.documents.base import MissingKind
 from kplan.errors import ApiError, ForbiddenError, UnauthorizedError
 from kplan.live import collect_snapshot
 from kplan.live.resources import RESOURCES
 from kplan.snapshot import load_snapshot
-from kplan.snapshot.model import MissingKind
 from kplan.snapshot.save import save_snapshot
 
 from .conftest import Start

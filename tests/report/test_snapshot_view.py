@@ -6,10 +6,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from kplan.documents.base import MissingKind
 from kplan.documents.schemas import load_schema
 from kplan.report.snapshot_view import check_report, overview_report, render_check, render_overview
 from kplan.snapshot import load_snapshot
-from kplan.snapshot.model import MissingKind, Snapshot
+from kplan.snapshot.model import Snapshot
 
 MISSING = Snapshot(
     missing=(MissingKind("pods", "forbidden", ("NodePorts",)),), server_version="v1.34.0", source="live:x"

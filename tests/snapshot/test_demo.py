@@ -9,10 +9,10 @@ from kplan.admission.defaults import default_pod
 from kplan.admission.validation.pods import pod_errors
 from kplan.api.core import Pod
 from kplan.api.labels import selector_from
+from kplan.api.pod_totals import requests_of
 from kplan.api.quantity import milli_value, value
 from kplan.api.tolerations import first_untolerated_taint
 from kplan.snapshot import Snapshot, load_snapshot
-from kplan.snapshot.podresources import requests_of
 
 
 @pytest.fixture(scope="module")

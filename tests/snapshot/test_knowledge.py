@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from kplan.documents.base import MissingKind
 from kplan.snapshot.knowledge import knowledge_warnings
-from kplan.snapshot.model import MissingKind, Snapshot
+from kplan.snapshot.model import Snapshot
 
 
 def test_missing_kinds_are_warnings_with_the_blind_plugins() -> None:

@@ -16,8 +16,6 @@ from kplan.errors import UsageError
 if TYPE_CHECKING:
     from kplan.config.releases.model import Release
 
-__all__ = ["NOT_FOLLOWED", "parse_gates", "with_gates"]
-
 #: Gate -> what kplan does not know how to do once it is on.
 NOT_FOLLOWED: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -12,8 +12,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-__all__ = ["EVEN", "HEAP", "Gate", "Patch", "Release", "Rules", "Texts"]
-
 V = TypeVar("V")
 
 HEAP: Final = "heap"

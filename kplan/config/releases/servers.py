@@ -6,8 +6,6 @@ from typing import Final
 
 from kplan.config.releases.model import Release
 
-__all__ = ["on_since", "version_note"]
-
 #: Minor before the oldest known one -> the gates that decide and are on by default from there on.
 _ON_SINCE: Final[dict[int, tuple[str, ...]]] = {
     26: ("NodeInclusionPolicyInPodTopologySpread",),

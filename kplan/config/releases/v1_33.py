@@ -5,8 +5,6 @@ from __future__ import annotations
 from kplan.config.releases import v1_34
 from kplan.config.releases.model import Gate
 
-__all__ = ["RELEASE"]
-
 _ALPHA = Gate(is_on=False, stage="Alpha")
 _OFF = Gate(is_on=False, stage="Beta")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from kplan.config.releases import v1_35
 from kplan.config.releases.model import EVEN, Gate, Patch
 
-__all__ = ["RELEASE"]
-
 RELEASE = v1_35.RELEASE.but(
     minor="1.34",
     source="v1.34.9",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from kplan.config.releases import v1_36
 from kplan.config.releases.model import Gate
 
-__all__ = ["RELEASE"]
-
 _ON = Gate(is_on=True, stage="Beta")
 _ALPHA = Gate(is_on=False, stage="Alpha")
 

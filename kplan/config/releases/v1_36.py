@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from kplan.config.releases.model import HEAP, Gate, Release, Rules, Texts
 
-__all__ = ["RELEASE"]
-
 _ON = Gate(is_on=True, stage="Beta")
 _LOCKED = Gate(is_on=True, stage="GA", is_locked=True)
 _ALPHA = Gate(is_on=False, stage="Alpha")

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kplan.api.affinity import NodeSelector
 from kplan.api.core import Node
-from kplan.api.nodeselector import NodeSelector, compile_node_selector
+from kplan.api.nodeselector import compile_node_selector
 from kplan.plugins.dynamic_resources.amounts import Amounts, nano
 from kplan.plugins.dynamic_resources.inventory import (
     DeviceInfo,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kplan.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kplan.api.quantity import Quantity
 from kplan.api.resource import (
     AllocationResult,

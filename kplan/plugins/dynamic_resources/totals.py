@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from kplan.api.nodeselector import NodeSelector, compile_node_selector
+from kplan.api.affinity import NodeSelector
+from kplan.api.nodeselector import compile_node_selector
 from kplan.api.resource import DeviceClass
 from kplan.cel import CelCompileError, CelError, CostLimitError
 from kplan.engine.arrays import Int64Array, RowArray

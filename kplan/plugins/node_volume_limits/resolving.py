@@ -21,7 +21,7 @@ from kplan.rules.csi_translation import (
     volume_handle,
 )
 from kplan.rules.pod_info import PodInfo
-from kplan.rules.volumes import claim_class, claim_name, ephemeral_problem, not_found
+from kplan.rules.volume_claims import claim_class, claim_name, ephemeral_problem, not_found
 
 _UNBOUND = "\0"
 """Starts the handle of a volume that does not exist yet; no real handle does."""

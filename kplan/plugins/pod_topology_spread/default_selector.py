@@ -5,7 +5,8 @@ Upstream: plugins/helper/spread.go (v1.36).
 
 from __future__ import annotations
 
-from kplan.api.labels import InvalidSelector, LabelSelector, Selector, selector_from, selector_from_map
+from kplan.api.labels import InvalidSelector, Selector, selector_from, selector_from_map
+from kplan.api.meta import LabelSelector
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo
 

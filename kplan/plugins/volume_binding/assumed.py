@@ -12,7 +12,7 @@ from kplan.api.core import PersistentVolumeClaim
 from kplan.engine.cluster import Cluster
 from kplan.plugins.volume_binding.catalogue import VolumeCatalogue
 from kplan.plugins.volume_binding.static_matching import ClassVolumes
-from kplan.rules.volumes import ANNOTATION_SELECTED_NODE, ClaimKey
+from kplan.rules.volume_claims import ANNOTATION_SELECTED_NODE, ClaimKey
 
 
 def claim_key(claim: PersistentVolumeClaim) -> ClaimKey:

@@ -21,7 +21,7 @@ from kplan.engine.volume_topology import reachable
 from kplan.framework.listers import Listers
 from kplan.plugins.volume_binding.provisioning import Provisioning
 from kplan.rules.csi_translation import InTreePlugin
-from kplan.rules.volumes import ANNOTATION_MIGRATED_PLUGINS, STORAGE, volume_class
+from kplan.rules.volume_claims import ANNOTATION_MIGRATED_PLUGINS, STORAGE, volume_class
 
 _FILESYSTEM = "Filesystem"
 

@@ -21,7 +21,7 @@ from kplan.plugins.volume_binding.finding import (
 )
 from kplan.plugins.volume_binding.provisioning import NO_SPACE, can_provision
 from kplan.plugins.volume_binding.static_matching import NO_VOLUME, Rejections
-from kplan.rules.volumes import STORAGE, claim_class
+from kplan.rules.volume_claims import STORAGE, claim_class
 
 _NANOS = 10**9
 

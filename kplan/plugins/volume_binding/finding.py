@@ -20,7 +20,7 @@ from kplan.plugins.volume_binding.catalogue import BindingError, VolumeCatalogue
 from kplan.plugins.volume_binding.provisioning import can_provision
 from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
 from kplan.rules.csi_translation import MIGRATED, TranslationError, in_tree_plugin, translated_affinity
-from kplan.rules.volumes import claim_class
+from kplan.rules.volume_claims import claim_class
 
 REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"

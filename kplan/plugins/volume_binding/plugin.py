@@ -41,7 +41,7 @@ from kplan.plugins.volume_binding.finding import (
 )
 from kplan.plugins.volume_binding.static_matching import NO_VOLUME, ClassVolumes
 from kplan.rules.pod_info import PodInfo
-from kplan.rules.volumes import (
+from kplan.rules.volume_claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
     claim_name,

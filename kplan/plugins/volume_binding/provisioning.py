@@ -16,7 +16,7 @@ from kplan.engine.node_matching import select_labels
 from kplan.engine.node_table import NodeTable
 from kplan.engine.volume_topology import allowed
 from kplan.framework.listers import Listers
-from kplan.rules.volumes import NO_PROVISIONER, STORAGE
+from kplan.rules.volume_claims import NO_PROVISIONER, STORAGE
 
 NO_SPACE = -1
 """Largest volume on a node from which no reported storage can be reached."""

@@ -1,6 +1,6 @@
 """What a pod asks for as a whole, exactly, for defaulting, limits and quotas.
 
-The scheduler's own sums are the engine's business; these follow the API server, which looks at the spec alone.
+The scheduler's own sums, rounded to what it counts in, are in `kplan.rules.resources`; these follow the API server.
 Upstream: component-helpers resource helpers.go AggregateContainerRequests, PodRequests and PodLimits (v1.36).
 """
 
@@ -12,8 +12,6 @@ from kplan.api.base import ResourceList
 from kplan.api.core import Container, PodSpec
 from kplan.api.quantity import Quantity, parse
 
-__all__ = ["HUGE_PAGES", "add_resources", "container_totals", "is_pod_level_resource", "limits_of", "requests_of"]
-
 HUGE_PAGES = "hugepages-"
 
 
@@ -22,9 +20,21 @@ def is_pod_level_resource(name: str) -> bool:
     return name in {"cpu", "memory"} or name.startswith(HUGE_PAGES)
 
 
-def requests_of(spec: PodSpec) -> dict[str, Quantity]:
-    """Return the requests of the whole pod with its overhead (upstream PodRequests on the spec)."""
-    total = container_totals(spec, lambda container: container.resources.requests)
+AmountsOf = Callable[[Container], ResourceList]
+"""What a container asks for."""
+
+
+def _requests(container: Container) -> ResourceList:
+    return container.resources.requests
+
+
+def _limits(container: Container) -> ResourceList:
+    return container.resources.limits
+
+
+def requests_of(spec: PodSpec, amounts_of: AmountsOf = _requests) -> dict[str, Quantity]:
+    """Return the requests of the whole pod with its overhead (upstream PodRequests)."""
+    total = container_totals(spec, amounts_of)
     if spec.resources is not None:
         for name, amount in spec.resources.requests.items():
             if is_pod_level_resource(name):
@@ -33,9 +43,9 @@ def requests_of(spec: PodSpec) -> dict[str, Quantity]:
     return total
 
 
-def limits_of(spec: PodSpec) -> dict[str, Quantity]:
-    """Return the limits of the whole pod; overhead counts where there is a limit (upstream PodLimits on the spec)."""
-    total = container_totals(spec, lambda container: container.resources.limits)
+def limits_of(spec: PodSpec, amounts_of: AmountsOf = _limits) -> dict[str, Quantity]:
+    """Return the limits of the whole pod; overhead counts where there is a limit (upstream PodLimits)."""
+    total = container_totals(spec, amounts_of)
     if spec.resources is not None:
         for name, amount in spec.resources.limits.items():
             if is_pod_level_resource(name):
@@ -46,7 +56,7 @@ def limits_of(spec: PodSpec) -> dict[str, Quantity]:
     return total
 
 
-def container_totals(spec: PodSpec, amounts_of: Callable[[Container], ResourceList]) -> dict[str, Quantity]:
+def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity]:
     """Return what the containers need together: the sum, or more where starting up needs more.
 
     Sidecars (init containers that restart always) run on beside everything that starts after them.

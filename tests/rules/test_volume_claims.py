@@ -6,7 +6,7 @@ import pytest
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
-from kplan.rules.volumes import (
+from kplan.rules.volume_claims import (
     claim_class,
     claim_name,
     ephemeral_problem,

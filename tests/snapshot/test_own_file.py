@@ -11,7 +11,7 @@ import yaml
 
 from kplan.errors import SnapshotError
 from kplan.snapshot import MissingKind, build_snapshot, load_snapshot
-from kplan.snapshot.document import to_bytes
+from kplan.snapshot.own_file import to_bytes
 
 
 def test_a_written_snapshot_reads_back_the_same(tmp_path: Path) -> None:

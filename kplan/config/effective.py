@@ -23,8 +23,6 @@ from kplan.config.releases import Release
 from kplan.config.wire import POINT_NAMES
 from kplan.visible import without_account
 
-__all__ = ["Difference", "args_document", "differences", "to_document"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

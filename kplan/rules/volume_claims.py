@@ -10,7 +10,7 @@ import json
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.meta import controller_of
 from kplan.api.volumes import Volume
-from kplan.snapshot.storage_classes import ANNOTATION_CLASS
+from kplan.api.wellknown import ANNOTATION_CLASS
 
 ClaimKey = tuple[str, str]
 """(namespace, name) of a claim."""

@@ -20,20 +20,9 @@ import msgspec
 
 from kplan.api.base import KubeStruct
 from kplan.api.kinds import KINDS, Kind
+from kplan.documents.base import MissingKind
 from kplan.snapshot.lean import lean
-from kplan.snapshot.model import MissingKind, Snapshot
-
-__all__ = [
-    "API_VERSION",
-    "FORMAT_VERSION",
-    "KIND",
-    "SnapshotDocument",
-    "SnapshotMetadata",
-    "field_name",
-    "missing_of",
-    "to_bytes",
-    "to_document",
-]
+from kplan.snapshot.model import Snapshot
 
 API_VERSION = "kplan/v1"
 KIND = "Snapshot"

@@ -1,0 +1,93 @@
+"""One document of a file, and what can be asked of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from kplan.api import decode
+from kplan.errors import Problem
+from kplan.reading.limits import MAX_DEPTH
+from kplan.reading.places import Duplicate, JsonLines, Lines, json_duplicates
+
+DEEP_HINT = "objects are nested some ten levels deep; look for brackets that are never closed"
+
+
+class Document:
+    """One document of a file.
+
+    Attributes
+    ----------
+    file
+        As it was named; "standard input" for ``-``.
+    number
+        Counted from 1; documents that are empty or hold comments only are not counted.
+    line
+        Where its content begins.
+    content
+        JSON text, or builtins that came from YAML.
+    """
+
+    def __init__(self, file: str, number: int, line: int, content: msgspec.Raw | Any) -> None:
+        self.file = file
+        self.number = number
+        self.line = line
+        self.content = content
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The lines of all that stands in the document."""
+        return JsonLines(self.content, self.line)
+
+    def duplicates(self) -> tuple[Duplicate, ...]:
+        """Return the keys that an object of this document holds twice, in reading order."""
+        try:
+            return tuple(json_duplicates(self.content, self.lines))
+        except RecursionError:
+            return ()  # its depth is told when it is decoded
+
+    def value(self) -> Any:
+        """Return the content as builtins.
+
+        Raises
+        ------
+        kplan.api.decode.DecodeError
+            If it cannot be held as builtins: nested too deeply, numbers that no number of a computer holds.
+        """
+        return as_builtins(self.content)
+
+    def locate(self, problem: Problem) -> Problem:
+        """Return the problem of this document with file, document and line."""
+        return Problem(
+            problem.message,
+            path=self.file,
+            document=self.number,
+            json_path=problem.json_path,
+            hint=problem.hint,
+            line=self.lines.of(problem.json_path),
+        )
+
+
+def as_builtins(content: msgspec.Raw | Any) -> Any:
+    """Return JSON text as builtins; builtins as they are.
+
+    Raises
+    ------
+    kplan.api.decode.DecodeError
+        If it cannot be held as builtins: nested too deeply, numbers that no number of a computer holds.
+    """
+    if not isinstance(content, msgspec.Raw):
+        return content
+    value = decode.builtins(content)
+    if _is_deeper(value, MAX_DEPTH):
+        raise decode.DecodeError((Problem(f"nested deeper than {MAX_DEPTH} levels", json_path="$", hint=DEEP_HINT),))
+    return value
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if below is None:
+        return False
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in below)
