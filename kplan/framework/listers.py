@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, TypeVar
@@ -30,10 +31,17 @@ def by_key(objects: Iterable[T]) -> dict[Key, T]:
 
 
 class Listers:
-    """Indexes over a snapshot, each built when first asked for; never changed."""
+    """Indexes over a snapshot, each built when first asked for; changed only in a fork that nobody else has."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+
+    def fork(self) -> Listers:
+        """Return listers to which objects can be added by name without these noticing; what is known is shared."""
+        twin = copy.copy(self)
+        for name in ("replica_sets", "stateful_sets", "replication_controllers", "persistent_volume_claims"):
+            twin.__dict__[name] = getattr(self, name).copy()
+        return twin
 
     @cached_property
     def namespaces(self) -> dict[str, Namespace]:

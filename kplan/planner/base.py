@@ -32,6 +32,8 @@ from kplan.planner.run import Replay, Run
 from kplan.planner.unmodelled import unmodelled, unmodelled_of
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.rules.pod_info import PodInfo
+from kplan.simulation.loop import Simulation
+from kplan.simulation.start import start
 from kplan.snapshot.knowledge import missing_warning
 from kplan.snapshot.model import Snapshot
 
@@ -112,6 +114,17 @@ class Base:
             cluster, Listers(self.world), self.config, plugin_factory(self.plugins), self.options, self.extenders
         )
         session.nominate_from_status(range(len(infos)))
+        return session
+
+    @cached_property
+    def at_rest(self) -> Simulation:
+        """The cluster before anything moves; not to be run, only forked."""
+        return start(self.session_for(self.world), self.world)
+
+    def session_for(self, world: Snapshot) -> Session:
+        """Return a session of its own in which things may move, with objects that the world holds besides."""
+        session = self.fork(listers=Listers(world))
+        session.nominate_from_status(self.pending().rows)
         return session
 
     @cached_property

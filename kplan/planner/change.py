@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from kplan.documents.change import PodAtRest, Step, WorkloadChange
-from kplan.framework.listers import Listers
 from kplan.planner.base import Base
 from kplan.planner.incoming import with_objects
 from kplan.planner.not_found import no_node
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.draining import Drain
 from kplan.simulation.loop import Simulation
-from kplan.simulation.outcome import at_rest, workload_changes
-from kplan.simulation.start import start
+from kplan.simulation.outcome import pods_at_rest, workload_changes
+from kplan.simulation.start import fork, start
 from kplan.simulation.updates import update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads.changes import Manifest, read_changes
@@ -28,18 +28,29 @@ class ChangePlan:
 
     Attributes
     ----------
-    steps : everything that happened, in order
-    after : every pod at rest, by namespace and name
-    workloads : those that the change is about, in the order given, then those that it moved
-    blocked : NAMESPACE/NAME -> why a pod may not be evicted
     simulation : the cluster as it stands at the end; not to be changed
+    applied : what each manifest meant, in the order given
+    blocked : NAMESPACE/NAME -> why a pod may not be evicted
     """
 
-    steps: tuple[Step, ...]
-    after: tuple[PodAtRest, ...]
-    workloads: tuple[WorkloadChange, ...]
-    blocked: Mapping[str, str]
     simulation: Simulation = field(repr=False)
+    applied: Sequence[Applied] = field(default=(), repr=False)
+    blocked: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Everything that happened, in order."""
+        return self.simulation.steps
+
+    @cached_property
+    def after(self) -> tuple[PodAtRest, ...]:
+        """Every pod at rest, by namespace and name."""
+        return pods_at_rest(self.simulation)
+
+    @cached_property
+    def workloads(self) -> tuple[WorkloadChange, ...]:
+        """Those that the change is about, in the order given, then those that it moved."""
+        return workload_changes(self.simulation, self.applied)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -57,13 +68,13 @@ def roll_out(
     """Apply manifests one after the other, each followed to rest; see `Planner.roll_out`."""
     workloads, additions = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
     world = with_objects(base.world, additions)
-    simulation = start(_session(base, world), world)
+    simulation = start(base.session_for(world), world) if additions else begin(base)
     applying = Applying(simulation, world.nodes, rollout)
     applied: list[Applied] = []
     for target, content in workloads:
         applied.append(applying.apply(update_of(target, content, base.world)))
         simulation.run()
-    return _told(simulation, applied, {})
+    return ChangePlan(simulation, applied)
 
 
 def drain(
@@ -81,18 +92,18 @@ def drain(
             raise no_node([name], base.world.node_by_name)
     if lost:
         return _lose(base, nodes)
-    simulation = start(_session(base, base.world), base.world)
+    simulation = begin(base)
     work = Drain(simulation)
     if rolling or replace:
         work.one_after_another(nodes, replaced=replace)
-        return _told(simulation, [], work.blocked)
+        return ChangePlan(simulation, blocked=work.blocked)
     simulation.cordon(nodes)
     pods = work.leaving(nodes)
     if one_by_one:
         work.one_by_one(pods)
     else:
         work.together(pods)
-    return _told(simulation, [], work.blocked)
+    return ChangePlan(simulation, blocked=work.blocked)
 
 
 def _lose(base: Base, nodes: Sequence[str]) -> ChangePlan:
@@ -101,17 +112,11 @@ def _lose(base: Base, nodes: Sequence[str]) -> ChangePlan:
     left = tuple(node for node in base.world.nodes if node.metadata.name not in gone)
     world = dataclasses.replace(base.world, nodes=left)
     other = base.with_world(world)
-    simulation = start(_session(other, world), world)
+    simulation = start(other.session_for(world), world)
     Drain(simulation).lose(nodes, "its node is lost")
-    return _told(simulation, [], {})
+    return ChangePlan(simulation)
 
 
-def _session(base: Base, world: Any) -> Any:
-    session = base.fork(listers=Listers(world))
-    session.nominate_from_status(base.pending().rows)
-    return session
-
-
-def _told(simulation: Simulation, applied: Sequence[Applied], blocked: Mapping[str, str]) -> ChangePlan:
-    workloads = workload_changes(simulation, applied)
-    return ChangePlan(tuple(simulation.steps), at_rest(simulation), workloads, dict(blocked), simulation)
+def begin(base: Base) -> Simulation:
+    """Return a simulation of its own of the planner's cluster, before anything has moved."""
+    return fork(base.at_rest, base.world)

@@ -63,6 +63,7 @@ class Applying:
         self._workloads = simulation.workloads
         self._nodes = nodes
         self._rollout = rollout
+        self._known: dict[str, bytes] = {}
 
     def apply(self, update: Update) -> Applied:
         """Let the controllers know what is wanted now; nothing moves yet."""
@@ -81,7 +82,7 @@ class Applying:
         obj = update.obj
         if isinstance(obj, Pod):
             return self._pod(update)
-        before = None if update.is_new else templates.identity(update.key, update.live.spec.template)
+        before = self._before(update)
         if update.is_whole:
             templates.full[update.key] = update.spec
         template = obj.spec.template or PodTemplateSpec()
@@ -101,8 +102,17 @@ class Applying:
             DaemonSet: self._daemon_set,
             Job: self._job,
         }
+        self._known[update.key] = after
         found: Applied = handlers[type(obj)](update, after, is_new_template=is_new_template)
         return found
+
+    def _before(self, update: Update) -> bytes | None:
+        """Return the identity of the template that held before; None for a new workload."""
+        templates = self._workloads.templates
+        known = self._known.get(update.key)
+        if known is not None or update.is_new:
+            return known
+        return templates.identity(update.key, update.live.spec.template or PodTemplateSpec())
 
     def _change(self, update: Update, *, is_new_template: bool, is_scaled: bool) -> Change:
         if update.is_new:
@@ -114,7 +124,7 @@ class Applying:
     def _deployment(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
         obj: Deployment = update.obj
         wanted = wanted_deployment(obj)
-        state = self._workloads.deployments.get(update.key)
+        state = self._workloads.deployment(update.key)
         if state is None:
             state = self._workloads.add_deployment(obj)
             return Applied(update, Change.NEW, state)
@@ -127,7 +137,7 @@ class Applying:
 
     def _replica_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
         obj: ReplicaSet | ReplicationController = update.obj
-        state = self._workloads.owners.get(update.key)
+        state = self._workloads.owner(update.key)
         if not isinstance(state, ReplicaSetState):
             add = self._workloads
             self._simulation.know(obj)
@@ -144,7 +154,7 @@ class Applying:
 
     def _stateful_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
         obj: StatefulSet = update.obj
-        state = self._workloads.owners.get(update.key)
+        state = self._workloads.owner(update.key)
         if not isinstance(state, StatefulSetState):
             made = self._workloads.add_stateful_set(with_fields(obj, status=type(obj.status)()))
             self._simulation.know(obj)
@@ -161,7 +171,7 @@ class Applying:
 
     def _daemon_set(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:
         obj: DaemonSet = update.obj
-        state = self._workloads.owners.get(update.key)
+        state = self._workloads.owner(update.key)
         if not isinstance(state, DaemonSetState):
             return Applied(update, Change.NEW, self._workloads.add_daemon_set(obj, self._nodes))
         before = state.wanted
@@ -175,7 +185,7 @@ class Applying:
 
     def _job(self, update: Update, after: bytes, *, is_new_template: bool) -> Applied:  # noqa: ARG002 - as the others
         obj: Job = update.obj
-        state = self._workloads.owners.get(update.key)
+        state = self._workloads.owner(update.key)
         if not isinstance(state, JobState):
             return Applied(update, Change.NEW, self._workloads.add_job(obj))
         before = state.wanted

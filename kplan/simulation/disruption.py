@@ -6,8 +6,8 @@ pkg/registry/core/pod/storage/eviction.go (v1.36).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 from kplan.api.meta import IntOrString
@@ -20,6 +20,8 @@ VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
 SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 ALWAYS_ALLOW = "AlwaysAllow"
 
+FindOwner = Callable[[str], Owner | None]
+
 
 @dataclass
 class BudgetState:
@@ -28,7 +30,8 @@ class BudgetState:
     Attributes
     ----------
     pods : row -> covered pod
-    owners : row -> who owns it; None for nobody
+    owners : row -> key of who owns it; None for nobody
+    find : tells who is meant by a key
     """
 
     namespace: str
@@ -37,8 +40,9 @@ class BudgetState:
     min_available: IntOrString | None
     max_unavailable: IntOrString | None
     evicts_unhealthy: bool
+    find: FindOwner
     pods: dict[int, ObservedPod] = field(default_factory=dict)
-    owners: dict[int, Owner | None] = field(default_factory=dict)
+    owners: dict[int, str | None] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -55,12 +59,11 @@ class BudgetState:
         """How many pods there should be; None where the disruption controller cannot tell and allows nothing."""
         if self.max_unavailable is None and not isinstance(self.min_available, str):
             return len(self.pods)
-        owners = {owner.ref.key: owner for owner in self.owners.values() if owner is not None}
-        if any(isinstance(owner, ForeignState) for owner in owners.values()):
+        found = [self.find(key) for key in set(self.owners.values()) if key is not None]
+        if any(isinstance(owner, ForeignState) for owner in found):
             return None
         # Replica sets of one deployment share its scale.
-        scales = {owner.workload.key: owner.scale for owner in owners.values()}
-        return sum(scales.values())
+        return sum({owner.workload.key: owner.scale for owner in found if owner is not None}.values())
 
     @property
     def desired(self) -> int:
@@ -80,30 +83,46 @@ class BudgetState:
 class Disruptions:
     """All budgets of a cluster, kept up to date as pods come and go."""
 
-    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self.budgets = [state for each in budgets if (state := _state(each)) is not None]
-        self._of: dict[int, list[BudgetState]] = {}
+    def __init__(self, budgets: Iterable[PodDisruptionBudget], find: FindOwner) -> None:
+        self.budgets = [state for each in budgets if (state := _state(each, find)) is not None]
+        self._of: dict[int, tuple[int, ...]] = {}
+        self._in: dict[str, list[int]] = {}
+        for index, budget in enumerate(self.budgets):
+            self._in.setdefault(budget.namespace, []).append(index)
+
+    def fork(self, find: FindOwner) -> Disruptions:
+        """Return budgets whose pods can come and go without these noticing."""
+        twin = Disruptions((), find)
+        twin.budgets = [
+            replace(each, find=find, pods=each.pods.copy(), owners=each.owners.copy()) for each in self.budgets
+        ]
+        twin._of, twin._in = self._of.copy(), self._in
+        return twin
 
     def join(self, pod: ObservedPod, info: PodInfo, owner: Owner | None) -> None:
         """Take note of a pod."""
-        covering = [
-            each for each in self.budgets if each.namespace == pod.namespace and each.selector.matches(info.labels)
-        ]
+        near = self._in.get(pod.namespace, ())
+        covering = tuple(index for index in near if self.budgets[index].selector.matches(info.labels))
         if covering:
             self._of[pod.row] = covering
-        for each in covering:
-            each.pods[pod.row] = pod
-            each.owners[pod.row] = owner
+        for index in covering:
+            self.budgets[index].pods[pod.row] = pod
+            self.budgets[index].owners[pod.row] = None if owner is None else owner.ref.key
+
+    def settle(self, pod: ObservedPod) -> None:
+        """Take note that a pod has its node."""
+        for index in self._of.get(pod.row, ()):
+            self.budgets[index].pods[pod.row] = pod
 
     def leave(self, pod: ObservedPod) -> None:
         """Take note that a pod is gone."""
-        for each in self._of.pop(pod.row, ()):
-            del each.pods[pod.row]
-            del each.owners[pod.row]
+        for index in self._of.pop(pod.row, ()):
+            del self.budgets[index].pods[pod.row]
+            del self.budgets[index].owners[pod.row]
 
     def covering(self, pod: ObservedPod) -> list[BudgetState]:
         """Return the budgets that cover a pod."""
-        return self._of.get(pod.row, [])
+        return [self.budgets[index] for index in self._of.get(pod.row, ())]
 
     def allowed(self) -> dict[tuple[str, str], int]:
         """Return how many disruptions each budget allows, by (namespace, name)."""
@@ -124,7 +143,7 @@ class Disruptions:
         return "" if budget.allowed > 0 else VIOLATED
 
 
-def _state(budget: PodDisruptionBudget) -> BudgetState | None:
+def _state(budget: PodDisruptionBudget, find: FindOwner) -> BudgetState | None:
     try:
         selector = selector_from(budget.spec.selector)
     except InvalidSelector:
@@ -139,4 +158,5 @@ def _state(budget: PodDisruptionBudget) -> BudgetState | None:
         spec.min_available,
         spec.max_unavailable,
         spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW,
+        find,
     )

@@ -6,12 +6,34 @@ Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/registry/
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from kplan.api.core import Pod
 from kplan.documents.change import StepEvent
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import DaemonSetState
 from kplan.simulation.start import QUIET
+
+DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --force to override)"
+LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
+NO_DAEMON_SET = "cannot delete DaemonSet-managed Pods whose DaemonSet is not found (use --force to override)"
+
+
+@dataclass(frozen=True, slots=True)
+class DrainOptions:
+    """How nodes are drained; the flags of ``kubectl drain``.
+
+    Attributes
+    ----------
+    force : pods that nobody makes again go too
+    delete_emptydir_data : pods whose data is lost with them go too
+    disable_eviction : pods are deleted, and no budget is asked
+    """
+
+    force: bool = False
+    delete_emptydir_data: bool = False
+    disable_eviction: bool = False
 
 
 class Drain:
@@ -19,26 +41,42 @@ class Drain:
 
     Attributes
     ----------
-    blocked : NAMESPACE/NAME -> the words of the eviction API, for pods that may not go
+    blocked : NAMESPACE/NAME -> the words of the eviction API, or of kubectl, for pods that may not go
     """
 
-    def __init__(self, simulation: Simulation, *, evicts: bool = True) -> None:
+    def __init__(self, simulation: Simulation, options: DrainOptions = DrainOptions()) -> None:
         self._simulation = simulation
-        self._evicts = evicts
+        self._options = options
         self.blocked: dict[str, str] = {}
-        self.evicted: list[str] = []
 
     def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List the pods that a drain of nodes takes off them: by node as given, then by name."""
         order = {node: index for index, node in enumerate(nodes)}
-        found = [pod for pod in self._simulation.pods.values() if pod.node in order and self._has_to_go(pod)]
+        cluster, pods = self._simulation.session.cluster, self._simulation.pods
+        there = (pods[row] for node in order for row in cluster.pods_on[cluster.nodes.row_of[node]])
+        found = [pod for pod in there if self._has_to_go(pod)]
         return sorted(found, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
 
     def _has_to_go(self, pod: ObservedPod) -> bool:
-        owner = self._simulation.owner_of.get(pod.row)
+        owner = self._simulation.owner(pod.row)
         if isinstance(owner, DaemonSetState):
             return False
-        return self._simulation.session.cluster.pods.infos[pod.row].pod.metadata.annotations.mirror is None
+        return self._pod(pod).metadata.annotations.mirror is None
+
+    def _pod(self, pod: ObservedPod) -> Pod:
+        return self._simulation.session.cluster.pods.infos[pod.row].pod
+
+    def _obstacle(self, pod: ObservedPod) -> str:
+        """Return what stops kubectl from deleting a pod, or the API from evicting it; empty for nothing."""
+        options = self._options
+        owner = self._simulation.owner(pod.row)
+        if not options.delete_emptydir_data and any(each.empty_dir is not None for each in self._pod(pod).spec.volumes):
+            return LOCAL_STORAGE
+        if not options.force and owner is None:
+            return DECLARES_NO_CONTROLLER
+        if not options.force and owner is not None and owner.ref.kind == "DaemonSet":
+            return NO_DAEMON_SET
+        return "" if options.disable_eviction else self._simulation.disruptions.refusal(pod)
 
     def one_by_one(self, pods: Sequence[ObservedPod]) -> None:
         """Evict pods one after the other, each when everything has come to rest.
@@ -101,11 +139,10 @@ class Drain:
 
     def _try(self, pod: ObservedPod, *, settles: bool) -> bool:
         simulation = self._simulation
-        if simulation.pods.get(pod.row) is not pod:
+        if pod.row not in simulation.pods:
             return True
-        if self._evicts and simulation.disruptions.refusal(pod):
+        if self._obstacle(pod):
             return False
-        self.evicted.append(pod.key)
         simulation.remove(pod, StepEvent.EVICTED, f"drain of {pod.node}")
         if settles:
             simulation.run(QUIET)
@@ -113,7 +150,7 @@ class Drain:
 
     def _note_blocked(self, pods: Sequence[ObservedPod]) -> None:
         for pod in pods:
-            words = self._simulation.disruptions.refusal(pod)
-            owner = self._simulation.owner_of.get(pod.row)
+            words = self._obstacle(pod)
+            owner = self._simulation.owner(pod.row)
             self.blocked[pod.key] = words
             self._simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Protocol
 
-from msgspec.structs import replace
+from msgspec.structs import replace as with_fields
 
 from kplan.api.apps import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec, StatefulSet
 from kplan.api.core import Pod, ReplicationController
@@ -60,7 +61,6 @@ class Simulation:
     session : changes as pods come and go
     workloads : changes with what is asked for
     pods : row -> every pod that has not ended
-    owner_of : row -> who owns it
     messages : row of a pending pod -> kube-scheduler's last word on it
     steps : what has happened so far
     now : virtual time, seconds since 1970
@@ -74,7 +74,7 @@ class Simulation:
         self.workloads = workloads
         self.disruptions = disruptions
         self.pods: dict[int, ObservedPod] = {}
-        self.owner_of: dict[int, Owner] = {}
+        self._owner_of: dict[int, str] = {}
         self.messages: dict[int, str] = {}
         self.steps: list[Step] = []
         self.circle = ""
@@ -96,6 +96,26 @@ class Simulation:
             if isinstance(plugin, DefaultPreemption)
         ]
 
+    def fork(self, session: Session, maker: PodMaker) -> Simulation:
+        """Return a simulation that starts from this one, in which nothing has moved yet, and goes its own way.
+
+        Parameters
+        ----------
+        session : a fork of this one's
+        """
+        workloads = self.workloads.fork()
+        twin = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
+        twin.pods, twin.messages = self.pods.copy(), self.messages.copy()
+        twin._owner_of, twin._alike = self._owner_of.copy(), self._alike.copy()
+        twin._mark = self._mark
+        twin._queue = self._queue.fork(session)
+        return twin
+
+    def owner(self, row: int) -> Owner | None:
+        """Return who owns a pod."""
+        key = self._owner_of.get(row)
+        return None if key is None else self.workloads.owner(key)
+
     @property
     def now(self) -> float:
         """Virtual time in seconds since 1970."""
@@ -110,7 +130,7 @@ class Simulation:
         for pod, owner in pods:
             self.pods[pod.row] = pod
             if owner is not None:
-                self.owner_of[pod.row] = owner
+                self._owner_of[pod.row] = owner.ref.key
             self.disruptions.join(pod, infos[pod.row], owner)
             self._note(pod, owner, 1)
             if not pod.node and self.session.cluster.node_of[pod.row] == NOWHERE:
@@ -192,9 +212,13 @@ class Simulation:
             self._waiting_jobs[owner.ref.key] = owner
 
     def _sync_deployment(self, deployment: DeploymentState) -> None:
-        for scale in deployment.actions():
-            self._scale(deployment, scale)
+        if not deployment.reported:
+            deployment.hear()
+        wanted = deployment.actions()
+        if deployment.hear() or wanted:
             self._dirty_deployments[deployment.ref.key] = deployment
+        for scale in wanted:
+            self._scale(deployment, scale)
 
     def _scale(self, deployment: DeploymentState, scale: Scale) -> None:
         target = deployment.sets[scale.name] if scale.name is not None else self._new_set(deployment)
@@ -206,8 +230,8 @@ class Simulation:
     def _new_set(self, deployment: DeploymentState) -> ReplicaSetState:
         """Make the replica set of the template that now holds."""
         labels = {**deployment.spec.metadata.labels, TEMPLATE_HASH: deployment.revision}
-        template = replace(deployment.spec, metadata=replace(deployment.spec.metadata, labels=labels))
-        selector = replace(
+        template = with_fields(deployment.spec, metadata=with_fields(deployment.spec.metadata, labels=labels))
+        selector = with_fields(
             deployment.selector, match_labels={**deployment.selector.match_labels, TEMPLATE_HASH: deployment.revision}
         )
         ref = deployment.ref
@@ -229,7 +253,6 @@ class Simulation:
             listers.replica_sets[key] = obj
         elif isinstance(obj, StatefulSet):
             listers.stateful_sets[key] = obj
-            self._maker.know(obj)
         else:
             listers.replication_controllers[key] = obj
 
@@ -263,7 +286,7 @@ class Simulation:
         if isinstance(owner, ForeignState):
             owner.lost.remove(wanted.revision)
         self.pods[row] = pod
-        self.owner_of[row] = owner
+        self._owner_of[row] = owner.ref.key
         owner.join(pod)
         self.disruptions.join(pod, info, owner)
         self._note(pod, owner, 1)
@@ -307,7 +330,8 @@ class Simulation:
         by_owner : its own controller removes it, and does not count that as a failure
         """
         info = self.session.cluster.pods.infos[pod.row]
-        owner = self.owner_of.pop(pod.row, None)
+        owner = self.owner(pod.row)
+        self._owner_of.pop(pod.row, None)
         self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because)
         self._note(pod, owner, -1)
         del self.pods[pod.row]
@@ -335,12 +359,12 @@ class Simulation:
     def _bind(self, row: int, place: int) -> None:
         info = self.session.cluster.pods.infos[row]
         pod = self.pods[row]
-        owner = self.owner_of.get(row)
+        owner = self.owner(row)
         self._note(pod, owner, -1)
         self.session.bind(row, place)
-        pod.node = self.session.cluster.nodes.names[place]
-        pod.phase = "Running"
-        pod.ready_since = self.now
+        node = self.session.cluster.nodes.names[place]
+        pod = self.pods[row] = replace(pod, node=node, phase="Running", ready_since=self.now)
+        self.disruptions.settle(pod)
         self.messages.pop(row, None)
         if owner is not None:
             owner.settle(pod)
@@ -398,7 +422,7 @@ class Simulation:
         self.session.nominator.nominate(row, place)
         because = ", ".join(pod.key for pod in leaving)
         node = self.session.cluster.nodes.names[place]
-        self.log(StepEvent.NOMINATED, pod=name, node=node, owner=self.owner_of.get(row), because=because)
+        self.log(StepEvent.NOMINATED, pod=name, node=node, owner=self.owner(row), because=because)
         for cleared in detail.cleared_pods:
             self._clear_nomination(cleared)
         # The scheduler has the victims deleted on the side, and goes on with other pods meanwhile.
@@ -406,7 +430,7 @@ class Simulation:
 
     def _let_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
         name = self.session.cluster.pods.infos[preemptor].key
-        present = [pod for pod in victims if self.pods.get(pod.row) is pod]
+        present = [pod for pod in victims if pod.row in self.pods]
         for pod in present:
             self.remove(pod, StepEvent.EVICTED, f"preempted by {name}")
         if present:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
 from kplan.admission import Admitter
@@ -39,17 +37,14 @@ class PodMaker:
     listers : where claims that are made for pods are put
     """
 
-    def __init__(
-        self, world: Snapshot, listers: Listers, taken: Iterable[str], stateful_sets: dict[str, StatefulSet]
-    ) -> None:
+    def __init__(self, world: Snapshot, listers: Listers) -> None:
         self._world = world
         self._listers = listers
         self._admitter = Admitter(world)
         self._has_quota = {quota.metadata.namespace for quota in world.resource_quotas}
-        self._taken = set(taken)
+        self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
-        self._stateful_sets = stateful_sets
         self.warnings: dict[tuple[str, str, str], None] = {}
 
     def make(self, owner: Owner, wanted: Create) -> tuple[PodInfo, str]:
@@ -80,9 +75,8 @@ class PodMaker:
         self._taken.add(f"{pod.metadata.namespace}/{pod.metadata.name}")
         return PodInfo(self._with_claims(None, pod)), refusal
 
-    def know(self, obj: StatefulSet) -> None:
-        """Take note of what a stateful set says now: its pods get the claims that it has templates of."""
-        self._stateful_sets[f"StatefulSet/{obj.metadata.namespace}/{obj.metadata.name}"] = obj
+    def _set_of(self, owner: StatefulSetState) -> StatefulSet | None:
+        return self._listers.stateful_sets.get((owner.ref.namespace, owner.ref.name))
 
     def release(self, info: PodInfo) -> None:
         """Take note that a pod is gone: its share of the quotas is free, and its name too."""
@@ -137,7 +131,7 @@ class PodMaker:
         while True:
             name = f"{prefix}-{self._number(f'{owner.ref.namespace}/{prefix}')}"
             key = f"{owner.ref.namespace}/{name}"
-            if key not in self._taken:
+            if key not in self._taken and key not in self._world.pod_by_key:
                 self._taken.add(key)
                 return name
 
@@ -148,7 +142,7 @@ class PodMaker:
     def _with_claims(self, owner: Owner | None, pod: Pod) -> Pod:
         """Make the claims that come with a pod: of its stateful set, for ephemeral volumes, and for devices."""
         claims = self._listers.persistent_volume_claims
-        if isinstance(owner, StatefulSetState) and (made_by := self._stateful_sets.get(owner.ref.key)) is not None:
+        if isinstance(owner, StatefulSetState) and (made_by := self._set_of(owner)) is not None:
             pod, made = stateful_claims(made_by, pod, self._world)
             for claim in made:
                 claims.setdefault((claim.metadata.namespace, claim.metadata.name), claim)

@@ -11,12 +11,12 @@ from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import DeploymentState, Owner
 
 
-def at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
+def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
     """Return every pod that has not ended, by namespace and name."""
-    owner_of, messages = simulation.owner_of, simulation.messages
+    messages = simulation.messages
     found = []
     for row, pod in simulation.pods.items():
-        owner = owner_of.get(row)
+        owner = simulation.owner(row)
         found.append(
             PodAtRest(
                 namespace=pod.namespace,
@@ -37,19 +37,15 @@ def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tupl
         found[each.update.key] = _asked(simulation, each)
     moved = {step.workload for step in simulation.steps if step.pod}
     for key in sorted(moved - found.keys()):
-        owner = _find(simulation, key)
+        owner = simulation.workloads.find(key)
         if owner is not None:
             found[key] = _describe(simulation, key, owner, Change.NONE)
     return tuple(found.values())
 
 
-def _find(simulation: Simulation, key: str) -> Owner | DeploymentState | None:
-    return simulation.workloads.deployments.get(key) or simulation.workloads.owners.get(key)
-
-
 def _asked(simulation: Simulation, applied: Applied) -> WorkloadChange:
     update = applied.update
-    owner = applied.owner or _find(simulation, update.key)
+    owner = applied.owner or simulation.workloads.find(update.key)
     found = _describe(simulation, update.key, owner, applied.change, applied.row)
     if update.refused:
         return _with(found, state=WorkloadState.UNCHANGED, because=update.refused)

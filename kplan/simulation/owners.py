@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector
@@ -54,6 +55,14 @@ class Owner(ABC):
     parent: DeploymentState | None = None
     refusal: str = ""
 
+    def copy(self) -> Self:
+        """Return a workload that can change without this one noticing."""
+        twin = copy.copy(self)
+        twin.templates = self.templates.copy()
+        twin.pods = self.pods.copy()
+        twin.related = self.related.copy()
+        return twin
+
     @abstractmethod
     def actions(self, now: float) -> list[Action]:
         """Ask its controller what to do next."""
@@ -85,6 +94,7 @@ class Owner(ABC):
 
     def settle(self, pod: ObservedPod) -> None:
         """Take note that a pod has its node."""
+        self.pods[pod.row] = pod
         self.n_ready += pod.is_ready
         self.related[pod.node] += 1
 
@@ -139,6 +149,10 @@ class DeploymentState:
     template : identity of its template
     sets : its replica sets by name
     related : node -> active pods of all its sets
+    reported : replica set -> available pods and pods, as the deployment controller knows them: as they were when it
+        looked last, for what came of that is reported only while it goes on
+    pace : replica set -> how many more of its pods it reports as available next: pods that are made together come in
+        batches of one, two, four and so on, and the first of them are known before the last
     """
 
     ref: WorkloadRef
@@ -149,6 +163,8 @@ class DeploymentState:
     revision: str
     sets: dict[str, ReplicaSetState] = field(default_factory=dict)
     related: Counter[str] = field(default_factory=Counter)
+    reported: dict[str, tuple[int, int]] = field(default_factory=dict)
+    pace: dict[str, int] = field(default_factory=dict)
 
     def adopt(self, replica_set: ReplicaSetState) -> None:
         """Take in one of its replica sets."""
@@ -156,6 +172,17 @@ class DeploymentState:
         self.related.update(replica_set.related)
         replica_set.parent = self
         replica_set.related = self.related
+
+    def copy(self) -> DeploymentState:
+        """Return a deployment, with its replica sets, that can change without this one noticing."""
+        twin = copy.copy(self)
+        twin.related = self.related.copy()
+        twin.reported, twin.pace = self.reported.copy(), self.pace.copy()
+        twin.sets = {}
+        for name, each in self.sets.items():
+            mine = twin.sets[name] = each.copy()
+            mine.parent, mine.related = twin, twin.related
+        return twin
 
     @property
     def current(self) -> ReplicaSetState | None:
@@ -174,19 +201,24 @@ class DeploymentState:
                     each is current,
                     each.age,
                     each.replicas,
-                    each.n_ready,
-                    len(each.pods),
+                    *self.reported.get(each.ref.name, (0, 0)),
                     *each.noted,
                 )
                 for each in self.sets.values()
             ],
         )
 
-    def note(self) -> None:
-        """Note on all sets with pods what is asked for, as the controller does with each time it scales them."""
-        for each in self.sets.values():
-            if each.replicas > 0 or each is self.current:
-                each.noted = (self.wanted.replicas, self.wanted.max_pods)
+    def hear(self) -> bool:
+        """Take in what the replica sets report now; tell whether that is news."""
+        reports = {}
+        for name, each in self.sets.items():
+            known = self.reported.get(name, (0, 0))[0] if self.reported else each.n_ready
+            available = min(each.n_ready, known + self.pace.get(name, 1))
+            self.pace[name] = self.pace.get(name, 1) * 2 if available < each.n_ready else 1
+            reports[name] = (available, len(each.pods))
+        is_news = reports != self.reported
+        self.reported = reports
+        return is_news
 
 
 @dataclass
@@ -249,16 +281,29 @@ class DaemonSetState(Owner):
 
     def join(self, pod: ObservedPod) -> None:
         """See `Owner`."""
+        self.by_node[pod.target] = [*self.by_node.get(pod.target, ()), pod]
         super().join(pod)
-        self.by_node.setdefault(pod.target, []).append(pod)
+
+    def settle(self, pod: ObservedPod) -> None:
+        """See `Owner`."""
+        super().settle(pod)
+        theirs = self.by_node.get(pod.target, [])
+        self.by_node[pod.target] = [pod if each.row == pod.row else each for each in theirs]
 
     def leave(self, pod: ObservedPod) -> None:
         """See `Owner`."""
         super().leave(pod)
-        theirs = self.by_node[pod.target]
-        theirs.remove(pod)
-        if not theirs:
+        theirs = [each for each in self.by_node[pod.target] if each.row != pod.row]
+        if theirs:
+            self.by_node[pod.target] = theirs
+        else:
             del self.by_node[pod.target]
+
+    def copy(self) -> Self:
+        """See `Owner`."""
+        twin = super().copy()
+        twin.by_node = self.by_node.copy()
+        return twin
 
 
 HALF_A_SECOND = 0.5
@@ -326,10 +371,13 @@ class ForeignState(Owner):
         """See `Owner`."""
         return [Create("its controller makes it again", revision) for revision in self.lost]
 
+    def copy(self) -> Self:
+        """See `Owner`."""
+        twin = super().copy()
+        twin.lost = self.lost.copy()
+        return twin
+
     @property
     def desired(self) -> int:
         """See `Owner`."""
         return self.size
-
-
-Owners = Mapping[str, Owner]

@@ -45,6 +45,16 @@ class RetryQueue:
         self._failed_at: dict[int, float] = {}
         self._stamp = 0
 
+    def fork(self, session: Session) -> RetryQueue:
+        """Return a queue over a fork of the session, which changes without this one noticing."""
+        twin = RetryQueue(session)
+        twin.now, twin._stamp = self.now, self._stamp
+        twin._active, twin._backoff = self._active.copy(), self._backoff.copy()
+        twin._waiting = {group: pods.copy() for group, pods in self._waiting.items()}
+        twin._place = self._place.copy()
+        twin._failures, twin._failed_at = self._failures.copy(), self._failed_at.copy()
+        return twin
+
     def __bool__(self) -> bool:
         self._drop_stale()
         return bool(self._active or self._backoff)

@@ -35,23 +35,28 @@ def start(session: Session, world: Snapshot) -> Simulation:
     workloads = _workloads(world)
     workloads.name_revisions(infos)
     names = session.cluster.nodes.names
+    versions = world.versions
     known: list[tuple[ObservedPod, PodInfo]] = []
     for row in range(n_pods):
         info, place = infos[row], session.cluster.node_of[row]
-        node = names[place] if place != NOWHERE else info.pod.spec.node_name
         if session.pod_ids.get(info.key) != row:
             continue  # a pod of another question
-        pod = observe(row, info, node)
-        pod.order = world.versions.get(info.key, 0)
-        known.append((pod, info))
+        node = names[place] if place != NOWHERE else info.pod.spec.node_name
+        known.append((observe(row, info, node, versions.get(info.key, 0)), info))
     known.sort(key=lambda each: each[0].order)
-    members = [(pod, workloads.give(pod, info)) for pod, info in known]
-    now = _now(world, members)
-    stateful = {f"StatefulSet/{obj.metadata.namespace}/{obj.metadata.name}": obj for obj in world.stateful_sets}
-    maker = PodMaker(world, session.listers, world.pod_by_key, stateful)
-    simulation = Simulation(session, workloads, maker, Disruptions(world.pod_disruption_budgets), now)
+    members = [workloads.give(pod, info) for pod, info in known]
+    maker = PodMaker(world, session.listers)
+    disruptions = Disruptions(world.pod_disruption_budgets, workloads.owner)
+    simulation = Simulation(session, workloads, maker, disruptions, _now(world, members))
     simulation.take_in(members)
     return simulation
+
+
+def fork(simulation: Simulation, world: Snapshot) -> Simulation:
+    """Return a simulation that starts from one in which nothing has moved yet, on a session of its own."""
+    listers = simulation.session.listers.fork()
+    session = simulation.session.fork(listers)
+    return simulation.fork(session, PodMaker(world, listers))
 
 
 def _now(world: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -> float:

@@ -32,6 +32,10 @@ class Templates:
     def __init__(self, full: Mapping[str, Mapping[str, Any]]) -> None:
         self.full = dict(full)
 
+    def copy(self) -> Templates:
+        """Return templates to which others can be added without these noticing."""
+        return Templates(self.full)
+
     def identity(self, key: str, template: PodTemplateSpec) -> bytes:
         """Return what is equal for templates that say the same, the hash label aside."""
         whole = self.full.get(key, {}).get("template")

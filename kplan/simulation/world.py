@@ -53,7 +53,7 @@ def seconds(text: str | None) -> float | None:
         return None
 
 
-def observe(row: int, info: PodInfo, node: str) -> ObservedPod:
+def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
     """Return what controllers see of a pod of the snapshot.
 
     A pod that runs counts as ready unless it says otherwise: then it never becomes so.
@@ -76,10 +76,13 @@ def observe(row: int, info: PodInfo, node: str) -> ObservedPod:
         labels.get(TEMPLATE_HASH) or labels.get(REVISION_LABEL, ""),
         deletion_cost=cost or 0,
         restarts=_restarts(pod),
+        order=order,
     )
 
 
 def _restarts(pod: Pod) -> tuple[int, int]:
+    if not pod.status.container_statuses and not pod.status.init_container_statuses:
+        return 0, 0
     sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
     return (
         max((each.restart_count for each in pod.status.container_statuses), default=0),
@@ -202,19 +205,51 @@ def _indexes(text: str) -> frozenset[int]:
 
 
 class Workloads:
-    """All workloads of a cluster, by key.
-
-    Attributes
-    ----------
-    owners : what owns pods: KIND/NAMESPACE/NAME -> replica sets, stateful sets, …
-    deployments : KIND/NAMESPACE/NAME -> deployment
-    """
+    """All workloads of a cluster, by key: KIND/NAMESPACE/NAME."""
 
     def __init__(self, templates: Templates) -> None:
         self.templates = templates
-        self.owners: dict[str, Owner] = {}
-        self.deployments: dict[str, DeploymentState] = {}
+        self._owners: dict[str, Owner] = {}
+        self._deployments: dict[str, DeploymentState] = {}
         self._ages = 0
+        self._original: Workloads | None = None
+
+    def fork(self) -> Workloads:
+        """Return workloads that can change without these noticing; each is copied when it is first asked for."""
+        twin = Workloads(self.templates.copy())
+        twin._ages = self._ages
+        twin._original = self
+        return twin
+
+    def owner(self, key: str) -> Owner | None:
+        """Return what owns pods: a replica set, a stateful set and the like."""
+        found = self._owners.get(key)
+        if found is not None or self._original is None:
+            return found
+        original = self._original.owner(key)
+        if original is None:
+            return None
+        if original.parent is not None:
+            self.deployment(original.parent.ref.key)
+        else:
+            self._owners[key] = original.copy()
+        return self._owners[key]
+
+    def deployment(self, key: str) -> DeploymentState | None:
+        """Return a deployment."""
+        found = self._deployments.get(key)
+        if found is not None or self._original is None:
+            return found
+        original = self._original.deployment(key)
+        if original is None:
+            return None
+        found = self._deployments[key] = original.copy()
+        self._owners.update({each.ref.key: each for each in found.sets.values()})
+        return found
+
+    def find(self, key: str) -> Owner | DeploymentState | None:
+        """Return a workload of any kind."""
+        return self.deployment(key) or self.owner(key)
 
     # --- one object ---------------------------------------------------------------------------------------------------
 
@@ -230,7 +265,7 @@ class Workloads:
             obj.spec.selector or LabelSelector(),
             self.templates.digest(template),
         )
-        self.deployments[ref.key] = state
+        self._deployments[ref.key] = state
         return state
 
     def add_replica_set(self, obj: ReplicaSet) -> ReplicaSetState:
@@ -246,9 +281,9 @@ class Workloads:
             age=self._ages,
             noted=(parse_int64(noted.desired_replicas), parse_int64(noted.max_replicas)),
         )
-        self.owners[ref.key] = state
+        self._owners[ref.key] = state
         owner = controller_of(obj.metadata)
-        parent = self.deployments.get(f"Deployment/{ref.namespace}/{owner.name}") if owner is not None else None
+        parent = self.deployment(f"Deployment/{ref.namespace}/{owner.name}") if owner is not None else None
         if parent is not None:
             if None in state.noted:
                 state.noted = (parent.wanted.replicas, parent.wanted.max_pods)
@@ -260,7 +295,7 @@ class Workloads:
         ref = _ref("ReplicationController", obj, "v1")
         template = obj.spec.template or PodTemplateSpec()
         state = ReplicaSetState(ref, {"": template}, replicas=count(obj.spec.replicas))
-        self.owners[ref.key] = state
+        self._owners[ref.key] = state
         return state
 
     def add_stateful_set(self, obj: StatefulSet) -> StatefulSetState:
@@ -274,7 +309,7 @@ class Workloads:
             wanted=wanted_stateful_set(obj, current, update),
             says_revision=bool(obj.status.update_revision),
         )
-        self.owners[ref.key] = state
+        self._owners[ref.key] = state
         return state
 
     def add_daemon_set(self, obj: DaemonSet, nodes: Iterable[Node]) -> DaemonSetState:
@@ -283,7 +318,7 @@ class Workloads:
         revision = self.templates.revision(ref, obj.spec.template)
         state = DaemonSetState(ref, {revision: obj.spec.template}, wanted=wanted_daemon_set(obj, revision))
         state.nodes = eligible_nodes(obj.spec.template, nodes)
-        self.owners[ref.key] = state
+        self._owners[ref.key] = state
         return state
 
     def add_job(self, obj: Job) -> JobState:
@@ -291,7 +326,7 @@ class Workloads:
         ref = _ref("Job", obj, "batch/v1")
         counts_leaving = obj.spec.pod_replacement_policy != "Failed"
         state = JobState(ref, {"": obj.spec.template}, wanted=wanted_job(obj), counts_leaving=counts_leaving)
-        self.owners[ref.key] = state
+        self._owners[ref.key] = state
         return state
 
     # --- pods ---------------------------------------------------------------------------------------------------------
@@ -302,9 +337,9 @@ class Workloads:
         if reference is None or reference.kind == _STATIC:
             return None
         key = f"{reference.kind}/{pod.metadata.namespace}/{reference.name}"
-        found = self.owners.get(key)
+        found = self.owner(key)
         if found is None or (found.ref.uid and reference.uid and found.ref.uid != reference.uid):
-            found = self.owners[key] = self._missing(reference, pod)
+            found = self._owners[key] = self._missing(reference, pod)
         return found
 
     def _missing(self, reference: OwnerReference, pod: Pod) -> Owner:
@@ -314,7 +349,7 @@ class Workloads:
         """
         ref = WorkloadRef(reference.kind, pod.metadata.namespace, reference.name, reference.uid, reference.api_version)
         digest = pod.metadata.labels.get(TEMPLATE_HASH, "")
-        parent = self.deployments.get(f"Deployment/{ref.namespace}/{ref.name.removesuffix(f'-{digest}')}")
+        parent = self.deployment(f"Deployment/{ref.namespace}/{ref.name.removesuffix(f'-{digest}')}")
         if ref.kind != "ReplicaSet" or not digest or parent is None or parent.current is not None:
             return ForeignState(ref)
         self._ages += 1
@@ -324,26 +359,26 @@ class Workloads:
         parent.adopt(state)
         return state
 
-    def give(self, pod: ObservedPod, info: PodInfo) -> Owner | None:
-        """Give a pod of the snapshot to its owner."""
+    def give(self, pod: ObservedPod, info: PodInfo) -> tuple[ObservedPod, Owner | None]:
+        """Give a pod of the snapshot to its owner, who knows more about it."""
         owner = self.owner_of(info.pod)
         if isinstance(owner, StatefulSetState):
-            pod.index = _ordinal(owner, pod, info)
-            pod.revision = info.labels.get(REVISION_LABEL, owner.wanted.update)
-            owner.templates.setdefault(pod.revision, _template_of(info.pod))
+            revision = info.labels.get(REVISION_LABEL, owner.wanted.update)
+            pod = replace(pod, index=_ordinal(owner, pod, info), revision=revision)
+            owner.templates.setdefault(revision, _template_of(info.pod))
         elif isinstance(owner, DaemonSetState):
-            pod.target = target_of(info.pod)
-            pod.revision = info.labels.get(REVISION_LABEL, owner.wanted.revision)
+            revision = info.labels.get(REVISION_LABEL, owner.wanted.revision)
+            pod = replace(pod, target=target_of(info.pod), revision=revision)
         elif isinstance(owner, JobState) and owner.wanted.is_indexed:
             annotation = info.pod.metadata.annotations.job_completion_index
-            pod.index = parse_int64(info.labels.get(COMPLETION_INDEX_LABEL, annotation))
+            pod = replace(pod, index=parse_int64(info.labels.get(COMPLETION_INDEX_LABEL, annotation)))
         elif isinstance(owner, ForeignState):
-            pod.revision = pod.name
+            pod = replace(pod, revision=pod.name)
             owner.templates[pod.name] = _template_of(info.pod)
             owner.size += 1
         if owner is not None:
             owner.join(pod)
-        return owner
+        return pod, owner
 
     def name_revisions(self, infos: Iterable[PodInfo]) -> None:
         """Find out from their pods what the revisions of daemon sets are called, and of stateful sets that do not say.
@@ -358,7 +393,7 @@ class Workloads:
                 key = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
                 found.setdefault(key, Counter())[generation, revision] += 1
         for key, revisions in found.items():
-            owner = self.owners.get(key)
+            owner = self.owner(key)
             highest = max(generation for generation, _ in revisions)
             _, revision = max((n, revision) for (generation, revision), n in revisions.items() if generation == highest)
             if isinstance(owner, DaemonSetState):

@@ -11,9 +11,9 @@ from kplan.api.meta import IntOrString
 _ALL = 100
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ObservedPod:
-    """A pod as its controller sees it.
+    """A pod as its controller sees it; one that gets its node is another from then on.
 
     Attributes
     ----------
