@@ -1,0 +1,70 @@
+"""The project's own files: what is packed, which linters run, where the version stands."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import kplan
+
+HERE = Path(__file__).parents[1]
+PACKED = ("kplan", "tests", "fixtures", "completions", "docs", "tools", ".ci")
+#: What a checkout does not hold but a directory in which somebody works does.
+LITTER = shutil.ignore_patterns(
+    "__pycache__", "*.egg-info", ".git", ".venv", ".*_cache", ".hypothesis", "build", "dist"
+)
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Build a source distribution from a copy, and name the files in it."""
+    folder = tmp_path_factory.mktemp("sdist")
+    shutil.copytree(HERE, folder / "source", ignore=LITTER)
+    build = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(folder)], cwd=folder / "source", check=True, capture_output=True)
+    (archive,) = folder.glob(f"kplan-{kplan.__version__}.tar.gz")
+    with tarfile.open(archive) as files:
+        return {name.partition("/")[2] for name in files.getnames()}
+
+
+def test_a_source_distribution_holds_all_that_the_repository_does(packed: set[str]) -> None:
+    ignored = re.compile(r"__pycache__|\.pyc$|_cache/|\.hypothesis")
+    wanted = {
+        str(path.relative_to(HERE))
+        for folder in PACKED
+        for path in (HERE / folder).rglob("*")
+        if path.is_file() and not ignored.search(str(path))
+    }
+    top = {"README.md", "LICENSE", "pyproject.toml", "MANIFEST.in", ".pre-commit-config.yaml"}
+    top |= {"CHANGELOG.md"}
+    assert (wanted | top) - packed == set()
+
+
+def test_the_version_stands_in_one_place() -> None:
+    project = tomllib.loads((HERE / "pyproject.toml").read_text())
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "kplan.__version__"}
+    assert re.match(r"## \[Unreleased\]|## \[" + re.escape(kplan.__version__), newest_heading())
+
+
+def newest_heading() -> str:
+    changes = (HERE / "CHANGELOG.md").read_text()
+    found = re.search(r"^## .*$", changes, re.MULTILINE)
+    assert found is not None
+    return found[0]
+
+
+def test_the_hooks_before_a_commit_are_the_linters_of_the_pipeline() -> None:
+    hooks = yaml.safe_load((HERE / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    pipeline = (HERE / ".ci" / "run").read_text()
+    lines = {line.removesuffix(" .").replace(" --check", "") for line in pipeline.splitlines()}
+    assert [hook["entry"] for hook in hooks] == ["ruff check", "ruff format", "mypy", "lint-imports"]
+    assert {hook["entry"] for hook in hooks} <= lines
