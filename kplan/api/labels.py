@@ -166,6 +166,8 @@ def parse_int64(text: str) -> int | None:
 
 
 def _count_problems(operator: str, values: Sequence[str], prefix: str) -> list[str]:
+    if bool(values) == (operator in {"In", "NotIn"}) and operator in {"In", "NotIn", "Exists", "DoesNotExist"}:
+        return []
     invalid = f"{prefix}values: Invalid value: {json.dumps(list(values), separators=(',', ':')) if values else 'null'}"
     if operator in {"In", "NotIn"}:
         return [] if values else [f"{invalid}: for 'in', 'notin' operators, values set can't be empty"]

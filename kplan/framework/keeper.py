@@ -12,6 +12,7 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
+from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import (
@@ -40,6 +41,9 @@ from kplan.framework.shape_cache import (
     shape_cache,
 )
 from kplan.rules.pod_info import PodInfo
+
+MAX_CONSTANTS = 256
+"""Scores that are the same on all nodes, kept at a time: hardly more than the plugins there are."""
 
 
 class Keeper:
@@ -70,6 +74,7 @@ class Keeper:
         self._normalizers = normalizers
         self._shapes = shape_cache()
         self._commons = common_cache()
+        self._constant_parts: Recent[ScorePart] = Recent(MAX_CONSTANTS)
 
         points: tuple[Sequence[Any], ...] = (pre_filters, filters, pre_scores, scores)
         plugins: dict[str, Plugin] = {each.name: each for point in points for each in point}
@@ -228,7 +233,7 @@ class Keeper:
         name, n_nodes = plugin.name, len(self._cluster)
         constant = self._constants[name].constant_score(cycle) if name in self._constants else None
         if constant is not None and name not in skipped:
-            self._add_constant(cycle, kept, rank, name, np.int64(constant))
+            self._add_constant(cycle, kept, rank, name, constant)
             return
         if not self._is_kept[name] or (name in self._normalizers and self._follows_pods[name]):
             kept.open.append((rank, plugin))
@@ -241,19 +246,27 @@ class Keeper:
         elif name not in self._normalizers:
             kept.add_lasting(ScorePart(rank, name, self._weights[name], raw, is_full=True))
         elif n_nodes and is_uniform(raw):
-            self._add_constant(cycle, kept, rank, name, raw[0])
+            self._add_constant(cycle, kept, rank, name, int(raw[0]))
         else:
             kept.raw[name] = raw
             kept.open.append((rank, plugin))
 
-    def _add_constant(self, cycle: CycleState, kept: KeptScores, rank: int, name: str, raw: np.int64) -> None:
+    def _add_constant(self, cycle: CycleState, kept: KeptScores, rank: int, name: str, raw: int) -> None:
         """Add scores that are the same on all nodes, whichever of them are feasible."""
-        value = np.full(1, raw, np.int64)
+        value = raw
         if name in self._normalizers:
-            value = self._normalizers[name].normalize_score(cycle, value)
-        # One element seen as many: nothing is written to scores that last.
-        scores: Int64Array = np.broadcast_to(value, (len(self._cluster),))
-        kept.add_lasting(ScorePart(rank, name, self._weights[name], scores, is_full=True))
+            value = int(self._normalizers[name].normalize_score(cycle, np.full(1, raw, np.int64))[0])
+        kept.add_constant(
+            self._constant_parts.get(
+                (name, value),
+                lambda: ScorePart(rank, name, self._weights[name], self._everywhere(value), is_full=True),
+            ),
+            value,
+        )
+
+    def _everywhere(self, value: int) -> Int64Array:
+        """Return one element seen as many: nothing is written to scores that last."""
+        return np.broadcast_to(np.full(1, value, np.int64), (len(self._cluster),))
 
 
 def _written_since(cycle: CycleState, n_known: int) -> dict[type, Any]:

@@ -168,6 +168,13 @@ class KeptScores:
         self.lasting = self.lasting + part.weight * part.scores
         self.total += part.weight * part.scores
 
+    def add_constant(self, part: ScorePart, value: int) -> None:
+        """Take in final scores that are the same, `value`, on all nodes for good."""
+        self.parts.append(part)
+        if value:
+            self.lasting = self.lasting + part.weight * value
+            self.total += part.weight * value
+
     def add_following(self, part: ScorePart, plugin: ScorePlugin) -> None:
         """Take in final scores that are asked again where pods change."""
         self.parts.append(part)
