@@ -87,3 +87,16 @@ def test_what_decodes_decodes_again_to_the_same(spec: dict[str, Any]) -> None:
     assert again.faults == []
     if all(fault.is_strict for fault in once.faults):
         assert again.content == once.content
+
+
+def test_amounts_of_autoscalers_may_be_numbers() -> None:
+    target = {"type": "AverageValue", "averageValue": 50}
+    metrics = [{"type": "Pods", "pods": {"metric": {"name": "m"}, "target": target}}]
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "s"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}, "metrics": metrics},
+    }
+
+    assert not decode_object(scaler, "V2HorizontalPodAutoscaler").faults
