@@ -10,6 +10,12 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is printed into tests/golden")
+    parser.addoption("--browser", action="store_true", help="open pages in headless Chromium, too (tests/browser)")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the tests that need a browser out unless they are asked for."""
+    return True if collection_path.name == "browser" and not config.getoption("--browser") else None
 
 
 @pytest.fixture

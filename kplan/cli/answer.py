@@ -205,6 +205,11 @@ def shown_nodes(output: OutputFlags, *, with_score_details: bool = True) -> Show
     return Shown(None if output.explain else _top(output), output.explain and with_score_details)
 
 
+def wants_map(output: OutputFlags, formats: Sequence[str]) -> bool:
+    """Tell whether a document is to hold every node before and after."""
+    return output.explain or "html" in formats
+
+
 def _top(output: OutputFlags) -> int | None:
     from kplan.report.options import DEFAULT_TOP
 

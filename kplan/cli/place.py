@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.errors import UsageError
 
@@ -49,13 +49,15 @@ def place(
             "nothing to place", hint="name a manifest, or a pending pod as NAMESPACE/NAME: kplan place web.yaml"
         )
     fail_on = fail_on_of(output, "place")
-    is_outlined = _OUTLINE_FORMATS.issuperset(formats_of(output))
+    formats = formats_of(output)
+    is_outlined = _OUTLINE_FORMATS.issuperset(formats)
     question = ask(what, cluster, scheduler, verbosity, manifests)
     plan = question.planner.plan(question.pods)
     nodes_of = told_nodes(
         plan.placements, shown_nodes(output), shown_nodes(output, with_score_details=False), is_outlined=is_outlined
     )
-    emit(plan.report(fail_on=fail_on, nodes_of=nodes_of), output, verbosity)
+    with_map = wants_map(output, formats)
+    emit(plan.report(fail_on=fail_on, nodes_of=nodes_of, with_map=with_map), output, verbosity)
 
 
 def told_nodes(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.errors import UsageError
 
@@ -102,6 +102,7 @@ def plan_document(
         command=command,
         nodes_of=_told_placements(planned, output, formats),
         most_ties=None if output.explain else MOST_TIES,
+        with_map=wants_map(output, formats),
     )
 
 

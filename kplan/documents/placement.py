@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Code, Count, Document, Positive, Report
+from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.preemption import Preemption
 
 
@@ -170,8 +171,10 @@ class PlacementReport(Report, frozen=True, kw_only=True):
     Attributes
     ----------
     placements : in the order in which they were decided
+    cluster : every node before and after; where --explain or a picture asks for it
     """
 
     kind: Literal["PlacementReport"] = "PlacementReport"
     summary: Summary
     placements: tuple[PodPlacement, ...]
+    cluster: ClusterMap | UnsetType = UNSET

@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 from typing import Literal
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Count, Document, Percent, Report
+from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import PodPlacement, Summary
 from kplan.documents.queue import QueueEntry
 
@@ -128,6 +129,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     changes : what becomes of each pod that was pending or had to move: in the order of the queue, then of eviction
     placements : every decision, in order; a pod may be tried several times
     largest_fit : per resource, the most that one further pod can get
+    cluster : every node before and after; where --explain or a picture asks for it
     """
 
     kind: Literal["PlanReport"] = "PlanReport"
@@ -138,6 +140,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     placements: tuple[PodPlacement, ...]
     utilisation: Utilisation
     largest_fit: tuple[LargestFit, ...]
+    cluster: ClusterMap | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if any(change.attempt is not None and change.attempt >= len(self.placements) for change in self.changes):

@@ -18,7 +18,6 @@ REPORTS: Mapping[str, str] = {
 
 KINDS: Mapping[str, str] = {
     **REPORTS,
-    "PodsReport": "kplan.documents.pods",
     "SnapshotOverview": "kplan.documents.snapshot",
     "SnapshotCheck": "kplan.documents.snapshot",
     "SchedulerConfigReport": "kplan.documents.config",

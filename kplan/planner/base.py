@@ -279,7 +279,7 @@ class Base:
             known = explain(result, names) if is_small else None
             tell = self._teller(index, known, replay, names)
             placements.append(placement_of(session, result, tell, asked.origins))
-        return Plan(tuple(placements), session, partial(self.context, asked))
+        return Plan(tuple(placements), self.session.cluster, session, partial(self.context, asked))
 
     def _teller(self, index: int, known: Explanation | None, replay: Replay, names: list[str]) -> Explain:
         def tell(nodes: NodesShown) -> Explanation:

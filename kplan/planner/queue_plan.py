@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
@@ -20,6 +21,7 @@ from kplan.framework.queue import QueuedPod, enqueue
 from kplan.framework.session import Session
 from kplan.planner.asked import AskedPods
 from kplan.planner.base import Base
+from kplan.planner.cluster_map import cluster_map
 from kplan.planner.incoming import with_objects
 from kplan.planner.placement import Placement
 from kplan.planner.placement_report import NodesOf, placements_told, summary
@@ -146,6 +148,7 @@ class QueuePlan:
         command: str = "plan",
         nodes_of: NodesOf | None = None,
         most_ties: int | None = MOST_TIES,
+        with_map: bool = False,
     ) -> PlanReport:
         """Return the PlanReport.
 
@@ -154,6 +157,7 @@ class QueuePlan:
         fail_on : what makes the verdict a failure; None for the defaults of `command`
         nodes_of : as for `placement_report`; None tells about no single nodes
         most_ties : name so many of the equal best nodes of a placement; None for all
+        with_map : tell about every node before and after
         """
         actions = Counter(change.action for change in self.changes)
         shown: NodesOf = dict.fromkeys(range(len(self.placements)), ()) if nodes_of is None else nodes_of
@@ -177,6 +181,7 @@ class QueuePlan:
             placements=tuple(_with_few_ties(each, most_ties) for each in placements_told(self.placements, shown)),
             utilisation=utilisation(self.before, self.after),
             largest_fit=largest_fits(self.before, self.after),
+            cluster=cluster_map(self.before, self.after) if with_map else UNSET,
         )
 
     def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class NotObjects(Exception):  # noqa: N818 - becomes a problem of the file
 
 def read_source(
     path: Path | None, stdin: IO[bytes] | None, limits: Limits, progress: Progress | None, *, is_objects: bool = True
-) -> bytearray:
+) -> bytes:
     """Read a file, or standard input where there is no path, as UTF-8 and unpacked.
 
     With `is_objects`, what holds nothing like an object in its first megabyte is read no further.
@@ -103,7 +103,7 @@ def _amount(n_bytes: int) -> str:
 
 def _read_text(
     stream: IO[bytes], name: str, size: int | None, limits: Limits, progress: Progress | None, *, is_objects: bool
-) -> bytearray:
+) -> bytes:
     head = _fill(stream, CHUNK)
     packed: _Counted | None = None
     if head.startswith(_GZIP_MAGIC):
@@ -115,23 +115,25 @@ def _read_text(
     if encoding == "utf-8":
         _check_head(head, has_more=has_more, is_objects=is_objects)
     limit = limits.max_bytes if size is not None and packed is None else limits.max_stream_bytes
-    data = bytearray(head)  # it grows in place: large snapshots are held once
+    parts = [head]
+    total = len(head)
     while has_more and (part := _more(stream, is_packed=packed is not None)):
-        data += part
-        if len(data) > limit:
+        parts.append(part)
+        total += len(part)
+        if total > limit:
             raise NotObjects(f"more than {_amount(limit)}")
-        if packed and len(data) > _UNFOLDING_FROM and len(data) > packed.count * _MAX_UNFOLDING:
+        if packed and total > _UNFOLDING_FROM and total > packed.count * _MAX_UNFOLDING:
             raise NotObjects(f"unpacks to more than {_MAX_UNFOLDING} times its size", "unpack it first and look inside")
         if progress:
-            progress(f"{name} (bytes)", packed.count if packed else len(data), size)
+            progress(f"{name} (bytes)", packed.count if packed else total, size)
+    data = b"".join(parts) if len(parts) > 1 else head
+    del parts
     if encoding != "utf-8":
-        data = bytearray(data.decode(encoding, errors="replace").encode())
-        _check_head(bytes(data[:CHUNK]), has_more=len(data) > CHUNK, is_objects=is_objects)
+        data = data.decode(encoding, errors="replace").encode()
+        _check_head(data[:CHUNK], has_more=len(data) > CHUNK, is_objects=is_objects)
     elif has_more:
         _check_encoding(data)
-    if data.startswith(codecs.BOM_UTF8):
-        del data[: len(codecs.BOM_UTF8)]
-    return data
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 class _Counted(io.RawIOBase):
@@ -198,7 +200,7 @@ def _check_head(head: bytes, *, has_more: bool, is_objects: bool) -> None:
         raise NotObjects("no apiVersion, kind or items in the first megabyte")
 
 
-def _check_encoding(data: bytes | bytearray) -> None:
+def _check_encoding(data: bytes) -> None:
     """Decode it all, a piece at a time, and keep nothing."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     view = memoryview(data)

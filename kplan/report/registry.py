@@ -61,7 +61,7 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
 
         return render_markdown(blocks, view.title(document))
     if output == "html":
-        from kplan.report.html import render_html
+        from kplan.report.html.page import render_html
 
         return render_html(blocks, view.title(document), document, as_it_is)
     return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)

@@ -1,0 +1,41 @@
+"""ClusterMap: how full every node is before and after, and which pods come and go; what pictures are drawn from."""
+
+from __future__ import annotations
+
+from kplan.documents.base import Document
+
+
+class NodeLoad(Document, frozen=True, kw_only=True):
+    """One node; the tuples are in the order of the map's resources.
+
+    Attributes
+    ----------
+    group : value of the map's group label; empty for none
+    zone : value of topology.kubernetes.io/zone; empty for none
+    cordoned : takes no new pods, before or after
+    allocatable, before, after : milliCPU for cpu, bytes or counts for all else
+    arriving, leaving : NAMESPACE/NAME of pods that this answer brings here or takes away
+    """
+
+    name: str
+    group: str = ""
+    zone: str = ""
+    cordoned: bool = False
+    allocatable: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    arriving: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+
+
+class ClusterMap(Document, frozen=True, kw_only=True):
+    """All nodes, by name.
+
+    Attributes
+    ----------
+    group_label : the label by which nodes are coloured; null when they have none in common
+    """
+
+    resources: tuple[str, ...]
+    group_label: str | None
+    nodes: tuple[NodeLoad, ...]

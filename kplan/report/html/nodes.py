@@ -1,0 +1,64 @@
+"""All nodes as a table that sorts and filters; links of the picture and of pods lead here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from html import escape
+
+from kplan.documents.cluster_map import ClusterMap, NodeLoad
+from kplan.report.html.anchors import node_anchor, pod_anchor, pod_link
+from kplan.report.html.picture import share
+
+MOST_LISTED = 20
+"""So many pods that come to a node, or leave it, are named."""
+
+
+def nodes_table(cluster: ClusterMap, told: Collection[str]) -> str:
+    """Write a row a node: its group, how full it is before and after, which pods come and go.
+
+    Parameters
+    ----------
+    told : pods that the report tells about in a part of their own; links to all others lead to this table
+    """
+    placed = set(told)
+    has_groups = cluster.group_label is not None
+    names = ("Node", *(("Group",) if has_groups else ()), *cluster.resources, "Pods that come and go")
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
+    rows = "\n".join(_row(cluster, index, placed, has_groups=has_groups) for index in range(len(cluster.nodes)))
+    table = f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>'
+    note = '<p class="note">Shares of what a node offers that are requested, before and after.</p>'
+    return f'<h2 id="nodes">Nodes</h2>{note}<div class="scroll">{table}</div>'
+
+
+def _row(cluster: ClusterMap, index: int, placed: set[str], *, has_groups: bool) -> str:
+    node = cluster.nodes[index]
+    name = escape(node.name) + (" (cordoned)" if node.cordoned else "")
+    cells = [f"<td>{name}</td>", f"<td>{escape(node.group)}</td>"] if has_groups else [f"<td>{name}</td>"]
+    cells += [_share(node, position) for position in range(len(cluster.resources))]
+    cells.append(f"<td>{_moves(node, placed)}</td>")
+    return f'<tr id="{node_anchor(index)}">{"".join(cells)}</tr>'
+
+
+def _share(node: NodeLoad, position: int) -> str:
+    if not (node.allocatable[position] or node.before[position] or node.after[position]):
+        return '<td class="right"></td>'
+    then, now = (f"{100 * share(node, position, moment):.0f}%" for moment in ("before", "after"))
+    text = now if then == now else f"{then} \u2192 {now}"
+    sort = f' data-value="{100 * share(node, position, "after"):.1f}"' if then != now else ""
+    return f'<td class="right"{sort}>{text}</td>'
+
+
+def _moves(node: NodeLoad, placed: set[str]) -> str:
+    """List the pods that come and go; `placed` are those that links find already."""
+    return "<br>".join([*_listed("+", node.arriving, placed), *_listed("\u2212", node.leaving, placed)])
+
+
+def _listed(sign: str, pods: Sequence[str], placed: set[str]) -> Iterator[str]:
+    for pod in pods[:MOST_LISTED]:
+        if pod in placed:
+            yield f"{sign} {pod_link(pod)}"
+        else:
+            placed.add(pod)
+            yield f'{sign} <span id="{pod_anchor(pod)}">{escape(pod)}</span>'
+    if len(pods) > MOST_LISTED:
+        yield f"{sign} {len(pods) - MOST_LISTED} more"

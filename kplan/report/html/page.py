@@ -1,0 +1,189 @@
+"""The page: a picture of the cluster, what the report tells, all nodes as a table, the whole document at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape
+from importlib.resources import files
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kplan.documents.base import Report
+from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.placement import PlacementReport, PodPlacement
+from kplan.documents.plan import PlanReport
+from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
+from kplan.report.html.anchors import node_anchor, pod_anchor
+from kplan.report.html.nodes import nodes_table
+from kplan.report.html.picture import picture
+from kplan.report.html.scores import scores_by_plugin
+from kplan.visible import as_json
+
+MAX_EMBEDDED = 400_000
+"""A document of more characters is not repeated at the end of the page."""
+
+_STRIPES = (
+    '<svg width="0" height="0" aria-hidden="true" style="position:absolute"><defs>'
+    '<pattern id="stripes" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect width="4" height="4" fill="var(--good)"/><rect width="2" height="4" fill="var(--bg)" fill-opacity=".45"/>'
+    "</pattern></defs></svg>"
+)
+
+
+def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is: Report) -> str:
+    """Write a page with the report, and the whole document, as it is, at its end."""
+    style, script = (files("kplan.report.html").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+    cluster = _map_of(document)
+    inner = _Inside(cluster, document)
+    parts = [
+        _verdict(document),
+        _picture(document, cluster),
+        "<h2>What was decided</h2>" if cluster else "",
+        "\n".join(inner.body(blocks)),
+        scores_by_plugin(_placements(document)),
+        "" if cluster is None else nodes_table(cluster, inner.anchored),
+        _facts(document),
+        _embedded(as_it_is),
+    ]
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+{_STRIPES}<a class="skip" href="#report">Skip to the report</a>
+<header><h1>{escape(title)}</h1></header>
+<main id="report">
+{"".join(part for part in parts if part)}
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _map_of(document: Report) -> ClusterMap | None:
+    found = getattr(document, "cluster", UNSET)
+    return found if isinstance(found, ClusterMap) and found.nodes else None
+
+
+def _placements(document: Report) -> tuple[PodPlacement, ...]:
+    return document.placements if isinstance(document, PlacementReport | PlanReport) else ()
+
+
+def _verdict(document: Report) -> str:
+    verdict = document.verdict
+    if not verdict.failed:
+        return '<p class="verdict"><strong>Passed.</strong> Nothing that counts as a failure happened.</p>'
+    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in verdict.because[:5])
+    more = f"<li>and {len(verdict.because) - 5} more</li>" if len(verdict.because) > 5 else ""
+    return f'<div class="verdict failed"><strong>Failed</strong> because of<ul>{reasons}{more}</ul></div>'
+
+
+def _picture(document: Report, cluster: ClusterMap | None) -> str:
+    if cluster is None:
+        return ""
+    moves = isinstance(document, PlanReport) or any(node.leaving for node in cluster.nodes)
+    return f"<h2>The cluster</h2>{picture(cluster, two_moments=moves)}"
+
+
+def _facts(document: Report) -> str:
+    snapshot, scheduler = document.snapshot, document.scheduler
+    facts = [
+        ("Cluster", f"{snapshot.source} ({snapshot.nodes} nodes, {snapshot.pods} pods)"),
+        ("Snapshot", f"{snapshot.digest}{', taken ' + snapshot.taken_at if snapshot.taken_at else ''}"),
+        ("Scheduler", f"v{scheduler.kubernetes_version}, configuration {scheduler.config_source}"),
+        ("Generated", document.generated_at),
+    ]
+    told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    return f"<h2>About this report</h2><dl>{told}</dl>"
+
+
+def _embedded(document: Report) -> str:
+    if isinstance(document, PlacementReport | PlanReport):
+        document = replace(document, cluster=UNSET)
+    text = as_json(document.to_dict())
+    if len(text) > MAX_EMBEDDED:
+        return '<p class="note">The whole document is too large to repeat here; -o json prints it.</p>'
+    return f'<details><summary>The whole document as JSON</summary><pre id="document">{escape(text)}</pre></details>'
+
+
+class _Inside:
+    """The report's blocks as HTML, with links between pods and nodes.
+
+    Parameters
+    ----------
+    cluster : the nodes that the page has a table of
+    document : whose placements have a heading each
+
+    Attributes
+    ----------
+    anchored : pods that have a heading of their own, once the body is written
+    """
+
+    def __init__(self, cluster: ClusterMap | None, document: Report) -> None:
+        self._nodes = {} if cluster is None else {node.name: index for index, node in enumerate(cluster.nodes)}
+        self._pods = {placement.pod.key for placement in _placements(document)}
+        self.anchored: set[str] = set()
+
+    def body(self, blocks: Iterable[Block]) -> Iterator[str]:
+        """Write the blocks one after the other; items that follow each other make a list."""
+        in_list = False
+        for block in blocks:
+            is_item = isinstance(block, Line) and block.is_item
+            if is_item != in_list:
+                yield "<ul>" if is_item else "</ul>"
+            in_list = is_item
+            yield self._block(block)
+        if in_list:
+            yield "</ul>"
+
+    def _block(self, block: Block) -> str:
+        match block:
+            case Heading(spans, level):
+                tag = f"h{level + 2}"
+                return f"<{tag}{self._id(plain(spans))}>{self._inline(spans)}</{tag}>"
+            case Line(spans, _, is_item):
+                tag = "li" if is_item else "p"
+                return f"<{tag}>{self._inline(spans)}</{tag}>"
+            case Preformatted(label, text, _):
+                return f"<details open><summary>{escape(label)}</summary><pre>{escape(text)}</pre></details>"
+            case Table():
+                return self._table(block)
+
+    def _id(self, heading: str) -> str:
+        """Give the first heading about a pod its place to lead links to."""
+        key = heading.split(" ", 1)[0].removesuffix(":")
+        if key not in self._pods or key in self.anchored:
+            return ""
+        self.anchored.add(key)
+        return f' id="{pod_anchor(key)}"'
+
+    def _table(self, table: Table) -> str:
+        sides = [' class="right"' if side == ">" else "" for side in table.align]
+        head = "".join(
+            f'<th scope="col"{side}>{escape(text)}</th>' for text, side in zip(table.header, sides, strict=True)
+        )
+        rows = "\n".join(
+            "<tr>"
+            + "".join(f"<td{side}>{self._inline((cell,))}</td>" for cell, side in zip(row, sides, strict=True))
+            + "</tr>"
+            for row in table.rows
+        )
+        note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
+        body = f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>'
+        return f'<div class="scroll">{body}</div>{note}'
+
+    def _inline(self, cells: Iterable[Cell]) -> str:
+        return "".join(self._styled(cell) for cell in cells)
+
+    def _styled(self, cell: Cell) -> str:
+        said = plain(cell)
+        text = escape(said)
+        if said in self._nodes:
+            text = f'<a href="#{node_anchor(self._nodes[said])}">{text}</a>'
+        return f'<span class="{cell.style}">{text}</span>' if isinstance(cell, Span) and cell.style else text

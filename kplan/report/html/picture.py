@@ -1,0 +1,181 @@
+"""The cluster as a picture: every node a card with a bar a resource, or, where there are many, a cell of a heat map.
+
+Colours tell the group of a node (pool or zone); texts and shapes tell the same, so that nothing depends on colour: what
+arrives is striped, what leaves is outlined, and every bar and cell has its numbers in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Literal
+
+from kplan.documents.cluster_map import ClusterMap, NodeLoad
+from kplan.report.html.anchors import node_anchor, pod_link
+
+MAX_CARDS = 150
+"""Up to so many nodes are drawn as cards."""
+
+_CELL = 12
+_COLUMNS = 60
+_PALETTE = 8
+"""How many colours of groups there are; further groups take them in turn."""
+_LISTED_PODS = 12
+"""No more than the table of nodes names, where links to pods lead."""
+
+Moment = Literal["before", "after"]
+
+
+def picture(cluster: ClusterMap, *, two_moments: bool) -> str:
+    """Draw the cluster, before and after side by side where something may move."""
+    moments: tuple[Moment, ...] = ("before", "after") if two_moments else ("after",)
+    draw = _cards if len(cluster.nodes) <= MAX_CARDS else _heat_map
+    colours = _colours(cluster)
+    figures = "".join(
+        f'<figure class="cluster"><figcaption>{_caption(moment, two_moments=two_moments)}</figcaption>'
+        f"{draw(cluster, moment, colours)}</figure>"
+        for moment in moments
+    )
+    return f'<div class="moments">{figures}</div>{_legend(cluster, colours)}'
+
+
+def _caption(moment: Moment, *, two_moments: bool) -> str:
+    if not two_moments:
+        return "The cluster with the new pods"
+    return "Before" if moment == "before" else "After"
+
+
+def _colours(cluster: ClusterMap) -> Mapping[str, int]:
+    groups = sorted({node.group for node in cluster.nodes})
+    return {group: index % _PALETTE for index, group in enumerate(groups)}
+
+
+# --- cards ------------------------------------------------------------------------------------------------------------
+
+
+def _cards(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int]) -> str:
+    cards = "".join(_card(cluster, index, moment, colours) for index in range(len(cluster.nodes)))
+    return f'<ul class="cards">{cards}</ul>'
+
+
+def _card(cluster: ClusterMap, index: int, moment: Moment, colours: Mapping[str, int]) -> str:
+    node = cluster.nodes[index]
+    bars = "".join(
+        _bar(resource, node, position, moment)
+        for position, resource in enumerate(cluster.resources)
+        if node.allocatable[position] or node.before[position] or node.after[position]
+    )
+    pods = "".join(_pods(node, moment))
+    marks = _marks(node, moment)
+    return (
+        f'<li class="card g{colours[node.group]}{" off" if node.cordoned else ""}">'
+        f'<a class="name" href="#{node_anchor(index)}">{escape(node.name)}</a>{marks}{bars}{pods}</li>'
+    )
+
+
+def _marks(node: NodeLoad, moment: Moment) -> str:
+    marks = ["cordoned"] if node.cordoned else []
+    if moment == "after" and node.arriving:
+        marks.append(f"+{len(node.arriving)}")
+    if moment == "before" and node.leaving:
+        marks.append(f"\u2212{len(node.leaving)}")
+    return "".join(f'<span class="mark">{mark}</span>' for mark in marks)
+
+
+def _bar(resource: str, node: NodeLoad, position: int, moment: Moment) -> str:
+    """Draw a resource as one bar: what stays, then what arrives (striped) or leaves (outlined)."""
+    then, now = share(node, position, "before"), share(node, position, "after")
+    kept, changed = (min(then, now), abs(now - then))
+    shown = then if moment == "before" else now
+    moving = changed if (moment == "before") == (now < then) else 0.0
+    rects = f'<rect class="kept" width="{_width(kept)}" height="8"/>'
+    if moving > 0:
+        kind = "leaving" if moment == "before" else "arriving"
+        rects += f'<rect class="{kind}" x="{_width(kept)}" width="{_width(moving)}" height="8"/>'
+    name = f'<span title="{escape(resource)}">{escape(resource.rpartition("/")[2])} {shown:.0%}</span>'
+    return (
+        f'<div class="bar">{name}<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="room" width="100" height="8"/>{rects}</svg></div>'
+    )
+
+
+def _pods(node: NodeLoad, moment: Moment) -> Iterator[str]:
+    pods, word = (node.leaving, "leaving") if moment == "before" else (node.arriving, "new")
+    if not pods:
+        return
+    items = "".join(f"<li>{pod_link(pod)}</li>" for pod in pods[:_LISTED_PODS])
+    more = f"<li>and {len(pods) - _LISTED_PODS} more</li>" if len(pods) > _LISTED_PODS else ""
+    yield f'<details class="{word}"><summary>{len(pods)} {word}</summary><ul>{items}{more}</ul></details>'
+
+
+# --- heat map ---------------------------------------------------------------------------------------------------------
+
+
+def _heat_map(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int]) -> str:
+    """Draw each group as rows of cells, the darker the fuller its scarcest resource is."""
+    parts = []
+    for group in colours:
+        indices = [index for index, node in enumerate(cluster.nodes) if node.group == group]
+        rows = -(-len(indices) // _COLUMNS)
+        cells = "".join(_cell(cluster, index, place, moment) for place, index in enumerate(indices))
+        width, height = min(len(indices), _COLUMNS) * _CELL, rows * _CELL
+        label = f"{group or 'no group'}: {len(indices)} nodes"
+        said = f"{label}, {_in_words(cluster, indices, moment)}"
+        parts.append(
+            f'<div class="heat g{colours[group]}"><h4>{escape(label)}</h4><svg viewBox="0 0 {width} {height}" '
+            f'style="max-width:{width}px" role="img" aria-label="{escape(said)}">'
+            f"{cells}</svg></div>"
+        )
+    return f'<div class="heats">{"".join(parts)}</div>'
+
+
+def _in_words(cluster: ClusterMap, indices: Sequence[int], moment: Moment) -> str:
+    shares = [fullest(cluster.nodes[index], moment) for index in indices]
+    return f"on average {sum(shares) / len(shares):.0%} full, the fullest {max(shares):.0%}"
+
+
+def _cell(cluster: ClusterMap, index: int, place: int, moment: Moment) -> str:
+    node = cluster.nodes[index]
+    x, y = place % _COLUMNS * _CELL, place // _COLUMNS * _CELL
+    level = min(int(fullest(node, moment) * 10), 10)
+    marked = node.arriving if moment == "after" else node.leaving
+    mark = f'<circle class="{"n" if moment == "after" else "o"}" cx="{x + 5}" cy="{y + 5}" r="3"/>' if marked else ""
+    off = " off" if node.cordoned else ""
+    rect = f'<rect class="h{level}{off}" x="{x}" y="{y}" width="10" height="10"/>'
+    # Only cells where something happens are links; the table below leads to all others.
+    return f'<a href="#{node_anchor(index)}">{rect}{mark}<title>{escape(node.name)}</title></a>' if marked else rect
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def share(node: NodeLoad, position: int, moment: Moment) -> float:
+    """Return the requested part of a resource, 0 to 1; more where a node is overcommitted."""
+    there = node.allocatable[position]
+    used = node.before[position] if moment == "before" else node.after[position]
+    return used / there if there > 0 else float(used > 0)
+
+
+def fullest(node: NodeLoad, moment: Moment) -> float:
+    """Return the share of the resource of which least is left."""
+    return max((share(node, position, moment) for position in range(len(node.allocatable))), default=0.0)
+
+
+def _width(part: float) -> str:
+    return f"{min(100 * part, 100):.4g}"
+
+
+def _legend(cluster: ClusterMap, colours: Mapping[str, int]) -> str:
+    groups = "".join(
+        f'<li class="g{colour}"><svg viewBox="0 0 10 10" aria-hidden="true">'
+        f'<rect class="kept" width="10" height="10"/></svg>{escape(group or "none")}</li>'
+        for group, colour in list(colours.items())[:40]
+    )
+    what = f"Groups by {escape(cluster.group_label)}: " if cluster.group_label else ""
+    shapes = (
+        "Bars are requests against what a node offers; striped: new pods, outlined: leaving ones."
+        if len(cluster.nodes) <= MAX_CARDS
+        else "A cell is a node, the stronger its colour the fuller it is; a dot: new pods, a ring: leaving ones."
+    )
+    shown = f'<ul class="groups">{groups}</ul>' if len(colours) > 1 else ""
+    return f'<p class="legend">{shapes}{" " + what if shown else ""}</p>{shown}'

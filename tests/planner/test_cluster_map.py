@@ -1,0 +1,40 @@
+"""The map of a cluster agrees with the placements that it stands for."""
+
+from __future__ import annotations
+
+import kplan
+from tests.report.documents import node, pod
+
+
+def test_a_placed_pod_arrives_where_it_is_placed_and_takes_its_room() -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2"), pod("old", node="n1")]))
+    plan = planner.plan([pod("new", cpu="2")])
+    found = plan.report(with_map=True).cluster
+
+    assert plan.placements[0].node == "n2"
+    by_name = {each.name: each for each in found.nodes}
+    cpu = found.resources.index("cpu")
+    assert by_name["n2"].arriving == ("default/new",)
+    assert (by_name["n2"].before[cpu], by_name["n2"].after[cpu]) == (0, 2000)
+    assert by_name["n1"].before == by_name["n1"].after
+    assert not by_name["n1"].arriving
+
+
+def test_evicted_pods_leave_and_their_successors_arrive() -> None:
+    objects = [
+        node("n1", cpu="2"),
+        pod("low", cpu="2", node="n1", priority=0),
+        pod("high", cpu="2", priority=100),
+    ]
+    plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
+    found = plan.report(with_map=True).cluster
+
+    assert found.nodes[0].leaving == ("default/low",)
+    assert found.nodes[0].arriving == ("default/high",)
+
+
+def test_a_report_holds_no_map_unless_it_is_asked_for() -> None:
+    plan = kplan.Planner(kplan.load_snapshot([node("n1")])).plan([pod("new")])
+
+    assert "cluster" not in plan.to_dict()
+    assert "cluster" in plan.report(with_map=True).to_dict()

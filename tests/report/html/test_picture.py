@@ -1,0 +1,75 @@
+"""The picture of a cluster: bars and cells say what the map says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kplan.documents.cluster_map import ClusterMap, NodeLoad
+from kplan.report.html.picture import MAX_CARDS, fullest, picture, share
+
+
+def load(name: str, before: int, after: int, **more: object) -> NodeLoad:
+    return NodeLoad(name=name, allocatable=(1000,), before=(before,), after=(after,), **more)  # type: ignore[arg-type]
+
+
+def cluster(*nodes: NodeLoad) -> ClusterMap:
+    return ClusterMap(resources=("cpu",), group_label="pool", nodes=nodes)
+
+
+def test_a_new_pod_is_striped_after_what_was_there() -> None:
+    drawn = picture(cluster(load("n", 250, 750, arriving=("a/b",))), two_moments=False)
+
+    assert '<rect class="kept" width="25" height="8"/><rect class="arriving" x="25" width="50" height="8"/>' in drawn
+    assert "cpu 75%" in drawn
+    assert "+1" in drawn
+
+
+def test_what_leaves_is_outlined_before_and_gone_after() -> None:
+    drawn = picture(cluster(load("n", 750, 250, leaving=("a/b",))), two_moments=True)
+    before, after = drawn.split("<figcaption>After")
+
+    assert '<rect class="leaving" x="25" width="50" height="8"/>' in before
+    assert 'class="leaving"' not in after
+    assert "cpu 25%" in after
+
+
+def test_an_overcommitted_node_has_a_full_bar_and_its_true_share() -> None:
+    drawn = picture(cluster(load("n", 1500, 1500)), two_moments=False)
+
+    assert 'class="kept" width="100"' in drawn
+    assert "cpu 150%" in drawn
+
+
+def test_a_node_that_offers_nothing_of_a_resource_has_no_bar_for_it() -> None:
+    node = NodeLoad(name="n", allocatable=(1000, 0), before=(0, 0), after=(0, 0))
+    drawn = picture(ClusterMap(resources=("cpu", "nvidia.com/gpu"), group_label=None, nodes=(node,)), two_moments=False)
+
+    assert drawn.count('class="bar"') == 1
+
+
+def test_many_nodes_are_cells_of_which_only_those_with_changes_are_links() -> None:
+    nodes = [load(f"n{index}", index, index, group=f"g{index % 3}") for index in range(MAX_CARDS + 1)]
+    nodes[7] = load("n7", 0, 900, group="g1", arriving=("a/b",))
+    drawn = picture(cluster(*nodes), two_moments=False)
+
+    assert len(re.findall(r'<rect class="h\d+', drawn)) == MAX_CARDS + 1
+    assert re.findall(r'<a href="#(\w+)">', drawn) == ["n7"]
+    assert "g0: " in drawn
+
+
+@pytest.mark.parametrize(("allocatable", "used", "expected"), [(0, 0, 0.0), (0, 5, 1.0), (10, 5, 0.5), (10, 20, 2.0)])
+def test_a_share_is_what_is_requested_of_what_is_offered(allocatable: int, used: int, expected: float) -> None:
+    node = NodeLoad(name="n", allocatable=(allocatable, 100), before=(used, 0), after=(0, 0))
+
+    assert share(node, 0, "before") == expected
+    assert fullest(node, "before") == expected
+    assert fullest(node, "after") == 0.0
+
+
+def test_names_cannot_leave_their_place() -> None:
+    evil = '"><script>alert(1)</script>'
+    drawn = picture(cluster(load(evil, 1, 2, group=evil, arriving=(evil,))), two_moments=True)
+
+    assert "<script>" not in drawn
