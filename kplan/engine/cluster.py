@@ -63,6 +63,7 @@ class Cluster:
     def __init__(self, nodes: NodeTable, pods: PodTable | None = None) -> None:
         n_nodes = len(nodes)
         self.nodes = nodes
+        self._n_nodes = n_nodes
         self.pods = pods or PodTable()
         self.node_of: list[int] = []
         self._node_rows: RowArray = np.full(_FIRST_CAPACITY, NOWHERE, np.intp)
@@ -136,7 +137,7 @@ class Cluster:
         self.pods.start_micros  # noqa: B018 - kept by the table
 
     def __len__(self) -> int:
-        return len(self.nodes)
+        return self._n_nodes
 
     def requested(self, resource: str) -> Int64Array:
         """Return what the pods of each node take of a resource, int64 of shape (n_nodes,)."""
@@ -195,7 +196,10 @@ class Cluster:
 
     def changed_rows(self, position: int) -> RowArray:
         """Return the nodes whose pods changed since the log had `position` entries, ascending."""
-        return np.asarray(sorted({change.row for change in self.log[position:]}), np.intp)
+        log = self.log
+        if len(log) - position == 1:
+            return np.asarray([log[position].row], np.intp)
+        return np.asarray(sorted({change.row for change in log[position:]}), np.intp)
 
     def match_counts(self, match: PodMatch) -> Int64Array:
         """Return how many of the pods meant run on each node, int64 of shape (n_nodes,).

@@ -156,6 +156,13 @@ class NodeTable:
         longest = max((len(rows) for rows in lists), default=0)
         return np.asarray([rows[i] for i in range(longest) for rows in lists if i < len(rows)], np.intp)
 
+    @cached_property
+    def zone_places(self) -> RowArray:
+        """Where in `zone_order` each node stands, intp of shape (n_nodes,)."""
+        places = np.empty(len(self.nodes), np.intp)
+        places[self.zone_order] = np.arange(len(self.nodes))
+        return places
+
 
 def _zone_key(labels: dict[str, str]) -> str:
     zone = labels.get(BETA_ZONE, labels.get(ZONE, ""))

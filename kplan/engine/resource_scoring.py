@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kplan.config.args import ResourceSpec
@@ -24,8 +25,7 @@ DeviceTotals = Callable[[str], tuple[Int64Array, Int64Array]]
 """Resource -> how many devices each node has of the class behind it, and how many of those are allocated (n_nodes,)."""
 
 
-@dataclass(frozen=True)
-class Capacities:
+class Capacities(msgspec.Struct, frozen=True):
     """What nodes have of some resources, ready for division; arrays of shape (n_resources, n_nodes).
 
     Attributes
@@ -65,14 +65,14 @@ class Capacities:
 
     def take(self, nodes: NodeView) -> Capacities:
         """Return the columns of the nodes of a view."""
-        rows = nodes.rows
-        if rows is None:
+        pick = nodes.pick
+        if pick is None:
             return self
         return Capacities(
-            self.allocatable.take(rows, axis=1),
-            self.divisor.take(rows, axis=1),
-            self.weights if self.is_complete else self.weights.take(rows, axis=1),
-            self.weight_sum if self.is_complete else self.weight_sum.take(rows),
+            self.allocatable[:, pick],
+            self.divisor[:, pick],
+            self.weights if self.is_complete else self.weights[:, pick],
+            self.weight_sum if self.is_complete else self.weight_sum[pick],
             self.is_complete,
             self.is_exact,
         )

@@ -111,7 +111,7 @@ def _run_cycle(session: Session, framework: Framework, cycle: CycleState, result
     start = session.sampling.start_index
     outcome = _find_nodes(session, framework, cycle, entry, pre_filter)
     result.filter = outcome
-    feasible = np.flatnonzero(outcome.feasible)
+    (feasible,) = outcome.feasible.nonzero()
     if len(feasible) == 0:
         result.post_filter = framework.run_post_filter(cycle, outcome) if framework.post_filter_plugins else None
         result.message = fit_error(outcome, result.post_filter.status.message if result.post_filter else "")
@@ -138,10 +138,9 @@ def _choose(session: Session, result: CycleResult, outcome: FilterOutcome, start
     drawn = None if result.scores is None else result.scores.drawn
     if drawn is not None and drawn[ties].any():
         return int(ties[drawn[ties]][0])  # an even draw among these: the first by name stands for all
-    order = session.cluster.nodes.zone_order
-    if outcome.rows is None:
-        order = np.roll(order, -(start % len(order)))
-    return first_up(ties, outcome.feasible, order)
+    nodes = session.cluster.nodes
+    begin = start if outcome.rows is None else 0
+    return first_up(ties, outcome.feasible, nodes.zone_order, nodes.zone_places, begin)
 
 
 def _reserve(framework: Framework, cycle: CycleState, result: CycleResult, row: int) -> None:
@@ -300,11 +299,12 @@ def _raise_errors(outcome: FilterOutcome) -> None:
 
     Upstream reports whichever node failed first; here it is the first by name.
     """
-    suspects = any(
-        reason.code is Code.ERROR and bool(verdict.bits.any())
-        for _, verdict in outcome.verdicts
-        for reason in verdict.reasons
-    ) or any(status.code is Code.ERROR for status in outcome.overrides.values())
+    # Plain loops: this is asked for every pod.
+    suspects = any(status.code is Code.ERROR for status in outcome.overrides.values()) if outcome.overrides else False
+    for _, verdict in outcome.verdicts:
+        for reason in verdict.reasons:
+            if reason.code is Code.ERROR and verdict.bits.any():
+                suspects = True
     if not suspects:
         return
     for row in outcome.rows_with_code(Code.ERROR).tolist():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.framework.interface import Status
 
@@ -12,8 +14,7 @@ class PluginError(Exception):
     """A plugin could not tell; ends the cycle with the text that kube-scheduler would report."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreFilterOutcome:
+class PreFilterOutcome(msgspec.Struct, frozen=True):
     """What all PreFilter plugins said together.
 
     Attributes
@@ -30,8 +31,7 @@ class PreFilterOutcome:
     skipped: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class ScorePart:
+class ScorePart(msgspec.Struct, frozen=True):
     """One plugin's scores: normalized, not yet weighted.
 
     Attributes

@@ -161,13 +161,14 @@ class Framework:
         kept = self._keeper.verdicts(cycle, entry, skipped)
         passes = kept.passes
         verdicts: list[tuple[str, Verdicts]] = []
+        everywhere = NodeView(self.cluster)
         for plugin in self.filter_plugins:
             name = plugin.name
             if name in skipped:
                 continue
             verdict = kept.by_plugin.get(name)
             if verdict is None:
-                verdict = plugin.filter(cycle, NodeView(self.cluster))
+                verdict = plugin.filter(cycle, everywhere)
                 passes = passes & (verdict.bits == 0)
             verdicts.append((name, verdict))
         return verdicts, passes

@@ -17,7 +17,7 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 __all__ = ["first_on_heap", "first_up"]
 
 
-def first_up(ties: RowArray, feasible: BoolArray, order: RowArray) -> int:
+def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowArray, start: int = 0) -> int:
     """Return the row of the node that the heap brings up first.
 
     Parameters
@@ -25,11 +25,17 @@ def first_up(ties: RowArray, feasible: BoolArray, order: RowArray) -> int:
     ties : rows of the equal best nodes
     feasible : bool array of shape (n_nodes,): the nodes that are on the heap
     order : rows in the order in which they are filtered; every feasible one is among them
+    places : intp array of shape (n_nodes,), the index in `order` of each node that is there
+    start : index in `order` at which the search began, to go on from its end to its beginning
     """
-    best = np.zeros(len(feasible), np.bool_)
-    best[ties] = True
-    on_heap = order[feasible[order]]
-    return int(on_heap[first_on_heap(np.flatnonzero(best[on_heap]))])
+    start %= len(order)
+    positions = places[ties]
+    if start:
+        positions = (positions - start) % len(order)
+    if np.count_nonzero(feasible) < len(order):
+        turned = feasible[np.roll(order, -start) if start else order]
+        positions = np.cumsum(turned)[positions] - 1
+    return int(ties[first_on_heap(positions)])
 
 
 def first_on_heap(positions: RowArray) -> int:
@@ -37,7 +43,11 @@ def first_on_heap(positions: RowArray) -> int:
 
     Parameters
     ----------
-    positions : where in the list the largest elements are, ascending
+    positions : where in the list the largest elements are
+
+    Returns
+    -------
+    An index into `positions`.
 
     Notes
     -----
@@ -49,4 +59,5 @@ def first_on_heap(positions: RowArray) -> int:
     numbers: Int64Array = positions.astype(np.int64) + 1
     digits: Int64Array = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
     ways = numbers << (digits.max() - digits)
-    return int(positions[np.lexsort((digits, ways))[0]])
+    leftmost = np.flatnonzero(ways == ways.min())
+    return int(leftmost[digits[leftmost].argmin()])

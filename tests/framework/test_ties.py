@@ -32,20 +32,35 @@ def go_heap_top(scores: list[int]) -> int:
 def test_the_top_is_that_of_gos_heap(scores: list[int]) -> None:
     best = np.flatnonzero(np.asarray(scores) == max(scores))
 
-    assert first_on_heap(best) == go_heap_top(scores)
+    assert best[first_on_heap(best)] == go_heap_top(scores)
 
 
 @pytest.mark.parametrize(
     ("positions", "first"), [([0, 1, 2], 0), ([1, 2], 1), ([2, 3], 3), ([4, 5], 4), ([5, 6, 9], 9), ([2, 7, 8], 7)]
 )
 def test_a_node_deep_on_the_left_comes_up_before_one_on_the_right(positions: list[int], first: int) -> None:
-    assert first_on_heap(np.asarray(positions)) == first
+    assert positions[first_on_heap(np.asarray(positions))] == first
+    assert positions[len(positions) - 1 - first_on_heap(np.asarray(positions[::-1]))] == first
 
 
 def test_only_feasible_nodes_are_on_the_heap_in_the_order_of_the_search() -> None:
     order = np.asarray([3, 0, 4, 1, 2])
     feasible = np.asarray([True, False, True, True, True])
 
-    assert first_up(np.asarray([0, 2, 4]), feasible, order) == 0
-    assert first_up(np.asarray([2, 4]), feasible, order) == 2
-    assert first_up(np.asarray([2, 3, 4]), feasible, order) == 3
+    places = np.argsort(order)
+    assert first_up(np.asarray([0, 2, 4]), feasible, order, places) == 0
+    assert first_up(np.asarray([2, 4]), feasible, order, places) == 2
+    assert first_up(np.asarray([2, 3, 4]), feasible, order, places) == 3
+
+
+@given(st.data(), st.permutations(range(7)), st.integers(0, 20))
+def test_a_search_that_begins_later_goes_on_at_the_beginning(
+    data: st.DataObject, listed: list[int], start: int
+) -> None:
+    feasible = data.draw(st.sets(st.integers(0, 6), min_size=1))
+    ties = sorted(data.draw(st.sets(st.sampled_from(sorted(feasible)), min_size=1)))
+    searched = [row for row in listed[start % 7 :] + listed[: start % 7] if row in feasible]
+    is_feasible = np.isin(np.arange(7), list(feasible))
+
+    found = first_up(np.asarray(ties), is_feasible, np.asarray(listed), np.argsort(listed), start)
+    assert found == searched[go_heap_top([int(row in ties) for row in searched])]
