@@ -1,0 +1,92 @@
+"""No question leaves a trace in the planner that the next one could see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import kplan
+from kplan.documents.placement import Origin
+from kplan.planner.capacity import Template
+from kplan.planner.follow import follow
+from kplan.planner.incoming import IncomingPod
+from kplan.planner.queue_plan import queue_report
+from kplan.planner.whereabouts import explain_pod
+from kplan.rules.pod_info import PodInfo
+from kplan.snapshot.objects import decode_pod
+from tests.preemption.scenes import node, pod
+from tests.scenarios import key, pending, planner, replica, scenarios
+
+Question = Callable[[kplan.Planner], Any]
+AREAS = ("resources", "preemption", "settle", "spread", "volumes", "dra", "gates", "nominated", "mixed")
+ODD = {"tolerations": [{"key": "k", "operator": "Gt", "value": "1"}], "schedulingGroup": {"podGroupName": "g"}}
+
+
+def still(report: Any) -> Any:
+    return replace(report, generated_at="")
+
+
+def questions_about(scenario: dict[str, Any]) -> list[Question]:
+    """Return questions of every kind about the pods of a scenario, with answers that can be compared."""
+    first, *others = pending(scenario)
+    given_pod = replica(first, 7)
+    odd = {**given_pod, "spec": {**given_pod["spec"], **ODD}}
+    refused = IncomingPod(decode_pod(given_pod), Origin("web.yaml"), refused="exceeded quota")
+    template = Template("replicas", (PodInfo(decode_pod(replica(first, 8))),))
+    keys = [key(each) for each in (first, *others[:2])]
+    running = [key(each) for each in scenario["objects"] if each["kind"] == "Pod" and each["spec"].get("nodeName")]
+    return [
+        lambda asked: asked.place(keys[0]).to_document(),
+        lambda asked: asked.place(given_pod).to_document(),
+        lambda asked: still(asked.plan([odd, *keys]).report()),
+        lambda asked: still(asked.plan([refused, given_pod]).report()),
+        lambda asked: still(asked.plan(keys, settle_preemption=True).report()),
+        lambda asked: still(asked.plan_queue([odd, *keys]).report()),
+        lambda asked: still(asked.capacity([template], limit=3, preempt=True).report()),
+        lambda asked: follow(asked, [given_pod, *keys]),
+        lambda asked: still(queue_report(asked, asked.queue_of([odd], with_pending=True))),
+        lambda asked: still(explain_pod(asked, running[0] if running else keys[0]).report()),
+    ]
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(area=st.sampled_from(AREAS), data=st.data())
+def test_a_question_is_answered_as_if_it_were_the_first(area: str, data: st.DataObject) -> None:
+    scenario = data.draw(st.sampled_from(scenarios(area)[:8]), label="scenario")
+    questions = questions_about(scenario)
+    numbers = st.integers(0, len(questions) - 1)
+    before = data.draw(st.lists(numbers, max_size=5), label="asked before")
+    last = data.draw(numbers, label="asked last")
+
+    asked = planner(scenario)
+    for number in before:
+        questions[number](asked)
+
+    assert questions[last](asked) == questions[last](planner(scenario))
+
+
+def test_questions_about_pods_that_are_given_leave_no_row_behind() -> None:
+    asked = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
+    known = len(asked.session.cluster.pods)
+
+    asked.place(pod("new", cpu="1"))
+    asked.plan_queue([pod("newer", cpu="1")])
+
+    assert len(asked.session.cluster.pods) == len(asked.session.cluster.node_of) == known
+
+
+@pytest.mark.parametrize("way", ["plan", "plan_queue"])
+def test_a_pod_that_is_given_brings_its_warnings_into_its_own_answer_only(way: str) -> None:
+    asked = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
+    odd = pod("odd", cpu="1", **ODD)
+
+    warned = getattr(asked, way)([odd]).context.warnings
+    plain = getattr(asked, way)(["default/web"]).context.warnings
+
+    assert [(each.code, each.object) for each in warned] == [("UnmodelledFeature", "Pod/default/odd")] * 2
+    assert plain == ()
