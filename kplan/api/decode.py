@@ -138,6 +138,11 @@ class _Problems:
         self._shows_values = shows_values
 
     def note(self, value: Any, kinds: _Kinds, path: str) -> None:
+        tagged = [kind for kind in kinds.others if isinstance(kind, inspect.StructType) and kind.tag_field is not None]
+        if isinstance(value, dict) and tagged:
+            tags = ", ".join(str(kind.tag) for kind in tagged)
+            self.found.append(Problem(f"expected one of {tags}", json_path=f"{path}.{tagged[0].tag_field}"))
+            return
         expected = " or ".join(dict.fromkeys(_name(kind, value) for kind in kinds.others))
         got = f", got {describe(value)}" if self._shows_values else ""
         hint = _hint(value, kinds) if self._shows_values else ""
@@ -150,7 +155,7 @@ def _clean(value: Any, type_info: inspect.Type, path: str, problems: _Problems) 
     if value is None and kinds.allows_none:
         return None
     for kind in kinds.others:
-        if isinstance(kind, inspect.StructType) and isinstance(value, dict):
+        if isinstance(kind, inspect.StructType) and isinstance(value, dict) and _is_tagged(value, kind):
             return _clean_struct(value, kind, path, problems)
         if isinstance(kind, inspect.DictType) and isinstance(value, dict):
             return {
@@ -172,7 +177,7 @@ def _clean(value: Any, type_info: inspect.Type, path: str, problems: _Problems) 
 
 
 def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, problems: _Problems) -> dict[str, Any]:
-    cleaned = {}
+    cleaned = {} if kind.tag_field is None else {kind.tag_field: kind.tag}
     for field in kind.fields:
         item = value.get(field.encode_name)
         if item is not None:
@@ -182,6 +187,11 @@ def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, pr
         elif field.required:
             problems.found.append(Problem("is missing", json_path=f"{path}.{field.encode_name}"))
     return cleaned
+
+
+def _is_tagged(value: dict[Any, Any], kind: inspect.StructType) -> bool:
+    """Tell whether a value says that it is of a kind, where several are told apart so."""
+    return kind.tag_field is None or value.get(kind.tag_field) == kind.tag
 
 
 def _alternatives(type_info: inspect.Type) -> _Kinds:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Code, Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.details import Detail
 from kplan.documents.preemption import Preemption
 
 
@@ -61,7 +62,7 @@ class Failure(Document, frozen=True):
 
     code: Code
     reasons: tuple[str, ...]
-    details: tuple[dict[str, Any], ...] = ()
+    details: tuple[Detail, ...] = ()
 
 
 class Rejection(Document, frozen=True):
@@ -77,7 +78,7 @@ class Rejection(Document, frozen=True):
     code: Code
     plugin: str | None
     reasons: tuple[str, ...]
-    details: tuple[dict[str, Any], ...] = ()
+    details: tuple[Detail, ...] = ()
     also_failing: dict[str, Failure] = {}
 
 

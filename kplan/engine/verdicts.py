@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kplan.documents.base import Code as RejectionCode
+from kplan.documents.details import Detail
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 
 
@@ -36,9 +36,6 @@ _CODE_TEXT: Mapping[Code, RejectionCode] = {
     Code.ERROR: "Error",
 }
 
-Detail = Mapping[str, Any]
-"""Numbers and names behind a reason on one node, JSON-ready; quantities as strings."""
-
 
 class Reason(msgspec.Struct, frozen=True):
     """One reason that a plugin can give.
@@ -49,7 +46,7 @@ class Reason(msgspec.Struct, frozen=True):
     ----------
     text : byte for byte what kube-scheduler writes
     code : what it means for preemption
-    details : position in the view -> details, asked only when somebody looks
+    details : position in the view -> the numbers and names behind the reason, asked only when somebody looks
         Reads the cluster as it is at that moment, so it must be asked before the cluster changes.
     shortfall : positions in the view -> how much is missing at each, int64 array of their shape
         Tells which of the rejected nodes comes closest; None where that cannot be measured. Asked like `details`.
@@ -57,7 +54,7 @@ class Reason(msgspec.Struct, frozen=True):
 
     text: str
     code: Code
-    details: Callable[[int], list[Detail]] | None = None
+    details: Callable[[int], Sequence[Detail]] | None = None
     shortfall: Callable[[RowArray], Int64Array] | None = None
 
 

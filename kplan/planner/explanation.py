@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from msgspec import structs
 
+from kplan.documents.details import Detail
 from kplan.documents.placement import Failure, NodeScore, ReasonCount, Rejection
 from kplan.engine.arrays import RowArray
 from kplan.engine.verdicts import Reason
@@ -155,11 +155,11 @@ def _failure(status: NodeStatus) -> Failure:
     return Failure(status.code.text, status.texts, tuple(_details(status.reasons, status.position)))
 
 
-def _details(reasons: Iterable[Reason], position: int) -> Iterable[dict[str, Any]]:
+def _details(reasons: Iterable[Reason], position: int) -> Iterable[Detail]:
     for reason in reasons:
         if reason.details is not None:
             for detail in reason.details(position):
-                yield {"reason": reason.text, **detail}
+                yield detail if detail.reason else structs.replace(detail, reason=reason.text)
 
 
 def _summary(outcome: FilterOutcome, closest: Mapping[Group, list[int]], names: list[str]) -> tuple[ReasonCount, ...]:

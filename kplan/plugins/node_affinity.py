@@ -5,7 +5,7 @@ Upstream: plugins/nodeaffinity/node_affinity.go (v1.36).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from kplan.api.affinity import NodeSelectorTerm
 from kplan.api.core import Node, Pod
-from kplan.api.labels import InvalidSelector, Requirement
+from kplan.api.labels import InvalidSelector
 from kplan.api.nodeselector import (
     NAME_FIELD,
     CompiledNodeSelector,
@@ -24,6 +24,7 @@ from kplan.api.nodeselector import (
     compile_preferred_terms,
 )
 from kplan.config.args import NodeAffinityArgs
+from kplan.documents.details import Detail, FailedCondition, UnmatchedNodeAffinity, UnmatchedNodeSelector
 from kplan.engine.arrays import Int64Array, default_normalize_score
 from kplan.engine.node_matching import (
     match_node_selector,
@@ -31,7 +32,7 @@ from kplan.engine.node_matching import (
     match_term,
     required_node_selector,
 )
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import (
     SKIP_SHAPE,
@@ -189,7 +190,7 @@ def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
 def _pod_details(node: Node, pod: Pod) -> list[Detail]:
     labels = node.metadata.labels
     details: list[Detail] = [
-        {"nodeSelector": f"{key}={value}", "actual": labels.get(key)}
+        UnmatchedNodeSelector(node_selector=f"{key}={value}", actual=labels.get(key))
         for key, value in pod.spec.node_selector.items()
         if labels.get(key) != value
     ]
@@ -202,28 +203,34 @@ def _pod_details(node: Node, pod: Pod) -> list[Detail]:
 def _term_details(node: Node, selector: CompiledNodeSelector) -> list[Detail]:
     """Say of every term which conditions fail; a node is taken as soon as one term has none."""
     if not selector.terms:
-        return [{"term": "", "failed": ["no term has any condition"]}]
-    return [
-        {"term": _term_text(term), "failed": list(term.errors) or _failed_conditions(term, node)}
-        for term in selector.terms
-    ]
+        return [UnmatchedNodeAffinity(term="", failed=("no term has any condition",))]
+    return [_unmatched(term, node) for term in selector.terms]
 
 
-def _failed_conditions(term: CompiledTerm, node: Node) -> list[str]:
+def _unmatched(term: CompiledTerm, node: Node) -> UnmatchedNodeAffinity:
+    if term.errors:
+        return UnmatchedNodeAffinity(term=_term_text(term), failed=tuple(term.errors))
+    conditions = _failed_conditions(term, node)
+    failed = tuple(f"{each.condition} ({_has(each.actual)})" for each in conditions)
+    return UnmatchedNodeAffinity(term=_term_text(term), failed=failed, conditions=conditions)
+
+
+def _has(actual: str | None) -> str:
+    return "no such label" if actual is None else f"is {actual}"
+
+
+def _failed_conditions(term: CompiledTerm, node: Node) -> tuple[FailedCondition, ...]:
     labels = node.metadata.labels
     conditions = term.labels.requirements if term.labels is not None else ()
-    failed = [_with_actual(condition, labels) for condition in conditions if not condition.matches(labels)]
-    failed += [
-        f"{field.key}{'!=' if field.is_negated else '='}{field.value} (is {node.metadata.name})"
-        for field in term.fields or ()
-        if not field.matches(node.metadata.name)
-    ]
-    return failed
-
-
-def _with_actual(condition: Requirement, labels: Mapping[str, str]) -> str:
-    actual = labels.get(condition.key)
-    return f"{condition} (no such label)" if actual is None else f"{condition} (is {actual})"
+    name = node.metadata.name
+    return (
+        *(FailedCondition(str(each), labels.get(each.key)) for each in conditions if not each.matches(labels)),
+        *(
+            FailedCondition(f"{field.key}{'!=' if field.is_negated else '='}{field.value}", name, is_name=True)
+            for field in term.fields or ()
+            if not field.matches(name)
+        ),
+    )
 
 
 def _term_text(term: CompiledTerm) -> str:

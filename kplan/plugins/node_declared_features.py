@@ -12,9 +12,10 @@ from typing import ClassVar
 import numpy as np
 
 from kplan.api.core import Pod
+from kplan.documents.details import Detail, UndeclaredFeature
 from kplan.engine.arrays import BoolArray
 from kplan.engine.node_table import NodeTable
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
 from kplan.rules.pod_info import PodInfo
@@ -83,7 +84,7 @@ class NodeDeclaredFeatures:
 
         def details(position: int) -> list[Detail]:
             declared = known_features(table.nodes[nodes.row(position)].status.declared_features)
-            return [{"feature": feature} for feature in state.features if feature not in declared]
+            return [UndeclaredFeature(feature=feature) for feature in state.features if feature not in declared]
 
         return Verdicts.where(rejected, Reason(REASON_UNDECLARED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details))
 

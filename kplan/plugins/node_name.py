@@ -10,7 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.documents.details import Detail, OtherNodeName
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
 from kplan.rules.pod_info import PodInfo
@@ -41,6 +42,6 @@ class NodeName:
             rejected[row if nodes.rows is None else nodes.rows == row] = False
 
         def details(position: int) -> list[Detail]:
-            return [{"requested": wanted, "node": table.names[nodes.row(position)]}]
+            return [OtherNodeName(requested=wanted, node=table.names[nodes.row(position)])]
 
         return Verdicts.where(rejected, Reason(REASON_NOT_REQUESTED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details))

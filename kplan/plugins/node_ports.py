@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from msgspec import UNSET
 
+from kplan.documents.details import Detail, TakenHostPort
 from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.pod_table import PodTable
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
 from kplan.rules.pod_info import ANY_ADDRESS, HostPort, PodInfo
@@ -160,9 +162,13 @@ def _details(wanted: Iterable[HostPort], nodes: NodeView, position: int) -> list
         if not holders:
             continue
         address, protocol, number = port
-        detail: dict[str, Any] = {"hostIP": address, "protocol": protocol, "hostPort": number}
-        detail["pods"] = holders[:MAX_NAMED_PODS]
-        if len(holders) > MAX_NAMED_PODS:
-            detail["andMore"] = len(holders) - MAX_NAMED_PODS
-        details.append(detail)
+        details.append(
+            TakenHostPort(
+                host_ip=address,
+                protocol=protocol,
+                host_port=number,
+                pods=tuple(holders[:MAX_NAMED_PODS]),
+                and_more=len(holders) - MAX_NAMED_PODS if len(holders) > MAX_NAMED_PODS else UNSET,
+            )
+        )
     return details

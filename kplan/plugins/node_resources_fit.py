@@ -13,9 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy, UtilizationShapePoint
+from kplan.documents.details import Detail, InsufficientResource
 from kplan.engine.arrays import MAX_EXACT_DIVIDEND, MAX_NODE_SCORE, BoolArray, Int64Array, RowArray, round_half_away
 from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreFilterResult, Scope
 from kplan.rules.resources import (
@@ -301,11 +302,11 @@ def _shortfall(nodes: NodeView, request: _Request, positions: RowArray) -> Int64
 
 def _detail(reason: str, resource: str, requested: int, allocatable: int, used: int) -> Detail:
     free = allocatable - used
-    return {
-        "reason": reason,
-        "resource": resource,
-        "requested": quantity_text(resource, requested),
-        "free": quantity_text(resource, free),
-        "allocatable": quantity_text(resource, allocatable),
-        "short": quantity_text(resource, requested - free),
-    }
+    return InsufficientResource(
+        reason=reason,
+        resource=resource,
+        requested=quantity_text(resource, requested),
+        free=quantity_text(resource, free),
+        allocatable=quantity_text(resource, allocatable),
+        short=quantity_text(resource, requested - free),
+    )

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from kplan.api.tolerations import NO_SCHEDULE, Taint, tolerations_tolerate
+from kplan.documents.details import UntoleratedTaint
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
@@ -19,6 +20,8 @@ from kplan.rules.pod_info import PodInfo
 REASON_UNSCHEDULABLE = "node(s) were unschedulable"
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 """What a pod must tolerate to run on a cordoned node, whether the node carries that taint yet or not."""
+
+_CORDONED = UntoleratedTaint(taint=f"{UNSCHEDULABLE_TAINT.key}:{UNSCHEDULABLE_TAINT.effect}", unschedulable=True)
 
 
 class NodeUnschedulable:
@@ -39,7 +42,7 @@ class NodeUnschedulable:
         reason = Reason(
             REASON_UNSCHEDULABLE,
             Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-            lambda _: [{"taint": f"{UNSCHEDULABLE_TAINT.key}:{UNSCHEDULABLE_TAINT.effect}", "unschedulable": True}],
+            lambda _: [_CORDONED],
         )
         if tolerations_tolerate(cycle.pod.pod.spec.tolerations, UNSCHEDULABLE_TAINT):
             return Verdicts(np.zeros(len(nodes), np.uint32), (reason,))

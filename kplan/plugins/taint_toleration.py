@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint, Toleration, tolerations_tolerate
+from kplan.documents.details import Detail, UntoleratedTaint
 from kplan.engine.arrays import Int64Array, default_normalize_score
 from kplan.engine.node_matching import (
     count_untolerated_soft_taints,
@@ -17,7 +18,7 @@ from kplan.engine.node_matching import (
     is_hard,
     untolerated_hard_taints,
 )
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, Scope
 from kplan.framework.outcomes import PluginError
@@ -51,7 +52,7 @@ class TaintToleration:
 
         def details(position: int) -> list[Detail]:
             return [
-                {"taint": taint_text(taint)}
+                UntoleratedTaint(taint=taint_text(taint))
                 for taint in table.nodes[nodes.row(position)].spec.taints
                 if is_hard(taint) and not tolerations_tolerate(tolerations, taint)
             ]

@@ -12,12 +12,14 @@ from functools import cache, cached_property, partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from kplan.api.core import Pod
 from kplan.api.volumes import Volume
+from kplan.documents.details import ClaimInUse, Detail, MountedDisk
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
 from kplan.rules.pod_info import PodInfo
@@ -174,8 +176,9 @@ class VolumeRestrictions:
             ]
             if keys:
                 kind, *names = use.disk
-                detail = {"reason": REASON_DISK_CONFLICT, "type": kind, "disk": "/".join(names)}
-                found.append({**detail, "readOnly": use.is_shareable, **_named("pods", keys)})
+                pods, more = _some(keys)
+                disk, is_shared = "/".join(names), use.is_shareable
+                found.append(MountedDisk(type=kind, disk=disk, read_only=is_shared, pods=pods, and_more=more))
         return found
 
     def _claim_details(self, state: _PreFilterState, namespace: str) -> list[Detail]:
@@ -188,8 +191,8 @@ class VolumeRestrictions:
                 if row >= 0 and info.namespace == namespace and claim in claim_names(info.pod)
             ]
             if users:
-                detail = {"reason": self._conflict, "claim": f"{namespace}/{claim}"}
-                found.append({**detail, **_named("usedBy", users)})
+                names_of, more = _some(users)
+                found.append(ClaimInUse(claim=f"{namespace}/{claim}", used_by=names_of, and_more=more))
         return found
 
 
@@ -309,7 +312,7 @@ def claim_names(pod: Pod) -> list[str]:
     ]
 
 
-def _named(key: str, names: list[str]) -> dict[str, object]:
-    """Name the first few, and say how many more there are."""
+def _some(names: list[str]) -> tuple[tuple[str, ...], int | UnsetType]:
+    """Return the first few, and how many more there are."""
     more = len(names) - _MAX_NAMED_PODS
-    return {key: names[:_MAX_NAMED_PODS], **({"andMore": more} if more > 0 else {})}
+    return tuple(names[:_MAX_NAMED_PODS]), more if more > 0 else UNSET

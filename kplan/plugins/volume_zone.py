@@ -14,10 +14,11 @@ import numpy as np
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.labels import Requirement
 from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
+from kplan.documents.details import Detail, OtherVolumeZone
 from kplan.engine.arrays import BoolArray
 from kplan.engine.node_matching import match_requirement
 from kplan.engine.node_table import NodeTable
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
 from kplan.rules.csi_translation import ZONE_DELIMITER
@@ -120,13 +121,12 @@ class VolumeZone:
         def details(position: int) -> list[Detail]:
             labels = table.nodes[nodes.row(position)].metadata.labels
             return [
-                {
-                    "reason": REASON_CONFLICT,
-                    "volume": topology.volume,
-                    "label": topology.key,
-                    "allowed": list(topology.values),
-                    "node": topology.node_value(labels),
-                }
+                OtherVolumeZone(
+                    volume=topology.volume,
+                    label=topology.key,
+                    allowed=tuple(topology.values),
+                    node=topology.node_value(labels),
+                )
                 for topology in topologies
                 if topology.node_value(labels) not in topology.values
             ]

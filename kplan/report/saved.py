@@ -34,7 +34,7 @@ def read_report(path: str) -> Report:
         value = read.value()
         strange = _strange(value)
         if strange is None:
-            return convert(value, report_struct(value["kind"]))
+            return convert(_with_kinds(value), report_struct(value["kind"]))
     except DecodeError as error:
         raise InputError([read.locate(_hinted(problem)) for problem in error.problems]) from None
     raise InputError([read.locate(strange)])
@@ -42,6 +42,28 @@ def read_report(path: str) -> Report:
 
 def _hinted(problem: Problem) -> Problem:
     return Problem(problem.message, json_path=problem.json_path, hint=problem.hint or _HINT)
+
+
+def _with_kinds(value: Any) -> Any:
+    """Return a document in which every detail says of which kind it is; in format 1.0 none did.
+
+    Such details are told fact by fact.
+    """
+    if isinstance(value, list):
+        return [_with_kinds(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _with_kinds(item) for key, item in value.items()}
+    if isinstance(value.get("reasons"), list) and isinstance(value.get("details"), list):
+        found["details"] = [_with_kind(detail) for detail in value["details"]]
+    return found
+
+
+def _with_kind(detail: Any) -> Any:
+    if not isinstance(detail, dict) or "kind" in detail:
+        return detail
+    facts = {name: fact for name, fact in detail.items() if name != "reason"}
+    return {"kind": "other", "reason": detail.get("reason", ""), "facts": facts}
 
 
 def _strange(value: Any) -> Problem | None:

@@ -20,6 +20,8 @@ from kplan.framework.nominator import Nominator
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
+from .details import facts
+
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 
@@ -129,7 +131,7 @@ def details(plugin, cycle, view, position=0):
     """Ask for the details of every reason at a position."""
     plugin.pre_filter(cycle)
     said = plugin.filter(cycle, view)
-    return [dict(detail) for reason in said.reasons_at(position) for detail in reason.details(position)]
+    return [facts(detail) for reason in said.reasons_at(position) for detail in reason.details(position)]
 
 
 def scored(plugin, cycle, view):

@@ -271,8 +271,19 @@ def test_details_say_of_every_term_what_fails():
 
     assert details(make(world), world.cycle(incoming), world.view()) == [
         {"nodeSelector": "zone=b", "actual": "a"},
-        {"term": "disk=hdd,metadata.name=other", "failed": ["disk=hdd (is ssd)", "metadata.name=other (is ssd-1)"]},
-        {"term": "gpu", "failed": ["gpu (no such label)"]},
+        {
+            "term": "disk=hdd,metadata.name=other",
+            "failed": ["disk=hdd (is ssd)", "metadata.name=other (is ssd-1)"],
+            "conditions": [
+                {"condition": "disk=hdd", "actual": "ssd", "isName": False},
+                {"condition": "metadata.name=other", "actual": "ssd-1", "isName": True},
+            ],
+        },
+        {
+            "term": "gpu",
+            "failed": ["gpu (no such label)"],
+            "conditions": [{"condition": "gpu", "actual": None, "isName": False}],
+        },
         {
             "term": "",
             "failed": [
@@ -281,6 +292,7 @@ def test_details_say_of_every_term_what_fails():
                     'supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
                 )
             ],
+            "conditions": [],
         },
     ]
 
@@ -289,10 +301,14 @@ def test_details_of_no_terms_and_of_the_profile_s_affinity():
     world = World([SSD])
 
     assert details(make(world), world.cycle(wants(required())), world.view()) == [
-        {"term": "", "failed": ["no term has any condition"]}
+        {"term": "", "failed": ["no term has any condition"], "conditions": []}
     ]
     assert details(make(world, required(name("NotIn", "ssd-1"))), world.cycle(pod()), world.view()) == [
-        {"term": "metadata.name!=ssd-1", "failed": ["metadata.name!=ssd-1 (is ssd-1)"]}
+        {
+            "term": "metadata.name!=ssd-1",
+            "failed": ["metadata.name!=ssd-1 (is ssd-1)"],
+            "conditions": [{"condition": "metadata.name!=ssd-1", "actual": "ssd-1", "isName": True}],
+        }
     ]
 
 

@@ -20,6 +20,8 @@ from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from tests.oracle.volumes import Storage
 
+from .details import facts
+
 EBS = "ebs.csi.aws.com"
 NFS = "nfs.csi.k8s.io"
 ZONE = "topology.kubernetes.io/zone"
@@ -165,7 +167,11 @@ def details(plugin, cycle, view, position=0):
     """Ask for the details of every reason at a position."""
     assert plugin.pre_filter(cycle) is None
     verdicts = plugin.filter(cycle, view)
-    return [detail for reason in verdicts.reasons_at(position) for detail in reason.details(position)]
+    return [
+        {"reason": reason.text, **facts(detail)}
+        for reason in verdicts.reasons_at(position)
+        for detail in reason.details(position)
+    ]
 
 
 @st.composite

@@ -20,6 +20,8 @@ from kplan.framework.nominator import Nominator
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
+from .details import facts
+
 
 def node(name="node", *, labels=None, taints=(), unschedulable=False, images=(), features=(), pods="10", **allocatable):
     """Make a node; `images` are (size, name…), keyword arguments are allocatable resources."""
@@ -100,7 +102,7 @@ def details(plugin, cycle, view, position=0):
     if hasattr(plugin, "pre_filter"):
         plugin.pre_filter(cycle)
     verdicts = plugin.filter(cycle, view)
-    return [detail for reason in verdicts.reasons_at(position) for detail in reason.details(position)]
+    return [facts(detail) for reason in verdicts.reasons_at(position) for detail in reason.details(position)]
 
 
 def scored(plugin, cycle, view):

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from kplan.documents.details import Detail, InsufficientResource
 from kplan.documents.placement import Failure
 from kplan.report.details import detail_text, failure_lines, listing
 
 SENTENCES = {
     "a resource that is short": (
         {
+            "kind": "resource",
             "reason": "Insufficient cpu",
             "resource": "cpu",
             "requested": "2",
@@ -18,44 +21,53 @@ SENTENCES = {
         "asks for 2 cpu, 500m of 4 free: 1500m short",
     ),
     "a resource that the node does not have": (
-        {"resource": "gpu", "requested": "2", "free": "0", "allocatable": "0", "short": "2"},
+        {"kind": "resource", "resource": "gpu", "requested": "2", "free": "0", "allocatable": "0", "short": "2"},
         "asks for 2 gpu, the node has none",
     ),
     "too many pods": (
-        {"resource": "pods", "requested": "1", "free": "0", "allocatable": "110", "short": "1"},
+        {"kind": "resource", "resource": "pods", "requested": "1", "free": "0", "allocatable": "110", "short": "1"},
         "runs 110 pods already, as many as it may",
     ),
-    "a taint": ({"taint": "dedicated=ml:NoSchedule"}, "taint dedicated=ml:NoSchedule is not tolerated"),
+    "a taint": (
+        {"kind": "taint", "taint": "dedicated=ml:NoSchedule"},
+        "taint dedicated=ml:NoSchedule is not tolerated",
+    ),
     "a cordoned node": (
-        {"taint": "node.kubernetes.io/unschedulable:NoSchedule", "unschedulable": True},
+        {"kind": "taint", "taint": "node.kubernetes.io/unschedulable:NoSchedule", "unschedulable": True},
         "the node is cordoned (kubectl cordon)",
     ),
     "a node selector without the label": (
-        {"nodeSelector": "disk=ssd", "actual": None},
+        {"kind": "node-selector", "nodeSelector": "disk=ssd", "actual": None},
         "nodeSelector wants disk=ssd, the node has no label disk",
     ),
     "a node selector with another value": (
-        {"nodeSelector": "disk=ssd", "actual": "hdd"},
+        {"kind": "node-selector", "nodeSelector": "disk=ssd", "actual": "hdd"},
         "nodeSelector wants disk=ssd, the node has disk=hdd",
     ),
     "a node affinity term": (
-        {"term": "a in (1),b", "failed": ["a in (1) (is 2)", "b (no such label)"]},
+        {"kind": "node-affinity", "term": "a in (1),b", "failed": ["a in (1) (is 2)", "b (no such label)"]},
         "node affinity wants a in (1) (is 2) and b (no such label)",
     ),
     "a node affinity term for another node": (
-        {"term": "metadata.name=a", "failed": ["metadata.name=a (is b)"]},
+        {
+            "kind": "node-affinity",
+            "term": "metadata.name=a",
+            "failed": ["metadata.name=a (is b)"],
+            "conditions": [{"condition": "metadata.name=a", "actual": "b", "isName": True}],
+        },
         "node affinity wants metadata.name=a",
     ),
     "a host port on any address": (
-        {"hostIP": "0.0.0.0", "protocol": "TCP", "hostPort": 80, "pods": ["a/b"], "andMore": 2},
+        {"kind": "host-port", "hostIP": "0.0.0.0", "protocol": "TCP", "hostPort": 80, "pods": ["a/b"], "andMore": 2},
         "host port 80/TCP is taken by a/b and 2 more",
     ),
     "a host port on one address": (
-        {"hostIP": "10.0.0.1", "protocol": "UDP", "hostPort": 53, "pods": ["a/b"]},
+        {"kind": "host-port", "hostIP": "10.0.0.1", "protocol": "UDP", "hostPort": 53, "pods": ["a/b"]},
         "host port 10.0.0.1:53/UDP is taken by a/b",
     ),
     "a skew": (
         {
+            "kind": "skew",
             "topologyKey": "zone",
             "maxSkew": 1,
             "domain": "a",
@@ -71,6 +83,7 @@ SENTENCES = {
     ),
     "a skew with too few domains": (
         {
+            "kind": "skew",
             "topologyKey": "zone",
             "maxSkew": 1,
             "domain": "a",
@@ -80,6 +93,7 @@ SENTENCES = {
             "skew": 2,
             "domains": 2,
             "minDomains": 3,
+            "labelSelector": "",
         },
         (
             "zone=a would have 2 matching pods, only 2 of at least 3 domains exist, so 0 counts as the fewest: "
@@ -87,11 +101,12 @@ SENTENCES = {
         ),
     ),
     "a label that a rule goes by": (
-        {"topologyKey": "zone", "missingLabel": "zone", "maxSkew": 1},
+        {"kind": "spread-label", "topologyKey": "zone", "missingLabel": "zone", "maxSkew": 1, "labelSelector": ""},
         "the node has no label zone, which the pod's rule goes by",
     ),
     "affinity to pods elsewhere": (
         {
+            "kind": "affinity",
             "topologyKey": "zone",
             "domain": "a",
             "terms": [{"labelSelector": "app=db", "namespaces": ["shop"]}],
@@ -102,6 +117,7 @@ SENTENCES = {
     ),
     "affinity to pods that are nowhere": (
         {
+            "kind": "affinity",
             "topologyKey": "zone",
             "domain": "a",
             "terms": [{"labelSelector": "app=db", "namespaces": "all"}],
@@ -111,49 +127,75 @@ SENTENCES = {
     ),
     "the pod's own anti-affinity": (
         {
+            "kind": "anti-affinity",
             "reason": "node(s) didn't match pod anti-affinity rules",
             "topologyKey": "host",
             "domain": "n1",
             "terms": [{"labelSelector": "app=web", "namespaces": ["default"]}],
             "pods": ["default/web-0"],
+            "matchingPods": 1,
         },
         "must stay apart from default/web-0 in host=n1 (app=web in namespace default)",
     ),
     "a running pod's anti-affinity": (
         {
+            "kind": "existing-anti-affinity",
             "reason": "node(s) didn't satisfy existing pods anti-affinity rules",
             "topologyKey": "host",
             "domain": "n1",
             "terms": [{"labelSelector": "app=web", "namespaces": ["a"], "namespaceSelector": "team=x"}],
             "pods": ["a/db-0"],
+            "matchingPods": 1,
         },
         "a/db-0 in host=n1 keeps away from pods with app=web in namespaces with team=x",
     ),
     "a volume in another zone": (
-        {"volume": "pv", "label": "zone", "allowed": ["a"], "node": None},
+        {"kind": "volume-zone", "volume": "pv", "label": "zone", "allowed": ["a"], "node": None},
         "volume pv is in zone=a, the node in none",
     ),
     "too many volumes": (
-        {"driver": "ebs", "limit": "2", "used": "2", "new": "1", "short": "1"},
+        {
+            "kind": "volume-limit",
+            "driver": "ebs",
+            "limit": "2",
+            "used": "2",
+            "new": "1",
+            "short": "1",
+            "volumes": [],
+            "attachedWithoutPod": "0",
+        },
         "ebs attaches at most 2 volumes here, 2 in use, 1 more asked for: 1 too many",
     ),
     "devices": (
-        {"claim": "a/b", "request": "r", "deviceClass": "gpu", "wanted": "2", "matching": "4", "free": "1"},
+        {
+            "kind": "devices",
+            "claim": "a/b",
+            "request": "r",
+            "deviceClass": "gpu",
+            "wanted": "2",
+            "matching": "4",
+            "free": "1",
+        },
         "claim a/b asks for 2 of gpu (r): 4 devices match, 1 of them free",
     ),
-    "anything else": ({"reason": "r", "someThing": ["a", "b"], "isTrue": True}, "some thing a, b, is true yes"),
+    "anything else": (
+        {"kind": "other", "reason": "r", "facts": {"someThing": ["a", "b"], "isTrue": True}},
+        "some thing a, b, is true yes",
+    ),
 }
 
 
 @pytest.mark.parametrize(("detail", "sentence"), SENTENCES.values(), ids=SENTENCES)
 def test_sentences(detail: dict[str, object], sentence: str) -> None:
-    assert detail_text(detail) == sentence
+    assert detail_text(msgspec.convert(detail, Detail)) == sentence
 
 
 def test_a_failure_is_told_reason_by_reason() -> None:
-    short = {"resource": "cpu", "requested": "1", "free": "0", "allocatable": "1", "short": "1"}
+    short = InsufficientResource(
+        reason="Insufficient cpu", resource="cpu", requested="1", free="0", allocatable="1", short="1"
+    )
     reasons = ("Insufficient cpu", "Too many pods")
-    failure = Failure("Unschedulable", reasons, ({"reason": "Insufficient cpu", **short},))
+    failure = Failure("Unschedulable", reasons, (short,))
 
     assert failure_lines(failure) == ["asks for 1 cpu, 0 of 1 free: 1 short", "Too many pods"]
     assert failure_lines(failure, "Insufficient cpu") == ["asks for 1 cpu, 0 of 1 free: 1 short"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kplan.api.core import Node
 from kplan.api.resource import ResourceClaim
-from kplan.engine.verdicts import Detail
+from kplan.documents.details import MissingDevices
 from kplan.plugins.dynamic_resources.claims import key_of
 from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices
 from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec
@@ -27,21 +27,21 @@ def explain_alternatives(claim: ResourceClaim, devices: Iterable[DeviceResult]) 
     ]
 
 
-def explain_no_devices(node: Node, claims: Iterable[ResourceClaim], devices: ClusterDevices) -> list[Detail]:
+def explain_no_devices(node: Node, claims: Iterable[ResourceClaim], devices: ClusterDevices) -> list[MissingDevices]:
     """Count, for each request of claims to allocate, the devices that a node can reach.
 
     Each entry says how many devices match the class and the selectors of a request (``matching``), and how many of
     those nobody has and no taint keeps away (``free``); of alternatives each has an entry.
     """
     return [
-        {"claim": "/".join(key_of(claim)), **_count(node, request, devices)}
+        _count(node, "/".join(key_of(claim)), request, devices)
         for claim in claims
         for alternatives in claim_spec(claim.spec).requests
         for request in alternatives
     ]
 
 
-def _count(node: Node, request: RequestSpec, devices: ClusterDevices) -> Detail:
+def _count(node: Node, claim: str, request: RequestSpec, devices: ClusterDevices) -> MissingDevices:
     matching = devices.catalogue.matching(node, request)
     taken = devices.tracker.allocated.devices
     free = [
@@ -50,10 +50,11 @@ def _count(node: Node, request: RequestSpec, devices: ClusterDevices) -> Detail:
         if (request.admin_access or device.id not in taken)
         and not (device.device.taints and prevents_allocation(device, request.tolerations))
     ]
-    return {
-        "request": request.full_name,
-        "deviceClass": request.class_name,
-        "wanted": "all" if request.wants_all else str(request.count),
-        "matching": str(len(matching)),
-        "free": str(len(free)),
-    }
+    return MissingDevices(
+        claim=claim,
+        request=request.full_name,
+        device_class=request.class_name,
+        wanted="all" if request.wants_all else str(request.count),
+        matching=str(len(matching)),
+        free=str(len(free)),
+    )

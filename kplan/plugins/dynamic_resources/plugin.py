@@ -18,9 +18,10 @@ from kplan.api.nodeselector import compile_node_selector
 from kplan.api.resource import ResourceClaim
 from kplan.api.time import to_micros
 from kplan.config.args import DynamicResourcesArgs
+from kplan.documents.details import Detail, MissingDevices, MissingResource, UnavailableClaim
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray, default_normalize_score
 from kplan.engine.node_matching import match_node_selector
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.interface import (
@@ -229,18 +230,18 @@ class DynamicResources:
         state = cycle.read(ClaimState)
         unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
-        def explain(position: int) -> list[Detail]:
+        def explain(position: int) -> list[MissingDevices]:
             node = self._nodes.nodes[nodes.row(position)]
             return explain_no_devices(node, state.to_allocate, self._devices)
 
         def explain_claims(position: int) -> list[Detail]:
             row = nodes.row(position)
-            return [{"claim": "/".join(key_of(claim))} for claim, where in state.unavailable if where[row]]
+            return [UnavailableClaim(claim="/".join(key_of(claim))) for claim, where in state.unavailable if where[row]]
 
         def explain_resources(position: int) -> list[Detail]:
             offered = self._nodes.nodes[nodes.row(position)].status.allocatable
             absent = sorted(state.resources.keys() - offered.keys() - self._extended_classes.keys())
-            return [{"resource": resource, "requested": str(state.resources[resource])} for resource in absent]
+            return [MissingResource(resource=name, requested=str(state.resources[name])) for name in absent]
 
         failures = [
             (lacking, Reason(REASON_NO_RESOURCE, unresolvable, explain_resources)),

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+from msgspec import UNSET
 
+from kplan.documents.details import (
+    AffinityLabelMissing,
+    Detail,
+    ForeignAntiAffinity,
+    OwnAntiAffinity,
+    PodTerm,
+    UnmetAffinity,
+)
 from kplan.engine.arrays import BoolArray
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_table import PodColumn, PodMatch
 from kplan.engine.terms import TermKind
-from kplan.engine.verdicts import Detail
 from kplan.engine.view import NodeView
 from kplan.plugins.inter_pod_affinity.incoming import Clause, RequiredTerms
 from kplan.plugins.inter_pod_affinity.running import RunningTerms
 from kplan.rules.affinity import AffinityTerm
 
 MAX_NAMES = 5
+
+A = TypeVar("A", OwnAntiAffinity, ForeignAntiAffinity)
 
 
 class Explainer:
@@ -39,21 +49,22 @@ class Explainer:
         found: list[Detail] = []
         here = self._nodes.at(position)
         for term in required.affinity:
-            about = {"topologyKey": term.topology_key, "terms": [_clause(each) for each in required.affinity_clauses]}
+            terms = tuple(_clause(each) for each in required.affinity_clauses)
             slot = self._slot(term.column, position)
             if slot is None:
-                found.append({**about, "missingLabel": term.topology_key})
+                key = term.topology_key
+                found.append(AffinityLabelMissing(topology_key=key, terms=terms, missing_label=key))
             elif int(term.counts[slot] + here.delta_matches(term.match)[0]) <= 0:
                 occupied = np.flatnonzero(term.counts > 0)
                 names = [term.column.values[each] for each in occupied[:MAX_NAMES]]
                 found.append(
-                    {
-                        **about,
-                        "domain": term.column.values[slot],
-                        "matchingPods": 0,
-                        "domainsWithMatchingPods": names,
-                        "andMore": len(occupied) - len(names),
-                    }
+                    UnmetAffinity(
+                        topology_key=term.topology_key,
+                        terms=terms,
+                        domain=term.column.values[slot],
+                        domains_with_matching_pods=tuple(names),
+                        and_more=len(occupied) - len(names),
+                    )
                 )
         return found
 
@@ -64,14 +75,8 @@ class Explainer:
             meant = self._cluster.pods.mask(term.match)
             pods = self._pods_in_domain(position, term.column, meant, partial(self._nodes_with_matches, term.match))
             if pods:
-                found.append(
-                    {
-                        "topologyKey": term.topology_key,
-                        "domain": self._domain(term.column, position),
-                        "terms": [_clause(term.match.clauses[0])],
-                        **self._names(pods),
-                    }
-                )
+                domain, terms = self._domain(term.column, position), (_clause(term.match.clauses[0]),)
+                found.append(self._in_the_way(OwnAntiAffinity, term.topology_key, domain, terms, pods))
         return found
 
     def existing_anti_affinity(self, position: int) -> list[Detail]:
@@ -81,14 +86,8 @@ class Explainer:
             column = self._cluster.nodes.label(topology_key)
             pods = self._pods_in_domain(position, column, held, partial(self._nodes_with_holders, topology_key))
             if pods:
-                found.append(
-                    {
-                        "topologyKey": topology_key,
-                        "domain": self._domain(column, position),
-                        "terms": self._terms_of(pods, topology_key),
-                        **self._names(pods),
-                    }
-                )
+                domain, terms = self._domain(column, position), self._terms_of(pods, topology_key)
+                found.append(self._in_the_way(ForeignAntiAffinity, topology_key, domain, terms, pods))
         return found
 
     # --- pods of a domain ---------------------------------------------------------------------------------------------
@@ -141,7 +140,7 @@ class Explainer:
                 mask[group.arrays()[0]] = True
         return mask
 
-    def _terms_of(self, pods: list[int], topology_key: str) -> list[dict[str, Any]]:
+    def _terms_of(self, pods: list[int], topology_key: str) -> tuple[PodTerm, ...]:
         """Describe the distinct terms that pods hold against the incoming pod, a few at most."""
         terms: dict[AffinityTerm, None] = {}
         for pod in pods:
@@ -150,21 +149,31 @@ class Explainer:
                     terms[term] = None
             if len(terms) >= MAX_NAMES:
                 break
-        return [_existing_term(term) for term in list(terms)[:MAX_NAMES]]
+        return tuple(_existing_term(term) for term in list(terms)[:MAX_NAMES])
 
-    def _names(self, pods: list[int]) -> dict[str, Any]:
+    def _in_the_way(
+        self, kind: type[A], topology_key: str, domain: str, terms: tuple[PodTerm, ...], pods: list[int]
+    ) -> A:
         infos = self._cluster.pods.infos
-        names = [infos[pod].key for pod in pods[:MAX_NAMES]]
-        return {"matchingPods": len(pods), "pods": names, "andMore": len(pods) - len(names)}
+        names = tuple(infos[pod].key for pod in pods[:MAX_NAMES])
+        return kind(
+            topology_key=topology_key,
+            domain=domain,
+            terms=terms,
+            matching_pods=len(pods),
+            pods=names,
+            and_more=len(pods) - len(names),
+        )
 
 
-def _clause(clause: Clause) -> dict[str, Any]:
+def _clause(clause: Clause) -> PodTerm:
     namespaces, selector = clause
-    return {"labelSelector": str(selector), "namespaces": "all" if namespaces is None else sorted(namespaces)}
+    return PodTerm(label_selector=str(selector), namespaces="all" if namespaces is None else tuple(sorted(namespaces)))
 
 
-def _existing_term(term: AffinityTerm) -> dict[str, Any]:
-    described: dict[str, Any] = {"labelSelector": str(term.selector), "namespaces": sorted(term.namespaces)}
-    if not term.namespace_selector.is_nothing:
-        described["namespaceSelector"] = str(term.namespace_selector)
-    return described
+def _existing_term(term: AffinityTerm) -> PodTerm:
+    return PodTerm(
+        label_selector=str(term.selector),
+        namespaces=tuple(sorted(term.namespaces)),
+        namespace_selector=UNSET if term.namespace_selector.is_nothing else str(term.namespace_selector),
+    )

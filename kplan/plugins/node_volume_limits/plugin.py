@@ -13,8 +13,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from kplan.documents.details import Detail, TooManyVolumes
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
 from kplan.plugins.node_volume_limits.attached import AttachedDelta, AttachedVolumes
@@ -150,16 +151,15 @@ class NodeVolumeLimits:
 
     def _details(self, state: _PreFilterState, counts: dict[str, _Counts], position: int, row: int) -> list[Detail]:
         return [
-            {
-                "reason": REASON_MAX_VOLUME_COUNT_EXCEEDED,
-                "driver": driver,
-                "limit": str(each.limit[position]),
-                "used": str(each.used[position]),
-                "attachedWithoutPod": str(self.attached.attached_only(driver, row)),
-                "new": str(each.new[position]),
-                "short": str(each.used[position] + each.new[position] - each.limit[position]),
-                "volumes": [self.attached.volumes[number].label for number in state.by_driver[driver]],
-            }
+            TooManyVolumes(
+                driver=driver,
+                limit=str(each.limit[position]),
+                used=str(each.used[position]),
+                attached_without_pod=str(self.attached.attached_only(driver, row)),
+                new=str(each.new[position]),
+                short=str(each.used[position] + each.new[position] - each.limit[position]),
+                volumes=tuple(self.attached.volumes[number].label for number in state.by_driver[driver]),
+            )
             for driver, each in counts.items()
             if each.is_over[position]
         ]

@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import UNSET
 
+from kplan.documents.details import Detail, SpreadLabelMissing, TooMuchSkew
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.domains import DomainCounts
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.plugins.pod_topology_spread.constraints import Constraint, included_nodes, nodes_with_all_keys
 from kplan.rules.pod_info import PodInfo
@@ -116,27 +118,31 @@ class HardConstraint:
     def detail(self, nodes: NodeView, position: int) -> Detail:
         """Tell a position's numbers: what matches, what would be added, what the emptiest domain has."""
         constraint = self.constraint
-        about = {
-            "topologyKey": constraint.topology_key,
-            "maxSkew": constraint.max_skew,
-            "labelSelector": str(constraint.selector),
-        }
         slot = int(self.column.slots[nodes.row(position)])
         if slot == self._absent:
-            return {"reason": REASON_LABEL_MISSING, **about, "missingLabel": constraint.topology_key}
+            return SpreadLabelMissing(
+                reason=REASON_LABEL_MISSING,
+                topology_key=constraint.topology_key,
+                max_skew=constraint.max_skew,
+                label_selector=str(constraint.selector),
+                missing_label=constraint.topology_key,
+            )
         own, fewest = self.numbers(nodes.at(position))
         pods, least = int(own[0]), int(fewest[0])
-        numbers = {
-            "domain": self.column.values[slot],
-            "matchingPods": pods,
-            "selfMatch": self.self_match,
-            "minimum": least,
-            "skew": pods + self.self_match - least,
-        }
-        why_minimum: Detail = (
-            {"minDomains": constraint.min_domains} if self.lacks_domains else {"emptiestDomains": self.emptiest()}
+        return TooMuchSkew(
+            reason=REASON_SKEW,
+            topology_key=constraint.topology_key,
+            max_skew=constraint.max_skew,
+            label_selector=str(constraint.selector),
+            domain=self.column.values[slot],
+            matching_pods=pods,
+            self_match=self.self_match,
+            minimum=least,
+            skew=pods + self.self_match - least,
+            domains=self.n_domains,
+            min_domains=constraint.min_domains if self.lacks_domains else UNSET,
+            emptiest_domains=UNSET if self.lacks_domains else tuple(self.emptiest()),
         )
-        return {"reason": REASON_SKEW, **about, **numbers, "domains": self.n_domains, **why_minimum}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from kplan.api.affinity import TopologySelectorTerm, VolumeNodeAffinity
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.nodeselector import compile_node_selector
 from kplan.api.quantity import Quantity
+from kplan.documents.details import Detail, LostVolume, UnboundClaim, UnreachableVolume
 from kplan.engine.arrays import BoolArray
-from kplan.engine.verdicts import Detail
 from kplan.plugins.volume_binding.finding import (
-    REASON_BIND_CONFLICT,
-    REASON_NODE_CONFLICT,
-    REASON_NOT_ENOUGH_SPACE,
-    REASON_PV_NOT_EXIST,
     Finding,
     PodClaims,
     VolumeFinder,
@@ -40,15 +38,15 @@ class BindingDetails:
         for claim, volume, reached in self._bound:
             if not reached[row]:
                 affinity = _affinity_terms(self._finder.affinity_on(volume, row))
-                facts = {"reason": REASON_NODE_CONFLICT, "claim": _name(claim), "volume": volume.metadata.name}
-                found.append({**facts, "requires": affinity})
+                name = volume.metadata.name
+                found.append(UnreachableVolume(claim=_name(claim), volume=name, requires=affinity))
         return found
 
     def missing_volumes(self) -> list[Detail]:
         """List claims that are bound to volumes that do not exist."""
         known = self._finder.listers.persistent_volumes
         return [
-            {"reason": REASON_PV_NOT_EXIST, "claim": _name(claim), "volume": claim.spec.volume_name}
+            LostVolume(claim=_name(claim), volume=claim.spec.volume_name)
             for claim in self._claims.bound
             if claim.spec.volume_name not in known
         ]
@@ -59,13 +57,17 @@ class BindingDetails:
         for claim in self._finding.selected:
             selected = self._finder.assumed.selected_node(claim)
             if selected != self._finder.nodes.names[row]:
-                found.append({**_claim_facts(REASON_BIND_CONFLICT, claim), "selectedNode": selected})
+                found.append(replace(_unbound(claim), selected_node=selected or ""))
             else:
-                found += self._provision_conflicts(claim, row, {})
+                found += self._provision_conflicts(_unbound(claim), claim, row)
         for match, why in zip(self._finding.matches, self._unmatched, strict=True):
             if match.indices[row] == NO_VOLUME:
-                rejected = why if isinstance(why, dict) else {"volumesRejected": _texts(why.on(row))}
-                found += self._provision_conflicts(match.claim, row, rejected)
+                unbound = _unbound(match.claim)
+                if isinstance(why, str):
+                    unbound = replace(unbound, promised_volume=why)
+                elif why is not None:
+                    unbound = replace(unbound, volumes_rejected=_texts(why.on(row)))
+                found += self._provision_conflicts(unbound, match.claim, row)
         return found
 
     def space_shortages(self, row: int) -> list[Detail]:
@@ -79,7 +81,7 @@ class BindingDetails:
             if enough is not None and not enough[row]:
                 largest = int(provisioning.largest(storage_class.metadata.name)[row])
                 free = None if largest == NO_SPACE else str(Quantity(largest * _NANOS, "BinarySI"))
-                found.append({**_claim_facts(REASON_NOT_ENOUGH_SPACE, claim), "largestVolume": free})
+                found.append(replace(_unbound(claim), largest_volume=free))
         return found
 
     @cached_property
@@ -90,26 +92,26 @@ class BindingDetails:
         return [(claim, volume, self._finder.reach(volume)[0]) for claim, volume in bound if volume is not None]
 
     @cached_property
-    def _unmatched(self) -> list[Rejections | dict[str, object]]:
-        """For each claim that looked for a volume: what stands against those there are, or the one promised to it."""
-        found: list[Rejections | dict[str, object]] = []
+    def _unmatched(self) -> list[Rejections | str | None]:
+        """For each claim that looked for one: what stands against the volumes there are, or the one promised to it."""
+        found: list[Rejections | str | None] = []
         for match in self._finding.matches:
             promised = match.volumes.promised_to(match.claim)
             if not match.volumes.volumes:
-                found.append({})
+                found.append(None)
             elif promised:
-                found.append({"promisedVolume": match.volumes.volumes[promised[0]].metadata.name})
+                found.append(match.volumes.volumes[promised[0]].metadata.name)
             else:
                 found.append(match.volumes.rejections(match.claim))
         return found
 
-    def _provision_conflicts(self, claim: PersistentVolumeClaim, row: int, more: Detail) -> list[Detail]:
+    def _provision_conflicts(self, found: UnboundClaim, claim: PersistentVolumeClaim, row: int) -> list[Detail]:
         storage_class = self._finder.listers.storage_classes[claim_class(claim)]
-        facts = {**_claim_facts(REASON_BIND_CONFLICT, claim), **more}
         if not can_provision(storage_class):
-            return [{**facts, "provisioner": storage_class.provisioner, "provisions": False}]
+            return [replace(found, provisioner=storage_class.provisioner, provisions=False)]
         if not self._finder.provisioning.allowed(storage_class)[row]:
-            return [{**facts, "allowedTopologies": [_topology(term) for term in storage_class.allowed_topologies]}]
+            topologies = tuple(_topology(term) for term in storage_class.allowed_topologies)
+            return [replace(found, allowed_topologies=topologies)]
         return []
 
 
@@ -117,23 +119,20 @@ def _texts(counts: dict[str, int]) -> dict[str, str]:
     return {why: str(count) for why, count in counts.items()}
 
 
-def _claim_facts(reason: str, claim: PersistentVolumeClaim) -> dict[str, object]:
-    return {
-        "reason": reason,
-        "claim": _name(claim),
-        "storageClass": claim_class(claim),
-        "requested": str(claim.spec.resources.requests.get(STORAGE, "0")),
-    }
+def _unbound(claim: PersistentVolumeClaim) -> UnboundClaim:
+    requested = str(claim.spec.resources.requests.get(STORAGE, "0"))
+    return UnboundClaim(claim=_name(claim), storage_class=claim_class(claim) or "", requested=requested)
 
 
 def _name(claim: PersistentVolumeClaim) -> str:
     return f"{claim.metadata.namespace}/{claim.metadata.name}"
 
 
-def _affinity_terms(affinity: VolumeNodeAffinity | None) -> list[str]:
+def _affinity_terms(affinity: VolumeNodeAffinity | None) -> tuple[str, ...]:
     if affinity is None or affinity.required is None:
-        return []
-    return [str(term.labels) for term in compile_node_selector(affinity.required).terms if term.labels is not None]
+        return ()
+    terms = compile_node_selector(affinity.required).terms
+    return tuple(str(term.labels) for term in terms if term.labels is not None)
 
 
 def _topology(term: TopologySelectorTerm) -> str:

@@ -14,8 +14,9 @@ import numpy as np
 
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.config.args import VolumeBindingArgs
+from kplan.documents.details import Detail
 from kplan.engine.arrays import Int64Array
-from kplan.engine.verdicts import Code, Detail, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import (
     SKIP_SHAPE,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.config.args import DynamicResourcesArgs, Nanoseconds
+from kplan.documents.details import MissingDevices
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.interface import SKIP, SKIP_SHAPE, StatusCode
@@ -189,7 +190,7 @@ def test_rejections_come_with_numbers():
     (reason,) = world.plugin.filter(cycle, NodeView(world.cluster)).reasons_at(0)
 
     assert reason.details(0) == [
-        {"claim": "default/c", "request": "big", "deviceClass": "gpu", "wanted": "2", "matching": "2", "free": "1"}
+        MissingDevices(claim="default/c", request="big", device_class="gpu", wanted="2", matching="2", free="1")
     ]
 
 

@@ -1,0 +1,397 @@
+"""Why a plugin rejects a node, in numbers and names; the sentence for each stands in `kplan.report.details`.
+
+Quantities are strings in Kubernetes form. A plugin from outside tells what it knows as `OtherFacts`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType, field
+
+from kplan.documents.base import Count, Document
+
+
+class DetailBase(Document, frozen=True, kw_only=True, tag_field="kind"):
+    """What all details share.
+
+    Attributes
+    ----------
+    reason : the reason that it belongs to, as kube-scheduler writes it
+    """
+
+    reason: str = ""
+
+
+# --- resources, taints and labels -------------------------------------------------------------------------------------
+
+
+class InsufficientResource(DetailBase, frozen=True, kw_only=True, tag="resource"):
+    """A resource of which too little is free."""
+
+    resource: str
+    requested: str
+    free: str
+    allocatable: str
+    short: str
+
+
+class MissingResource(DetailBase, frozen=True, kw_only=True, tag="missing-resource"):
+    """A resource that the node does not offer, and that no device class stands for."""
+
+    resource: str
+    requested: str
+
+
+class UntoleratedTaint(DetailBase, frozen=True, kw_only=True, tag="taint"):
+    """A taint that the pod does not tolerate.
+
+    Attributes
+    ----------
+    taint : KEY=VALUE:EFFECT
+    unschedulable : true for a node that is cordoned
+    """
+
+    taint: str
+    unschedulable: bool | UnsetType = UNSET
+
+
+class UnmatchedNodeSelector(DetailBase, frozen=True, kw_only=True, tag="node-selector"):
+    """An entry of the pod's nodeSelector that the node does not match.
+
+    Attributes
+    ----------
+    node_selector : KEY=VALUE
+    actual : the node's value; null when it has no such label
+    """
+
+    node_selector: str
+    actual: str | None
+
+
+class FailedCondition(Document, frozen=True):
+    """A condition of a node affinity term that a node does not meet.
+
+    Attributes
+    ----------
+    actual : the node's value; null when it has no such label
+    is_name : the condition is about the node's name
+    """
+
+    condition: str
+    actual: str | None = None
+    is_name: bool = False
+
+
+class UnmatchedNodeAffinity(DetailBase, frozen=True, kw_only=True, tag="node-affinity"):
+    """A node affinity term that the node does not match.
+
+    Attributes
+    ----------
+    failed : the conditions that fail, with what the node has instead
+    conditions : the same as facts; empty where the term itself is wrong
+    """
+
+    term: str
+    failed: tuple[str, ...]
+    conditions: tuple[FailedCondition, ...] = ()
+
+
+class OtherNodeName(DetailBase, frozen=True, kw_only=True, tag="node-name"):
+    """A node that is not the one the pod asks for."""
+
+    requested: str
+    node: str
+
+
+class UndeclaredFeature(DetailBase, frozen=True, kw_only=True, tag="feature"):
+    """A feature that the pod needs and the node does not declare."""
+
+    feature: str
+
+
+class TakenHostPort(DetailBase, frozen=True, kw_only=True, tag="host-port"):
+    """A host port that other pods have.
+
+    Attributes
+    ----------
+    pods : some of them
+    and_more : how many others; absent for none
+    """
+
+    host_ip: str = field(name="hostIP")
+    protocol: str
+    host_port: int
+    pods: tuple[str, ...]
+    and_more: Count | UnsetType = UNSET
+
+
+# --- other pods -------------------------------------------------------------------------------------------------------
+
+
+class SpreadLabelMissing(DetailBase, frozen=True, kw_only=True, tag="spread-label"):
+    """A node without the label by which a topology spread constraint tells domains apart."""
+
+    topology_key: str
+    max_skew: int
+    label_selector: str
+    missing_label: str
+
+
+class TooMuchSkew(DetailBase, frozen=True, kw_only=True, tag="skew"):
+    """A topology spread constraint that the pod would break.
+
+    Attributes
+    ----------
+    matching_pods : in the node's domain
+    self_match : 1 where the pod itself counts
+    minimum : matching pods in the emptiest domain
+    domains : how many there are
+    min_domains : absent where there are enough domains
+    emptiest_domains : absent where there are too few domains
+    """
+
+    topology_key: str
+    max_skew: int
+    label_selector: str
+    domain: str
+    matching_pods: int
+    self_match: int
+    minimum: int
+    skew: int
+    domains: int
+    min_domains: int | UnsetType = UNSET
+    emptiest_domains: tuple[str, ...] | UnsetType = UNSET
+
+
+class PodTerm(Document, frozen=True, kw_only=True):
+    """Which pods an affinity term means.
+
+    Attributes
+    ----------
+    namespaces : their names, or all
+    """
+
+    label_selector: str
+    namespaces: tuple[str, ...] | Literal["all"]
+    namespace_selector: str | UnsetType = UNSET
+
+
+class AffinityLabelMissing(DetailBase, frozen=True, kw_only=True, tag="affinity-label"):
+    """A node without the label by which a pod affinity term goes."""
+
+    topology_key: str
+    terms: tuple[PodTerm, ...]
+    missing_label: str
+
+
+class UnmetAffinity(DetailBase, frozen=True, kw_only=True, tag="affinity"):
+    """A pod affinity term that finds no pod in the node's domain.
+
+    Attributes
+    ----------
+    domains_with_matching_pods : some of them
+    and_more : how many others
+    """
+
+    topology_key: str
+    terms: tuple[PodTerm, ...]
+    domain: str
+    matching_pods: Count = 0
+    domains_with_matching_pods: tuple[str, ...]
+    and_more: Count = 0
+
+
+class AntiAffinity(DetailBase, frozen=True, kw_only=True):
+    """Pods in the node's domain that stand in the way.
+
+    Attributes
+    ----------
+    pods : some of them
+    and_more : how many others
+    """
+
+    topology_key: str
+    domain: str
+    terms: tuple[PodTerm, ...]
+    matching_pods: Count
+    pods: tuple[str, ...]
+    and_more: Count = 0
+
+
+class OwnAntiAffinity(AntiAffinity, frozen=True, kw_only=True, tag="anti-affinity"):
+    """Pods in the node's domain from which the pod must stay apart."""
+
+
+class ForeignAntiAffinity(AntiAffinity, frozen=True, kw_only=True, tag="existing-anti-affinity"):
+    """Pods in the node's domain that keep pods like this one away."""
+
+
+# --- volumes and devices ----------------------------------------------------------------------------------------------
+
+
+class MountedDisk(DetailBase, frozen=True, kw_only=True, tag="disk"):
+    """A disk that other pods on the node mount already.
+
+    Attributes
+    ----------
+    pods : some of them
+    and_more : how many others; absent for none
+    """
+
+    type: str
+    disk: str
+    read_only: bool
+    pods: tuple[str, ...]
+    and_more: Count | UnsetType = UNSET
+
+
+class ClaimInUse(DetailBase, frozen=True, kw_only=True, tag="claim-in-use"):
+    """A claim for one pod only (ReadWriteOncePod) that another pod uses.
+
+    Attributes
+    ----------
+    used_by : pods and their nodes, some of them
+    and_more : how many others; absent for none
+    """
+
+    claim: str
+    used_by: tuple[str, ...]
+    and_more: Count | UnsetType = UNSET
+
+
+class OtherVolumeZone(DetailBase, frozen=True, kw_only=True, tag="volume-zone"):
+    """A volume that is in another zone or region than the node.
+
+    Attributes
+    ----------
+    node : what the node says of itself; null for nothing
+    """
+
+    volume: str
+    label: str
+    allowed: tuple[str, ...]
+    node: str | None
+
+
+class TooManyVolumes(DetailBase, frozen=True, kw_only=True, tag="volume-limit"):
+    """A driver that would attach more volumes than it can."""
+
+    driver: str
+    limit: str
+    used: str
+    attached_without_pod: str
+    new: str
+    short: str
+    volumes: tuple[str, ...]
+
+
+class UnreachableVolume(DetailBase, frozen=True, kw_only=True, tag="volume-affinity"):
+    """A volume that cannot be reached from the node.
+
+    Attributes
+    ----------
+    requires : what its node affinity asks of nodes
+    """
+
+    claim: str
+    volume: str
+    requires: tuple[str, ...]
+
+
+class LostVolume(DetailBase, frozen=True, kw_only=True, tag="lost-volume"):
+    """A claim that is bound to a volume that does not exist."""
+
+    claim: str
+    volume: str
+
+
+class UnboundClaim(DetailBase, frozen=True, kw_only=True, tag="claim"):
+    """A claim that finds no volume for the node.
+
+    Attributes
+    ----------
+    requested : storage
+    selected_node : the node that it was promised to before
+    largest_volume : the most storage that a volume can have there; null for none
+    promised_volume : the volume that is promised to it, and cannot be used there
+    volumes_rejected : why -> how many existing volumes
+    provisioner : of its class
+    provisions : false where it makes no new volumes
+    allowed_topologies : where it makes them
+    """
+
+    claim: str
+    storage_class: str
+    requested: str
+    selected_node: str | UnsetType = UNSET
+    largest_volume: str | UnsetType | None = UNSET
+    promised_volume: str | UnsetType = UNSET
+    volumes_rejected: dict[str, str] | UnsetType = UNSET
+    provisioner: str | UnsetType = UNSET
+    provisions: bool | UnsetType = UNSET
+    allowed_topologies: tuple[str, ...] | UnsetType = UNSET
+
+
+class MissingDevices(DetailBase, frozen=True, kw_only=True, tag="devices"):
+    """A request for devices that the node cannot meet.
+
+    Attributes
+    ----------
+    wanted : a number, or all
+    matching : devices of the class that its selectors take
+    free : those of them that nobody has
+    """
+
+    claim: str
+    request: str
+    device_class: str
+    wanted: str
+    matching: str
+    free: str
+
+
+class UnavailableClaim(DetailBase, frozen=True, kw_only=True, tag="allocated-claim"):
+    """A claim whose devices cannot be used from the node."""
+
+    claim: str
+
+
+class OtherFacts(DetailBase, frozen=True, kw_only=True, tag="other"):
+    """What a plugin from outside knows.
+
+    Attributes
+    ----------
+    facts : names in camelCase -> JSON values
+    """
+
+    facts: dict[str, Any]
+
+
+Detail = (
+    InsufficientResource
+    | MissingResource
+    | UntoleratedTaint
+    | UnmatchedNodeSelector
+    | UnmatchedNodeAffinity
+    | OtherNodeName
+    | UndeclaredFeature
+    | TakenHostPort
+    | SpreadLabelMissing
+    | TooMuchSkew
+    | AffinityLabelMissing
+    | UnmetAffinity
+    | OwnAntiAffinity
+    | ForeignAntiAffinity
+    | MountedDisk
+    | ClaimInUse
+    | OtherVolumeZone
+    | TooManyVolumes
+    | UnreachableVolume
+    | LostVolume
+    | UnboundClaim
+    | MissingDevices
+    | UnavailableClaim
+    | OtherFacts
+)
+"""Every detail; the tag ``kind`` tells them apart in JSON."""

@@ -1,0 +1,80 @@
+"""Saved reports, whole and broken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kplan.documents.base import to_json
+from kplan.errors import InputError
+from kplan.report.options import ReportOptions
+from kplan.report.registry import FORMATS, render
+from kplan.report.saved import read_report
+from tests.report.documents import demo, demo_document
+
+ODD = (None, [], {}, "x", -1, 1e300, True, [1], {"a": 1})
+
+
+def reports() -> list[dict[str, Any]]:
+    found = [demo_document(kind).to_dict() for kind in ("place", "preempt", "explain")]
+    return [*found, demo().plan_queue().to_dict()]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [each for key, item in items for each in ((*path, key), *places(item, (*path, key)))]
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_broken_report_is_refused_or_told_in_every_format(tmp_path: Path, data: st.DataObject) -> None:
+    report = data.draw(st.sampled_from(reports()))
+    place = data.draw(st.sampled_from(places(report)))
+    holder = report
+    for key in place[:-1]:
+        holder = holder[key]
+    if data.draw(st.booleans()):
+        del holder[place[-1]]
+    else:
+        holder[place[-1]] = data.draw(st.sampled_from(ODD))
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps(report))
+
+    problems = []
+    try:
+        found = read_report(str(path))
+    except InputError as error:
+        problems = [*error.problems]
+    else:
+        assert all(render(found, output, ReportOptions(explain=True)) for output in FORMATS)
+    assert all(problem.json_path and "`" not in problem.message for problem in problems)
+
+
+def test_a_report_of_the_first_format_is_told_with_its_details_fact_by_fact(tmp_path: Path) -> None:
+    report = demo_document("place").to_dict()
+    report["formatVersion"] = "1.0"
+    del report["verdict"]["counted"]
+    for placement in report["placements"]:
+        for rejection in placement["rejections"].values():
+            for failure in (rejection, *rejection["alsoFailing"].values()):
+                for detail in failure["details"]:
+                    del detail["kind"]
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(report))
+
+    text = render(read_report(str(path)), "table", ReportOptions())
+
+    assert "resource cpu, requested" in text
+
+
+@pytest.mark.parametrize("kind", ["place", "preempt", "explain"])
+def test_a_report_is_read_back_as_it_was(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(to_json(demo_document(kind)))
+
+    assert read_report(str(path)) == demo_document(kind)
