@@ -176,9 +176,6 @@ class DaemonSetSpec(KubeStruct, frozen=True):
 class DaemonSetStatus(KubeStruct, frozen=True):
     """How many nodes should have a pod, and how many have one."""
 
-    desired_number_scheduled: Int32 = 0
-    current_number_scheduled: Int32 = 0
-
 
 class DaemonSet(ApiObject, frozen=True):
     """A daemon set."""

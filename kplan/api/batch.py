@@ -18,7 +18,6 @@ class JobSpec(KubeStruct, frozen=True):
     suspend: bool | None = None
     backoff_limit: Int32 | None = None
     pod_replacement_policy: str | None = None
-    manual_selector: bool | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 
@@ -64,9 +63,7 @@ class CronJobSpec(KubeStruct, frozen=True):
     """When to make which job."""
 
     schedule: str = ""
-    time_zone: str | None = None
     suspend: bool | None = None
-    concurrency_policy: str = ""
     job_template: JobTemplateSpec = JobTemplateSpec()
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from msgspec import field
-
 from kplan.api.affinity import VolumeNodeAffinity
 from kplan.api.base import ApiObject, Int32, Int64, KubeStruct, QuantityLike, ResourceList
 from kplan.api.meta import ObjectMeta, PlainMeta, TypedObjectReference
@@ -96,7 +94,6 @@ class NodeSpec(KubeStruct, frozen=True):
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
-    provider_id: str = field(default="", name="providerID")
 
 
 class NodeCondition(KubeStruct, frozen=True):
@@ -117,8 +114,6 @@ class ContainerImage(KubeStruct, frozen=True):
 class NodeSystemInfo(KubeStruct, frozen=True):
     """Versions that the node reports."""
 
-    architecture: str = ""
-    operating_system: str = ""
     kubelet_version: str = ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kplan.api.base import Int64, KubeStruct
+from kplan.api.base import KubeStruct
 
 #: A number or a percentage, as in ``maxUnavailable``.
 IntOrString = int | str
@@ -32,7 +32,6 @@ class PlainMeta(KubeStruct, frozen=True):
     labels: dict[str, str] = {}
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: Int64 | None = None
     owner_references: tuple[OwnerReference, ...] = ()
     resource_version: str = ""
 

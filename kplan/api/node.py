@@ -29,6 +29,5 @@ class RuntimeClass(ApiObject, frozen=True):
     kind: ClassVar[str] = "RuntimeClass"
 
     metadata: PlainMeta = PlainMeta()
-    handler: str = ""
     overhead: Overhead | None = None
     scheduling: Scheduling | None = None

@@ -197,7 +197,6 @@ class PodStatus(KubeStruct, frozen=True):
     nominated_node_name: str = ""
     start_time: str | None = None
     qos_class: str = ""
-    resize: str = ""
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()

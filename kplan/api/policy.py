@@ -22,9 +22,6 @@ class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
 
     disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str] = {}
-    current_healthy: Int32 = 0
-    desired_healthy: Int32 = 0
-    expected_pods: Int32 = 0
 
 
 class PodDisruptionBudget(ApiObject, frozen=True):

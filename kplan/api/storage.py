@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from msgspec import field
-
 from kplan.api.affinity import TopologySelectorTerm
 from kplan.api.base import ApiObject, Int32, KubeStruct, QuantityLike
 from kplan.api.meta import LabelSelector, ObjectMeta, PlainMeta
@@ -34,8 +32,6 @@ class CSINodeDriver(KubeStruct, frozen=True):
     """A driver that is installed on a node."""
 
     name: str = ""
-    node_id: str = field(default="", name="nodeID")
-    topology_keys: tuple[str, ...] = ()
     allocatable: VolumeNodeResources | None = None
 
 

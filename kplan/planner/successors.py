@@ -75,7 +75,6 @@ def _next(pod: Pod, generation: int, created: str | None) -> Pod:
         uid=f"{pod.metadata.uid.removesuffix(f'-again{generation - 1}')}-again{generation}",
         creation_timestamp=created,
         deletion_timestamp=None,
-        deletion_grace_period_seconds=None,
     )
     own = {entry.name for entry in pod.spec.resource_claims if entry.resource_claim_template_name}
     shared = tuple(status for status in pod.status.resource_claim_statuses if status.name not in own)

@@ -18,7 +18,7 @@ from kplan.api.affinity import (
     TopologySelectorLabelRequirement,
 )
 from kplan.api.apps import ReplicaSetAnnotations, StatefulSetSpec, StatefulSetStatus, VolumeClaimTemplate
-from kplan.api.batch import CronJobSpec, JobTemplateSpec
+from kplan.api.batch import JobTemplateSpec
 from kplan.api.tolerations import Taint, Toleration
 from kplan.snapshot.redact_words import Words
 
@@ -31,7 +31,6 @@ KEPT_FIELDS = frozenset(
         "allocation_timestamp",
         "api_group",
         "api_version",
-        "architecture",
         "attacher",
         "azure_kind",
         "binding_conditions",
@@ -40,7 +39,6 @@ KEPT_FIELDS = frozenset(
         "completed_indexes",
         "completion_mode",
         "completion_time",
-        "concurrency_policy",
         "counter_set",
         "creation_timestamp",
         "declared_features",
@@ -68,7 +66,6 @@ KEPT_FIELDS = frozenset(
         "mismatch_label_keys",
         "node_affinity_policy",
         "node_taints_policy",
-        "operating_system",
         "operator",
         "persistent_volume_reclaim_policy",
         "phase",
@@ -80,7 +77,6 @@ KEPT_FIELDS = frozenset(
         "qos_class",
         "reason",
         "reclaim_policy",
-        "resize",
         "resource",
         "resource_name",
         "resource_version",
@@ -94,7 +90,6 @@ KEPT_FIELDS = frozenset(
         "status",
         "time_added",
         "topology_key",
-        "topology_keys",
         "type",
         "unhealthy_pod_eviction_policy",
         "volume_binding_mode",
@@ -302,7 +297,6 @@ RULES: dict[tuple[type, str], Rule] = {
     (core.NodeAllocatableResourceClaimStatus, "resource_claim_name"): _named("ResourceClaim"),
     (core.NodeAllocatableResourceClaimStatus, "containers"): _all_named("container"),
     # Nodes
-    (core.NodeSpec, "provider_id"): _drop,
     (core.ContainerImage, "names"): lambda words, names: tuple(words.image(name) for name in names),
     # Workloads and services
     (core.ServiceSpec, "selector"): _labels,
@@ -312,7 +306,6 @@ RULES: dict[tuple[type, str], Rule] = {
     (StatefulSetStatus, "update_revision"): _revision,
     (ReplicaSetAnnotations, "revision"): _keep,
     (VolumeClaimTemplate, "metadata"): metadata_rule("podvolume"),
-    (CronJobSpec, "time_zone"): _drop,
     (JobTemplateSpec, "metadata"): metadata_rule("Job"),
     (policy.PodDisruptionBudgetStatus, "disrupted_pods"): lambda words, pods: {
         words.name("Pod", name): moment for name, moment in pods.items()
@@ -353,12 +346,10 @@ RULES: dict[tuple[type, str], Rule] = {
     (core.PersistentVolumeSpec, "storage_class_name"): _named("StorageClass"),
     (core.PersistentVolumeSpec, "volume_attributes_class_name"): _named("VolumeAttributesClass"),
     (storage.CSINodeDriver, "name"): _keep,
-    (storage.CSINodeDriver, "node_id"): _drop,
     (storage.CSIStorageCapacity, "storage_class_name"): _named("StorageClass"),
     (storage.VolumeAttachmentSpec, "node_name"): _named("Node"),
     (storage.VolumeAttachmentSource, "persistent_volume_name"): _named("PersistentVolume"),
     # Runtime classes
-    (node_api.RuntimeClass, "handler"): _named("RuntimeClass"),
     (node_api.Scheduling, "node_selector"): _labels,
     # Devices. Attributes and CEL expressions describe hardware and may be compared with one another in ways that no
     # replacement would survive: they are kept.
