@@ -11,6 +11,7 @@ import base64
 import binascii
 import functools
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -123,16 +124,14 @@ def load_access(options: LiveOptions) -> Access:
 
 
 def _existing_paths(kubeconfig: str) -> tuple[tuple[str, ...], str]:
-    from kubernetes.config.kube_config import ENV_KUBECONFIG_PATH_SEPARATOR as SEPARATOR
-
-    named = [path for path in kubeconfig.split(SEPARATOR) if path]
+    named = [path for path in kubeconfig.split(os.pathsep) if path]
     existing = tuple(path for path in named or [_DEFAULT_PATH] if _exists(path))
     if named and not existing:
         raise KubeconfigError(
             f"no such kubeconfig: {kubeconfig}",
             hint="look at --kubeconfig and KUBECONFIG, or ask a file instead with --snapshot",
         )
-    return existing, SEPARATOR
+    return existing, os.pathsep
 
 
 def _exists(path: str) -> bool:

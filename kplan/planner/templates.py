@@ -79,6 +79,11 @@ def templates_of(
             f"DaemonSet {daemons[0].name} has one pod a node, so there are no replicas to count",
             hint="kplan place tells on which nodes it fits",
         )
+    if not manifests.pods:
+        raise UsageError(
+            "there are no replicas to count: the manifests make no pod in this cluster",
+            hint="a DaemonSet makes one for each node that takes it, which kplan place tells; else name a workload",
+        )
     if shares and len(shares) != len(manifests.pods):
         texts = ":".join(map(str, shares))
         raise UsageError(
