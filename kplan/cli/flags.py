@@ -52,6 +52,7 @@ __all__ = [
 _OUTPUT_PANEL = "Output"
 _SCHEDULER_PANEL = "Scheduler"
 DEFAULT_TOP = 5
+DEFAULT_MAX_LISTED = 1000
 
 
 KubernetesOption = Annotated[
@@ -271,6 +272,16 @@ class OutputFlags:
             rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = None
+    max_listed: Annotated[
+        int,
+        typer.Option(
+            "--max-listed",
+            metavar="N",
+            min=1,
+            help="List so many pods one by one, and count the others.",
+            rich_help_panel=_OUTPUT_PANEL,
+        ),
+    ] = DEFAULT_MAX_LISTED
     all_nodes: Annotated[
         bool, typer.Option("--all-nodes", help="All nodes in tables.", rich_help_panel=_OUTPUT_PANEL)
     ] = False

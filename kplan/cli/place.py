@@ -53,11 +53,12 @@ def place(
     is_outlined = _OUTLINE_FORMATS.issuperset(formats)
     question = ask(what, cluster, scheduler, verbosity, manifests)
     plan = question.planner.plan(question.pods)
-    nodes_of = told_nodes(
-        plan.placements, shown_nodes(output), shown_nodes(output, with_score_details=False), is_outlined=is_outlined
-    )
+    listed = plan.placements[: output.max_listed]
+    others = shown_nodes(output, with_score_details=False)
+    nodes_of = told_nodes(listed, shown_nodes(output), others, is_outlined=is_outlined)
     with_map = wants_map(output, formats)
-    emit(plan.report(fail_on=fail_on, nodes_of=nodes_of, with_map=with_map), output, verbosity)
+    document = plan.report(fail_on=fail_on, nodes_of=nodes_of, max_listed=output.max_listed, with_map=with_map)
+    emit(document, output, verbosity)
 
 
 def told_nodes(

@@ -103,6 +103,7 @@ def plan_document(
         nodes_of=_told_placements(planned, output, formats),
         most_ties=None if output.explain else MOST_TIES,
         with_map=wants_map(output, formats),
+        max_listed=output.max_listed,
     )
 
 

@@ -126,6 +126,7 @@ class Verdict(Document, frozen=True, kw_only=True):
     exit_code : 0, or 1 when something in failOn happened; 0 in any case with --exit-zero
     because : a line for each thing that happened and counts
     counted : the same as facts, as far as they are about single objects
+    more : further things that happened and count, and are not listed
     """
 
     failed: bool
@@ -133,6 +134,7 @@ class Verdict(Document, frozen=True, kw_only=True):
     fail_on: tuple[Condition, ...]
     because: tuple[str, ...]
     counted: tuple[Counted, ...] = ()
+    more: Count = 0
 
     @staticmethod
     def of(fail_on: Sequence[Condition], counted: Sequence[Counted], also: Sequence[str] = ()) -> Verdict:

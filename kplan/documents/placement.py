@@ -154,6 +154,25 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     current: Current | UnsetType | None = UNSET
 
 
+class Unlisted(Document, frozen=True, kw_only=True):
+    """Pods that are not listed one by one, being too many: of one workload, with one end.
+
+    Attributes
+    ----------
+    workload : KIND/NAMESPACE/NAME; Pod/NAMESPACE/NAME for a pod of its own
+    pods : how many
+    outcome : null where no node was looked for, since the number is beyond all bounds
+    nodes : node -> how many of them go there
+    message : what kube-scheduler writes about each; empty when Scheduled
+    """
+
+    workload: str
+    pods: Positive
+    outcome: Outcome | None
+    nodes: dict[str, Positive] = {}
+    message: str = ""
+
+
 class Summary(Document, frozen=True, kw_only=True):
     """Counts; of a pod that was tried twice the last outcome counts."""
 
@@ -171,11 +190,15 @@ class PlacementReport(Report, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    placements : in the order in which they were decided
     cluster : every node before and after; where --explain or a picture asks for it
+    placements : in the order in which they were decided; at most maxListed
+    max_listed : so many are listed one by one at most; absent for all
+    unlisted : the others
     """
 
     kind: Literal["PlacementReport"] = "PlacementReport"
     summary: Summary
     placements: tuple[PodPlacement, ...]
     cluster: ClusterMap | UnsetType = UNSET
+    max_listed: Positive | UnsetType = UNSET
+    unlisted: tuple[Unlisted, ...] = ()

@@ -7,9 +7,9 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from kplan.documents.base import Count, Document, Percent, Report
+from kplan.documents.base import Count, Document, Percent, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
-from kplan.documents.placement import PodPlacement, Summary
+from kplan.documents.placement import PodPlacement, Summary, Unlisted
 from kplan.documents.queue import QueueEntry
 
 
@@ -130,6 +130,8 @@ class PlanReport(Report, frozen=True, kw_only=True):
     placements : every decision, in order; a pod may be tried several times
     largest_fit : per resource, the most that one further pod can get
     cluster : every node before and after; where --explain or a picture asks for it
+    max_listed : queue, changes and their placements list so many pods at most; absent for all
+    unlisted : the other changes
     """
 
     kind: Literal["PlanReport"] = "PlanReport"
@@ -141,6 +143,8 @@ class PlanReport(Report, frozen=True, kw_only=True):
     utilisation: Utilisation
     largest_fit: tuple[LargestFit, ...]
     cluster: ClusterMap | UnsetType = UNSET
+    max_listed: Positive | UnsetType = UNSET
+    unlisted: tuple[Unlisted, ...] = ()
 
     def __post_init__(self) -> None:
         if any(change.attempt is not None and change.attempt >= len(self.placements) for change in self.changes):

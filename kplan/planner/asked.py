@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kplan.documents.placement import Origin
 from kplan.framework.session import Session
@@ -20,12 +20,14 @@ class AskedPods:
     added : those of them that the snapshot does not hold; a fork gets them first, in this order
     origins : row -> the manifest that a pod comes from
     refused : row -> why the API server would not take the pod
+    more : row -> further replicas like the pod that are not looked at one by one, since they end as it does
     """
 
     rows: tuple[int, ...] = ()
     added: tuple[PodInfo, ...] = ()
     origins: Mapping[int, Origin] = field(default_factory=dict)
     refused: Mapping[int, str] = field(default_factory=dict)
+    more: Mapping[int, int] = field(default_factory=dict)
 
     def enter(self, session: Session) -> None:
         """Make the pods known that a fresh fork does not hold."""
@@ -35,4 +37,4 @@ class AskedPods:
 
     def distinct(self, first: Iterable[int] = ()) -> AskedPods:
         """Return the same pods, each once, after those that come first."""
-        return AskedPods(tuple(dict.fromkeys((*first, *self.rows))), self.added, self.origins, self.refused)
+        return replace(self, rows=tuple(dict.fromkeys((*first, *self.rows))))

@@ -200,6 +200,7 @@ class Base:
         added: list[PodInfo] = []
         origins: dict[int, Origin] = {}
         refused: dict[int, str] = {}
+        more: dict[int, int] = {}
         first = len(self.session.cluster.pods)
         for pod in pods:
             if isinstance(pod, str):
@@ -212,7 +213,9 @@ class Base:
                 origins[row] = pod.origin
                 if pod.refused:
                     refused[row] = pod.refused
-        return AskedPods(tuple(rows), tuple(added), origins, refused)
+                if pod.more:
+                    more[row] = pod.more
+        return AskedPods(tuple(rows), tuple(added), origins, refused, more)
 
     def pending(self) -> AskedPods:
         """Return all pending pods of the snapshot."""
@@ -279,7 +282,8 @@ class Base:
             known = explain(result, names) if is_small else None
             tell = self._teller(index, known, replay, names)
             placements.append(placement_of(session, result, tell, asked.origins))
-        return Plan(tuple(placements), self.session.cluster, session, partial(self.context, asked))
+        more = {self.info_of(asked, row).key: n for row, n in asked.more.items()}
+        return Plan(tuple(placements), self.session.cluster, session, partial(self.context, asked), more)
 
     def _teller(self, index: int, known: Explanation | None, replay: Replay, names: list[str]) -> Explain:
         def tell(nodes: NodesShown) -> Explanation:

@@ -34,11 +34,13 @@ class IncomingPod:
     Attributes
     ----------
     refused : why the API server would not take it; empty when it would
+    more : further replicas like it that are not looked at one by one, since they end as it does
     """
 
     pod: Pod
     origin: Origin
     refused: str = ""
+    more: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
         pod, claims = generated_claims(pod, world)
         objects += [complete(claim, type_of(claim)) for claim in claims]
         origin = Origin(each.file, each.document, each.kind, each.name)
-        pods.append(IncomingPod(pod, origin, admitted.rejected or ""))
+        pods.append(IncomingPod(pod, origin, admitted.rejected or "", each.more))
     if admitting.problems:
         raise ManifestError(admitting.problems)
     warnings = list(manifests.warnings)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import UNSET
+
 from kplan.documents.base import Condition, Context
 from kplan.documents.placement import Outcome, PlacementReport, PodPlacement, Summary
+from kplan.planner.listing import abridged, not_looked_at, unlisted, with_more
 from kplan.planner.placement import NodesShown, Placement
 from kplan.planner.verdict import DEFAULT_FAIL_ON, judge
 
@@ -35,6 +38,8 @@ def placement_report(
     *,
     fail_on: Sequence[Condition] | None = None,
     nodes_of: NodesOf | None = None,
+    more: Mapping[str, int] | None = None,
+    max_listed: int | None = None,
 ) -> PlacementReport:
     """Return the report about placements.
 
@@ -42,14 +47,21 @@ def placement_report(
     ----------
     fail_on : what makes the verdict a failure; None for the defaults of `place`
     nodes_of : None tells about all nodes of all placements
+    more : NAMESPACE/NAME -> further replicas that end as this pod does
+    max_listed : list so many placements one by one, and count the others; None for all
     """
+    others = unlisted(placements, more or {}, max_listed)
+    warnings = (*context.warnings, *not_looked_at(others))
+    verdict = judge(placements, warnings, DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on)
     return PlacementReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
-        verdict=judge(placements, context.warnings, DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on),
-        summary=summary(placements),
-        warnings=context.warnings,
-        placements=placements_told(placements, nodes_of),
+        verdict=abridged(verdict, placements, more or {}, max_listed),
+        summary=with_more(summary(placements), placements, more or {}),
+        warnings=warnings,
+        placements=placements_told(placements[:max_listed], nodes_of),
+        max_listed=UNSET if max_listed is None else max_listed,
+        unlisted=others,
     )
 
 

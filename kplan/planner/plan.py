@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -28,12 +28,14 @@ class Plan:
     before : the cluster before the plan; not to be changed
     session : the cluster as it stands after the plan; not to be changed
     tell_context : returns what reports say besides
+    more : NAMESPACE/NAME -> further replicas like the pod that were not looked at, since they end as it does
     """
 
     placements: tuple[Placement, ...]
     before: Cluster = field(repr=False)
     session: Session = field(repr=False)
     tell_context: Callable[[], Context] = field(repr=False)
+    more: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def context(self) -> Context:
@@ -45,6 +47,7 @@ class Plan:
         *,
         fail_on: Sequence[Condition] | None = None,
         nodes_of: NodesOf | None = None,
+        max_listed: int | None = None,
         with_map: bool = False,
     ) -> PlacementReport:
         """Return the PlacementReport; parameters as for `placement_report`.
@@ -53,7 +56,9 @@ class Plan:
         ----------
         with_map : tell about every node before and after
         """
-        found = placement_report(self.context, self.placements, fail_on=fail_on, nodes_of=nodes_of)
+        found = placement_report(
+            self.context, self.placements, fail_on=fail_on, nodes_of=nodes_of, more=self.more, max_listed=max_listed
+        )
         return replace(found, cluster=cluster_map(self.before, self.session.cluster)) if with_map else found
 
     def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:

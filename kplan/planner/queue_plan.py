@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
-from kplan.documents.placement import Outcome, PodPlacement
+from kplan.documents.placement import Outcome, PodPlacement, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
 from kplan.engine.cluster import NOWHERE, Cluster
@@ -23,6 +23,7 @@ from kplan.planner.asked import AskedPods
 from kplan.planner.base import Base
 from kplan.planner.cluster_map import cluster_map
 from kplan.planner.incoming import with_objects
+from kplan.planner.listing import abridged, not_looked_at, unlisted, with_more
 from kplan.planner.placement import Placement
 from kplan.planner.placement_report import NodesOf, placements_told, summary
 from kplan.planner.queue_run import QueueRun
@@ -149,6 +150,7 @@ class QueuePlan:
         nodes_of: NodesOf | None = None,
         most_ties: int | None = MOST_TIES,
         with_map: bool = False,
+        max_listed: int | None = None,
     ) -> PlanReport:
         """Return the PlanReport.
 
@@ -158,31 +160,70 @@ class QueuePlan:
         nodes_of : as for `placement_report`; None tells about no single nodes
         most_ties : name so many of the equal best nodes of a placement; None for all
         with_map : tell about every node before and after
+        max_listed : list so many pods one by one, and count the others; None for all
         """
+        changes, kept = self._listed(max_listed)
+        others = self._unlisted(max_listed)
+        warnings = (*self.context.warnings, *self._endings(), *not_looked_at(others))
         actions = Counter(change.action for change in self.changes)
+        further = sum(self.more.values())
         shown: NodesOf = dict.fromkeys(range(len(self.placements)), ()) if nodes_of is None else nodes_of
-        counts = summary(self.placements)
+        counts = with_more(summary(self.placements), self.placements, self.more)
         return PlanReport(
             snapshot=self.context.snapshot,
             scheduler=self.context.scheduler,
             command=command,
-            verdict=self.verdict(fail_on, command),
+            verdict=abridged(self.verdict(fail_on, command), self.placements, self.more, max_listed),
             summary=PlanSummary(
                 **{name: getattr(counts, name) for name in counts.__struct_fields__},
                 placed=actions[Action.PLACED],
                 moved=actions[Action.MOVED],
                 evicted=actions[Action.EVICTED],
-                pending=actions[Action.PENDING],
+                pending=actions[Action.PENDING] + further,
                 rounds=self.run.rounds,
             ),
-            warnings=(*self.context.warnings, *self._endings()),
-            queue=self.queue,
-            changes=self.changes,
-            placements=tuple(_with_few_ties(each, most_ties) for each in placements_told(self.placements, shown)),
+            warnings=warnings,
+            queue=self.queue[:max_listed],
+            changes=changes,
+            placements=tuple(
+                _with_few_ties(each, most_ties)
+                for each in placements_told(
+                    [self.placements[index] for index in kept],
+                    {place: shown[index] for place, index in enumerate(kept) if index in shown},
+                )
+            ),
+            max_listed=UNSET if max_listed is None else max_listed,
+            unlisted=others,
             utilisation=utilisation(self.before, self.after),
             largest_fit=largest_fits(self.before, self.after),
             cluster=cluster_map(self.before, self.after) if with_map else UNSET,
         )
+
+    @cached_property
+    def more(self) -> dict[str, int]:
+        """NAMESPACE/NAME -> further replicas like the pod that were not looked at, since they end as it does."""
+        infos = self.after.pods.infos
+        return {infos[row].key: n for row, n in self.asked.more.items()}
+
+    def _listed(self, most: int | None) -> tuple[tuple[PodChange, ...], Sequence[int]]:
+        """Return the changes that are listed, and the indices of the placements that go with them."""
+        if most is None or max(len(self.changes), len(self.placements)) <= most:
+            return self.changes, range(len(self.placements))
+        changes = self.changes[:most]
+        needed = {change.attempt for change in changes if change.attempt is not None}
+        kept = sorted({*range(min(most, len(self.placements))), *needed})
+        place_of = {index: place for place, index in enumerate(kept)}
+        renumbered = (
+            change if change.attempt is None else replace(change, attempt=place_of[change.attempt])
+            for change in changes
+        )
+        return tuple(renumbered), kept
+
+    def _unlisted(self, most: int | None) -> tuple[Unlisted, ...]:
+        """Count the pods whose changes are not listed, by workload and end."""
+        last = [self.placements[change.attempt] for change in self.changes if change.attempt is not None]
+        n_listed = sum(change.attempt is not None for change in self.changes[:most])
+        return unlisted(last, self.more, n_listed)
 
     def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
         """Return the JSON form of `report`."""

@@ -69,8 +69,8 @@ def _verdict_lines(verdict: Verdict) -> Iterator[Line]:
     yield line(Span("Failed", "bad"), f" (exit code {verdict.exit_code}), since --fail-on {conditions} holds for:")
     reasons = verdict.because
     yield from (line(reason, indent=2, is_item=True) for reason in reasons[:_MOST_REASONS])
-    if len(reasons) > _MOST_REASONS:
-        yield line(f"and {len(reasons) - _MOST_REASONS} more", indent=2, is_item=True)
+    if left_out := max(len(reasons) - _MOST_REASONS, 0) + verdict.more:
+        yield line(f"and {left_out} more", indent=2, is_item=True)
 
 
 def summary_text(document: PlacementReport | PreemptionReport) -> str:

@@ -11,6 +11,7 @@ from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_head
 from kplan.report.footer import footer_blocks, opening_blocks, summary_text
 from kplan.report.options import ReportOptions
 from kplan.report.placement_cases import placement_cases
+from kplan.report.unlisted import unlisted_blocks, unlisted_names
 from kplan.report.view import View
 from kplan.report.words import count, name_ranges
 
@@ -35,12 +36,14 @@ def placement_blocks(document: PlacementReport, options: ReportOptions) -> Itera
             yield from decision_blocks(members[0], n_nodes, options)
         else:
             yield from _workload(origin, members, n_nodes, options)
+    yield from unlisted_blocks(document.unlisted, options)
     yield from footer_blocks(document, options)
 
 
 def placement_names(document: PlacementReport) -> list[str]:
     """List pods with their nodes, a line each; ``-`` for one that has none."""
-    return [f"{each.pod.key} {each.node or '-'}" for each in document.placements]
+    listed = [f"{each.pod.key} {each.node or '-'}" for each in document.placements]
+    return listed + unlisted_names(document.unlisted)
 
 
 def workload_groups(pods: Sequence[PodRef]) -> list[list[int]]:

@@ -9,6 +9,7 @@ from kplan.report.cases import Case, State
 from kplan.report.decision import decision_blocks, decision_heading
 from kplan.report.options import ReportOptions
 from kplan.report.text import layout
+from kplan.report.unlisted import unlisted_cases
 
 __all__ = ["placement_cases"]
 
@@ -18,7 +19,8 @@ _DETAIL_WIDTH = 120
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
     """Return a case a pod; of a pod that was tried twice the last try counts."""
     placements = {each.pod.key: each for each in document.placements}
-    return [_case(each, document, options) for each in placements.values()]
+    cases = [_case(each, document, options) for each in placements.values()]
+    return cases + (unlisted_cases(document) if isinstance(document, PlacementReport) else [])
 
 
 def _case(placement: PodPlacement, document: PlacementReport | PreemptionReport, options: ReportOptions) -> Case:

@@ -12,6 +12,7 @@ from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.plan_cases import plan_cases
+from kplan.report.unlisted import unlisted_blocks, unlisted_names
 from kplan.report.utilisation import largest_fit_blocks, utilisation_blocks
 from kplan.report.view import View
 from kplan.report.words import count, name_ranges
@@ -43,6 +44,7 @@ def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]
         yield line("+ placed   ~ moved (evicted and placed elsewhere)   - evicted for good   ! stays pending")
         yield _changes_table(changes, options)
     yield from _pending(document, options)
+    yield from unlisted_blocks(document.unlisted, options)
     yield from utilisation_blocks(document.utilisation, options)
     yield from largest_fit_blocks(document.largest_fit, options)
     yield from closing_blocks(document, plan_sentence(document) if document.verdict.failed else "")
@@ -58,7 +60,8 @@ def plan_sentence(document: PlanReport) -> str:
     parts = [f"{summary.placed} placed", *(f"{number} {word}" for number, word in counts if number)]
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
-    return f"{count(len(document.changes), 'pod')}: {', '.join(parts)}"
+    n_pods = len(document.changes) + sum(each.pods for each in document.unlisted)
+    return f"{count(n_pods, 'pod')}: {', '.join(parts)}"
 
 
 # --- what changes -----------------------------------------------------------------------------------------------------
@@ -156,7 +159,8 @@ def _title(document: PlanReport) -> str:
 
 
 def _names(document: PlanReport) -> list[str]:
-    return [f"{each.action} {each.pod} {each.to_node or '-'}" for each in document.changes]
+    listed = [f"{each.action} {each.pod} {each.to_node or '-'}" for each in document.changes]
+    return listed + unlisted_names(document.unlisted)
 
 
 VIEW = View(_title, plan_blocks, plan_cases, _names)

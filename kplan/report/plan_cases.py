@@ -10,6 +10,7 @@ from kplan.report.cases import Case, State
 from kplan.report.decision import decision_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.text import layout
+from kplan.report.unlisted import unlisted_cases
 
 __all__ = ["plan_cases"]
 
@@ -20,6 +21,7 @@ def plan_cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
     """Yield a case a pod that was pending or had to move."""
     for change in document.changes:
         yield _case(document, change, options)
+    yield from unlisted_cases(document)
 
 
 def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Case:

@@ -22,10 +22,14 @@ from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.claims import stateful_claims
 from kplan.workloads.daemons import daemon_pods
+from kplan.workloads.replicas import asked_replicas, useful_replicas
 
 TEMPLATE_HASH = "pod-template-hash"
 _HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _HASH_LENGTH = 10
+
+#: So many replicas are made one by one, useful or not.
+_MADE_IN_ANY_CASE = 1000
 
 
 @dataclass
@@ -36,11 +40,13 @@ class Expansion:
     ----------
     pods : in the order in which they would be created
     objects : other objects that would then exist, and that scheduling reads
+    more : further replicas that are not made, since they end as the last of `pods` does
     """
 
     pods: list[Pod] = field(default_factory=list)
     objects: list[msgspec.Struct] = field(default_factory=list)
     warnings: list[InputWarning] = field(default_factory=list)
+    more: int = 0
 
 
 def expand(obj: Any, snapshot: Snapshot, replicas: int | None) -> Expansion:
@@ -51,7 +57,13 @@ def expand(obj: Any, snapshot: Snapshot, replicas: int | None) -> Expansion:
     obj : a Pod or one of the workload kinds
     replicas : how many pods, instead of what the object says; None to follow the object
     """
-    return _EXPANDERS[type(obj)](obj, snapshot, replicas)
+    wanted = asked_replicas(obj, replicas)
+    useful = useful_replicas(obj, snapshot) if wanted > _MADE_IN_ANY_CASE else wanted
+    if wanted <= max(useful, _MADE_IN_ANY_CASE):
+        return _EXPANDERS[type(obj)](obj, snapshot, replicas)
+    found = _EXPANDERS[type(obj)](obj, snapshot, max(useful, _MADE_IN_ANY_CASE))
+    found.more = wanted - max(useful, _MADE_IN_ANY_CASE)
+    return found
 
 
 def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None) -> Pod:

@@ -83,10 +83,16 @@ class ManifestWorkload:
 
 @dataclass(frozen=True, slots=True)
 class ManifestPod:
-    """A pod that a manifest asks for, as its controller would send it to the API server."""
+    """A pod that a manifest asks for, as its controller would send it to the API server.
+
+    Attributes
+    ----------
+    more : further replicas like it that are not made, since they end as it does
+    """
 
     pod: Pod
     workload: ManifestWorkload
+    more: int = 0
 
     @property
     def file(self) -> str:
@@ -274,6 +280,8 @@ class _Reader:
         workload = ManifestWorkload(item, group, api_kind.resource, namespace, name, template, sample, created)
         self.workloads.append(workload)
         self.pods += [ManifestPod(pod, workload) for pod in found.pods]
+        if found.more:
+            self.pods[-1] = ManifestPod(found.pods[-1], workload, found.more)
         self.objects += [each for each in found.objects if is_kept or not isinstance(each, Pod)]
         self.warnings += found.warnings
         if found.pods and (node := found.pods[0].spec.node_name):

@@ -74,6 +74,7 @@ def test_the_report_holds_verdict_summary_warnings_and_placements():
         "failOn": ["unschedulable", "preemption", "gated"],
         "because": ["default/vip: Unschedulable"],
         "counted": [{"object": "default/vip", "rule": "Unschedulable", "node": None, "victim": None}],
+        "more": 0,
     }
     assert plan.report(fail_on=["gated"]).verdict.failed is False
     assert made.summary == summary(plan.placements)

@@ -1,0 +1,108 @@
+"""What reports list one by one, and what they count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kplan.documents.base import Condition, InputWarning, Verdict
+from kplan.documents.placement import Outcome, PodRef, Summary, Unlisted
+from kplan.planner.placement import Placement
+
+__all__ = ["abridged", "not_looked_at", "unlisted", "with_more"]
+
+
+def unlisted(placements: Sequence[Placement], more: Mapping[str, int], listed: int | None) -> tuple[Unlisted, ...]:
+    """Count what is not listed: placements beyond the first so many, and replicas that were not looked at.
+
+    Parameters
+    ----------
+    more : NAMESPACE/NAME -> further replicas of the workload of this pod, that were not looked at
+    listed : None for all
+    """
+    nodes: dict[tuple[str, Outcome | None, str], Counter[str]] = {}
+    pods: Counter[tuple[str, Outcome | None, str]] = Counter()
+    last = {placement.pod.key: placement for placement in placements}
+    listed_keys = set(last) if listed is None else {each.pod.key for each in placements[:listed]}
+    for key, placement in last.items():
+        if key not in listed_keys:
+            group = (_workload(placement.pod), placement.outcome, placement.message)
+            pods[group] += 1
+            if placement.node is not None:
+                nodes.setdefault(group, Counter())[placement.node] += 1
+    for workload, end, message, n in _ends(placements, more):
+        pods[workload, end, message] += n
+    return tuple(
+        Unlisted(workload=group[0], pods=n, outcome=group[1], nodes=dict(nodes.get(group, {})), message=group[2])
+        for group, n in pods.items()
+    )
+
+
+def _ends(placements: Sequence[Placement], more: Mapping[str, int]) -> Iterator[tuple[str, Outcome | None, str, int]]:
+    """Yield workload, outcome, message and number of the replicas that were not looked at.
+
+    They end as one that found no room; where all found room, nothing is known of those after them.
+    """
+    if not more:
+        return
+    last = {placement.pod.key: placement for placement in placements}
+    without_room = {
+        _workload(each.pod): each for each in last.values() if each.outcome is not Outcome.SCHEDULED and each.pod.origin
+    }
+    for key, n in more.items():
+        workload = _workload(last[key].pod)
+        end = without_room.get(workload)
+        yield (workload, None, "", n) if end is None else (workload, end.outcome, end.message, n)
+
+
+def _workload(pod: PodRef) -> str:
+    if not pod.origin:
+        return f"Pod/{pod.key}"
+    return f"{pod.origin.kind}/{pod.namespace}/{pod.origin.name}"
+
+
+def with_more(summary: Summary, placements: Sequence[Placement], more: Mapping[str, int]) -> Summary:
+    """Return the counts with the replicas that were not looked at one by one."""
+    ends: Counter[Outcome | None] = Counter()
+    for _, end, _, n in _ends(placements, more):
+        ends[end] += n
+    return replace(
+        summary,
+        pods=summary.pods + ends.total(),
+        unschedulable=summary.unschedulable + ends[Outcome.UNSCHEDULABLE],
+        gated=summary.gated + ends[Outcome.GATED],
+        errors=summary.errors + ends[Outcome.ERROR],
+    )
+
+
+def not_looked_at(groups: Sequence[Unlisted]) -> list[InputWarning]:
+    """Warn of replicas of which nothing can be said."""
+    message = "{} of its replicas were not looked at: there is room for more than are looked at one by one"
+    return [
+        InputWarning("NotLookedAt", each.workload, message.format(f"{each.pods:,}"))
+        for each in groups
+        if each.outcome is None
+    ]
+
+
+_CONDITIONS: Mapping[Outcome, Condition] = {
+    Outcome.UNSCHEDULABLE: "unschedulable",
+    Outcome.ERROR: "unschedulable",
+    Outcome.GATED: "gated",
+}
+
+
+def abridged(verdict: Verdict, placements: Sequence[Placement], more: Mapping[str, int], listed: int | None) -> Verdict:
+    """Return the verdict with so many reasons at most; the others, and those of further replicas, are counted."""
+    further = sum(
+        n for _, end, _, n in _ends(placements, more) if end is not None and _CONDITIONS.get(end) in verdict.fail_on
+    )
+    left_out = len(verdict.because) - len(verdict.because[:listed])
+    return replace(
+        verdict,
+        because=verdict.because[:listed],
+        counted=verdict.counted[:listed],
+        more=left_out + further,
+    )

@@ -1,0 +1,66 @@
+"""Pods that are too many to be listed one by one, in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kplan.documents.placement import Outcome, PlacementReport, Unlisted
+from kplan.documents.plan import PlanReport
+from kplan.report.blocks import Block, Heading, Preformatted, Span, line
+from kplan.report.cases import Case
+from kplan.report.options import ReportOptions
+from kplan.report.words import count
+
+__all__ = ["unlisted_blocks", "unlisted_cases", "unlisted_names"]
+
+_LEAST_NODES = 20
+
+
+def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Iterator[Block]:
+    """Tell how many more there are, and how they end."""
+    if not groups:
+        return
+    yield Heading((Span(f"{count(sum(each.pods for each in groups), 'pod')} not listed one by one", "strong"),))
+    yield line(Span("--max-listed N lists the first N", "dim"))
+    for each in groups:
+        yield line(f"{each.pods:,} more of {each.workload}: {_ending(each)}{_where(each, options)}", is_item=True)
+        if each.message:
+            yield Preformatted("kube-scheduler writes", each.message, indent=2)
+
+
+def unlisted_names(groups: Sequence[Unlisted]) -> list[str]:
+    """Write a line for each workload and node: what it is, the node or ``-``, how many."""
+    lines = []
+    for each in groups:
+        lines += [f"{each.workload} {node} {n}" for node, n in each.nodes.items()]
+        if n := each.pods - sum(each.nodes.values()):
+            lines.append(f"{each.workload} - {n}")
+    return lines
+
+
+def unlisted_cases(document: PlacementReport | PlanReport) -> list[Case]:
+    """Return a case for the pods of a workload that end alike; failed where such an end fails the verdict."""
+    counts = {Outcome.UNSCHEDULABLE: "unschedulable", Outcome.ERROR: "unschedulable", Outcome.GATED: "gated"}
+    cases = []
+    for each in document.unlisted:
+        fails = each.outcome in counts and counts[each.outcome] in document.verdict.fail_on
+        is_scheduled = each.outcome is Outcome.SCHEDULED
+        message = f"{count(each.pods, 'pod')} not listed one by one: {each.message or _ending(each)}"
+        rule = "NotLookedAt" if each.outcome is None else each.outcome.value
+        state = "failed" if fails else "passed" if is_scheduled else "skipped"
+        cases.append(Case(each.workload, state, rule, message, message))  # type: ignore[arg-type]  # one of its words
+    return cases
+
+
+def _ending(each: Unlisted) -> str:
+    return "not looked at" if each.outcome is None else each.outcome.lower()
+
+
+def _where(each: Unlisted, options: ReportOptions) -> str:
+    if not each.nodes:
+        return ""
+    ordered = sorted(each.nodes.items(), key=lambda item: (-item[1], item[0]))
+    shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
+    names = ", ".join(f"{node} ({n})" for node, n in shown)
+    left_out = len(ordered) - len(shown)
+    return f" on {names}" + (f" and {count(left_out, 'more node')}" if left_out else "")

@@ -1,0 +1,169 @@
+"""Replicas beyond all bounds: made as far as they can matter, and counted from there on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import kplan
+from kplan.workloads import replicas
+from kplan.workloads.manifests import load_manifests
+from tests.cli.commands import invoke
+from tests.planner.test_queue_plan import node
+
+MOST = 2**31 - 1
+LABELS = {"app": "w"}
+TEMPLATE = {
+    "metadata": {"labels": LABELS},
+    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1m"}}}]},
+}
+
+
+def workload(kind: str, n: int, **spec: Any) -> dict[str, Any]:
+    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], **spec}}
+    metadata = {"name": "w", "namespace": "default"}
+    if kind == "Job":
+        template["spec"]["restartPolicy"] = "Never"
+        body: dict[str, Any] = {"parallelism": n, "completions": n, "template": template}
+        return {"apiVersion": "batch/v1", "kind": kind, "metadata": metadata, "spec": body}
+    if kind == "ReplicationController":
+        body = {"replicas": n, "selector": LABELS, "template": template}
+        return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": body}
+    body = {"replicas": n, "selector": {"matchLabels": LABELS}, "template": template}
+    if kind == "StatefulSet":
+        body["serviceName"] = "w"
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": body}
+
+
+KINDS = ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_more_replicas_are_made_than_can_matter(kind: str) -> None:
+    snapshot = kplan.load_snapshot([node("a"), node("b")])
+
+    found = load_manifests([workload(kind, MOST)], snapshot=snapshot)
+
+    assert len(found.pods) == 1000
+    assert [each.more for each in found.pods[:-1]] == [0] * 999
+    assert found.pods[-1].more == MOST - 1000
+
+
+def test_large_clusters_get_as_many_replicas_as_fit_and_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [node(f"n{index}", cpu="4") for index in range(20)]
+    for each in nodes:
+        each["status"]["allocatable"]["pods"] = "200"
+    snapshot = kplan.load_snapshot(nodes)
+
+    assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 20 * 200 + 1
+    monkeypatch.setattr(replicas, "MOST_MADE", 1500)
+    assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 1500
+
+
+@pytest.mark.parametrize(("kind", "field"), [*((kind, "replicas") for kind in KINDS[:4]), ("Job", "parallelism")])
+@pytest.mark.parametrize("command", ["place", "plan", "capacity"])
+def test_negative_numbers_are_refused_as_the_api_server_does(
+    kind: str, field: str, command: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(yaml.safe_dump(workload(kind, -1)))
+
+    found = invoke(command, path)
+
+    assert found.exit_code == 2
+    assert f"spec.{field}: Invalid value: -1: must be greater than or equal to 0" in found.stderr
+
+
+def report(*arguments: str | Path) -> dict[str, Any]:
+    found = invoke(*arguments, "-o", "json", "-q")
+    assert found.exit_code in (0, 1), found.stderr
+    document: dict[str, Any] = json.loads(found.stdout)
+    return document
+
+
+@pytest.mark.parametrize("command", ["place", "plan"])
+def test_counting_gives_what_looking_at_each_would_give(command: str, tmp_path: Path) -> None:
+    """So few that all are made, held against so many that most are not."""
+    few, many = tmp_path / "few.yaml", tmp_path / "many.yaml"
+    few.write_text(yaml.safe_dump(workload("Deployment", 1400)))
+    many.write_text(yaml.safe_dump(workload("Deployment", MOST)))
+
+    fewer, more = report(command, few), report(command, many)
+
+    assert fewer["summary"]["scheduled"] == more["summary"]["scheduled"] > 100
+    assert more["summary"]["pods"] - fewer["summary"]["pods"] == MOST - 1400
+    assert more["summary"]["unschedulable"] - fewer["summary"]["unschedulable"] == MOST - 1400
+    assert {each["message"] for each in more["unlisted"] if each["workload"] == "Deployment/default/w"} == {
+        each["message"] for each in fewer["unlisted"] if each["workload"] == "Deployment/default/w"
+    }
+
+
+@pytest.mark.parametrize("command", ["place", "plan"])
+def test_what_is_listed_has_a_bound_and_the_rest_is_counted(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(yaml.safe_dump(workload("Deployment", 60)))
+
+    whole, cut = report(command, path), report(command, path, "--max-listed", "25")
+
+    assert "unlisted" in whole
+    assert whole["unlisted"] == []
+    assert (whole["maxListed"], cut["maxListed"]) == (1000, 25)
+    assert cut["summary"] == whole["summary"]
+    listed = cut["placements"] if command == "place" else cut["changes"]
+    assert len(listed) == 25
+    assert sum(each["pods"] for each in cut["unlisted"]) == cut["summary"]["pods"] - 25
+    assert len(cut["verdict"]["because"]) + cut["verdict"]["more"] == len(whole["verdict"]["because"])
+    assert cut["verdict"]["exitCode"] == whole["verdict"]["exitCode"]
+    if command == "place":
+        where = {each["node"] for each in whole["placements"][25:]}
+        assert set(cut["unlisted"][0]["nodes"]) == where
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "markdown", "name", "junit", "github", "sarif", "html", "yaml"])
+@pytest.mark.parametrize("command", ["place", "plan"])
+def test_every_format_tells_what_is_not_listed(command: str, output: str, tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(yaml.safe_dump(workload("Deployment", 60, nodeSelector={"no": "such"})))
+
+    found = invoke(command, path, "--max-listed", "25", "-o", output)
+
+    assert found.exit_code == 1
+    assert "Deployment/default/w" in found.stdout
+
+
+def test_two_thousand_million_replicas_are_answered_in_seconds_and_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(yaml.safe_dump(workload("Deployment", MOST)))
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_CPU, (20, 20)); sys.argv[0] = 'kplan'\n"
+        "from kplan.cli.main import app\n"
+        "try: app()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, file=sys.stderr)"
+    )
+    for command in ("place", "plan"):
+        arguments = [command, str(path), "-s", "demo", "-q"]
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments], capture_output=True, check=False, text=True, timeout=120
+        )
+
+        assert done.returncode == 1, done.stderr
+        assert "2,147,48" in done.stdout
+        assert int(done.stderr.split()[-1]) < 1024
+
+
+def test_capacity_of_a_daemon_set_that_no_node_takes_ends(tmp_path: Path) -> None:
+    path = tmp_path / "ds.yaml"
+    daemon_set = workload("DaemonSet", 1, nodeSelector={"no": "such"})
+    del daemon_set["spec"]["replicas"]
+    path.write_text(yaml.safe_dump(daemon_set))
+
+    found = invoke("capacity", path)
+
+    assert found.exit_code == 2
+    assert "the manifests make no pod in this cluster" in found.stderr
