@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from kplan.admission import limitranger, runtimeclass
+from kplan.admission.podsecurity import Policy, enforced
 from kplan.admission.priority import set_priority
-from kplan.admission.quota import QuotaLedger
+from kplan.admission.quota import QuotaLedger, claim_usage
 from kplan.admission.rejection import Refusal, Rejection
-from kplan.api.core import Pod
+from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.tolerations import NO_EXECUTE, Toleration
 from kplan.api.wellknown import REGION, ZONE
 from kplan.snapshot.defaults import complete_pod
@@ -35,6 +36,9 @@ _EVERYWHERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-syst
 
 Validate = Callable[[Pod], str]
 """Tells in the API server's words what is invalid in a pod that the plugins have changed; nothing where nothing is."""
+
+Secure = Callable[[Pod, Policy], str]
+"""Tells in the API server's words what a policy of PodSecurity forbids of a pod; nothing where nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +71,22 @@ def admit(pod: Pod, snapshot: Snapshot) -> Admission:
 
 
 class Admitter:
-    """Admission for several pods one after the other: each admitted pod uses up its share of the quotas."""
+    """Admission for several pods one after the other: each admitted pod uses up its share of the quotas.
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.quotas = QuotaLedger(snapshot)
+    Parameters
+    ----------
+    standing : what exists already and counts in quotas, where that is not all of the snapshot
+    """
+
+    def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None) -> None:
+        self.quotas = QuotaLedger(snapshot, standing)
         self._snapshot = snapshot
         self._namespaces = {entry.metadata.name: entry for entry in snapshot.namespaces}
         self._knows_all_namespaces = bool(snapshot.namespaces) and not any(
             each.resource == "namespaces" for each in snapshot.missing
         )
 
-    def admit(self, pod: Pod, validate: Validate | None = None) -> Admission:
+    def admit(self, pod: Pod, validate: Validate | None = None, secure: Secure | None = None) -> Admission:
         """Put one pod through admission and, if it is admitted, count it in the quotas."""
         pod = complete_pod(pod)
         warnings: list[Warning] = []
@@ -90,6 +99,8 @@ class Admitter:
             if validate is not None and (invalid := validate(pod)):
                 raise Refusal(invalid)  # noqa: TRY301 - as the plugins do
             limitranger.check(pod, self._snapshot.limit_ranges)
+            if secure is not None and (forbidden := secure(pod, self._policy(pod.metadata.namespace))):
+                raise Rejection(forbidden)  # noqa: TRY301 - as the plugins do
             runtimeclass.check(pod, self._snapshot.runtime_classes)
             self.quotas.charge(pod)
         except Refusal as refusal:
@@ -98,6 +109,16 @@ class Admitter:
             name = pod.metadata.name or pod.metadata.generate_name
             return Admission(pod, tuple(warnings), f'pods "{name}" is forbidden: {rejection}', tuple(stages))
         return Admission(pod, tuple(warnings), None, tuple(stages))
+
+    def admit_claim(self, claim: PersistentVolumeClaim) -> None:
+        """Hold a new claim against the bounds and quotas of its namespace, and count it.
+
+        Raises
+        ------
+        Rejection
+        """
+        limitranger.check_claim(claim, self._snapshot.limit_ranges)
+        self.quotas.charge_object(claim.metadata.namespace, "", "persistentvolumeclaims", claim_usage(claim))
 
     def release(self, pod: Pod) -> None:
         """Take a pod that is gone out of the quotas again."""
@@ -119,6 +140,10 @@ class Admitter:
                 raise Refusal(f'namespaces "{name}" not found')
             message = "not in the snapshot; the API server would refuse its pods until it is created"
             warnings.append(Warning("UnknownNamespace", object_name("Namespace", "", name), message))
+
+    def _policy(self, name: str) -> Policy:
+        namespace = self._namespaces.get(name)
+        return enforced(namespace.metadata.labels if namespace is not None else {})
 
     def _changes(self, pod: Pod, warnings: list[Warning]) -> Iterator[Stage]:
         """Yield the pod as each plugin leaves it."""

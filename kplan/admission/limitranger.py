@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from kplan.admission.rejection import Rejection
 from kplan.api.base import ResourceList
-from kplan.api.core import Container, LimitRange, LimitRangeItem, Pod, PodSpec
+from kplan.api.core import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
 from kplan.api.pod_totals import container_totals
 from kplan.api.quantity import MAX_INT64, Quantity, parse
 
-__all__ = ["apply_defaults", "check", "of_namespace"]
+__all__ = ["apply_defaults", "check", "check_claim", "of_namespace"]
 
 _MAX_MILLI_VALUE = MAX_INT64 // 1000
 _POD_LEVEL = ("cpu", "memory")
@@ -66,15 +66,45 @@ def check(pod: Pod, limit_ranges: Iterable[LimitRange]) -> None:
         With everything that one limit range objects to.
     """
     for limit_range in of_namespace(pod, limit_ranges):
-        problems = [problem for item in limit_range.spec.limits for problem in _problems(item, pod.spec)]
-        distinct = list(dict.fromkeys(problems))
-        if distinct:
-            raise Rejection(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
+        _refuse(problem for item in limit_range.spec.limits for problem in _problems(item, pod.spec))
 
 
-def of_namespace(pod: Pod, limit_ranges: Iterable[LimitRange]) -> list[LimitRange]:
-    """Return the limit ranges that a pod comes under."""
-    return [entry for entry in limit_ranges if entry.metadata.namespace == pod.metadata.namespace]
+def check_claim(claim: PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]) -> None:
+    """Hold a claim's request against the bounds of its namespace.
+
+    Raises
+    ------
+    Rejection
+        As `check`.
+    """
+    requests = _exact(claim.spec.resources.requests)
+    for limit_range in of_namespace(claim, limit_ranges):
+        items = [item for item in limit_range.spec.limits if item.type == "PersistentVolumeClaim"]
+        _refuse(problem for item in items for problem in _claim_problems(item, requests))
+
+
+def _claim_problems(item: LimitRangeItem, requests: Amounts) -> Iterator[str]:
+    for name, bound in sorted(_exact(item.min).items()):
+        if problem := _below(item.type, name, bound, requests, {}):
+            yield problem
+    for name, bound in sorted(_exact(item.max).items()):
+        request, _, most = _comparable(requests.get(name, _ABSENT), _ABSENT, bound)
+        what = f"maximum {name} usage per {item.type} is {bound}"
+        if name not in requests:
+            yield f"{what}.  No request is specified"
+        elif request > most:
+            yield f"{what}, but request is {requests[name]}"
+
+
+def _refuse(problems: Iterable[str]) -> None:
+    distinct = list(dict.fromkeys(problems))
+    if distinct:
+        raise Rejection(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
+
+
+def of_namespace(obj: Pod | PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]) -> list[LimitRange]:
+    """Return the limit ranges that a pod or claim comes under."""
+    return [entry for entry in limit_ranges if entry.metadata.namespace == obj.metadata.namespace]
 
 
 def _problems(item: LimitRangeItem, spec: PodSpec) -> Iterator[str]:

@@ -10,14 +10,15 @@ from typing import Any
 
 from kplan.admission.rejection import Rejection
 from kplan.api.affinity import PodAffinity, PodAntiAffinity
-from kplan.api.core import Pod, ResourceQuota, ScopedResourceSelectorRequirement
+from kplan.api.core import PersistentVolumeClaim, Pod, ResourceQuota, ScopedResourceSelectorRequirement
 from kplan.api.kinds import KINDS
 from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.quantity import Quantity, parse
+from kplan.api.wellknown import ANNOTATION_CLASS
 from kplan.rules.resources import stored_totals
 from kplan.snapshot.model import Snapshot
 
-__all__ = ["QuotaLedger", "pod_usage"]
+__all__ = ["QuotaLedger", "claim_usage", "pod_usage"]
 
 Usage = dict[str, Quantity]
 
@@ -25,6 +26,7 @@ _ONE = Quantity(10**9)
 _ZERO = Quantity(0)
 _REQUESTS = "requests."
 _NATIVE_DOMAIN = "kubernetes.io/"
+_OF_CLASS = ".storageclass.storage.k8s.io/"
 _DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _POD_RESOURCES = frozenset(
@@ -41,13 +43,18 @@ _MUST_STATE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "li
 
 
 class QuotaLedger:
-    """The quotas of a snapshot with what is used of them; every pod charged uses more."""
+    """The quotas of a snapshot with what is used of them; every pod charged uses more.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    Parameters
+    ----------
+    standing : what exists already, where that is not all of the snapshot
+    """
+
+    def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None) -> None:
         self._quotas: dict[str, list[tuple[ResourceQuota, Usage, Usage]]] = {}
         for quota in snapshot.resource_quotas:
             hard = _exact(quota.status.hard or quota.spec.hard)
-            used = _exact(quota.status.used) if quota.status.hard else _measure(quota, hard, snapshot)
+            used = _exact(quota.status.used) if quota.status.hard else _measure(quota, hard, standing or snapshot)
             self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
 
     def charge(self, pod: Pod) -> None:
@@ -116,6 +123,16 @@ def pod_usage(pod: Pod) -> Usage:
         return {"count/pods": _ONE}
     requests, limits = stored_totals(pod)
     return {"count/pods": _ONE, **_compute_usage(requests, limits)}
+
+
+def claim_usage(claim: PersistentVolumeClaim) -> Usage:
+    """Return what a claim counts for beside its number (pkg/quota/v1/evaluator/core/persistent_volume_claims.go)."""
+    amounts = {"persistentvolumeclaims": _ONE}
+    if "storage" in claim.spec.resources.requests:
+        amounts["requests.storage"] = parse(claim.spec.resources.requests["storage"])
+    name = claim.metadata.annotations.get(ANNOTATION_CLASS) or claim.spec.storage_class_name
+    by_class = {f"{name}{_OF_CLASS}{what}": amount for what, amount in amounts.items()} if name else {}
+    return {**amounts, **by_class}
 
 
 def _compute_usage(requests: Usage, limits: Usage) -> Usage:
@@ -247,7 +264,17 @@ def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
             objects: Sequence[Any] = snapshot.objects(kind.attribute)
             number = sum(each.metadata.namespace == namespace for each in objects)
             used |= dict.fromkeys(names & used.keys(), Quantity(number * _ONE.nanos))
+    if not _is_scoped(quota):
+        _measure_claims(used, namespace, snapshot)
     return used
+
+
+def _measure_claims(used: Usage, namespace: str, snapshot: Snapshot) -> None:
+    for claim in snapshot.persistent_volume_claims:
+        if claim.metadata.namespace == namespace:
+            for name, amount in claim_usage(claim).items():
+                if name in used and name not in _COUNTED:
+                    used[name] = used[name].plus(amount)
 
 
 def _exact(resources: dict[str, str | int | float]) -> Usage:

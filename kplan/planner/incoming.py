@@ -67,9 +67,8 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
         With every pod that an API server finds invalid as it is written, with file, document, line and JSON path. Pods
         that are refused otherwise, or that workloads make, become refused pods.
     """
-    objects = applied_objects(manifests, snapshot)
+    admitting, objects = taken_objects(manifests, snapshot)
     world = with_objects(snapshot, objects)
-    admitting = Admitting(world)
     pods = []
     for each in manifests.pods:
         admitted = admitting.admit(each)
@@ -83,6 +82,13 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
     warnings = list(manifests.warnings)
     warnings += [warning for warning in admitting.warnings if warning not in warnings]
     return Incoming(tuple(pods), tuple(objects), tuple(warnings))
+
+
+def taken_objects(manifests: Manifests, snapshot: Snapshot) -> tuple[Admitting, list[msgspec.Struct]]:
+    """Return the objects of manifests that the API server takes, and what admits the pods that come with them."""
+    objects = applied_objects(manifests, snapshot)
+    admitting = Admitting(with_objects(snapshot, objects), snapshot)
+    return admitting, [obj for obj in objects if admitting.takes(obj)]
 
 
 def applied_objects(manifests: Manifests, snapshot: Snapshot) -> list[msgspec.Struct]:

@@ -12,7 +12,7 @@ from kplan.api.core import Pod
 from kplan.documents.placement import Origin
 from kplan.errors import ManifestError, Problem
 from kplan.planner.admitting import Admitting
-from kplan.planner.incoming import applied_objects, with_objects, with_uid
+from kplan.planner.incoming import taken_objects, with_objects, with_uid
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
@@ -62,8 +62,8 @@ def made_pods(manifests: Manifests, snapshot: Snapshot, *, refuse_objects: bool 
     ManifestError
         With every object that the API server would not take.
     """
-    world = with_objects(snapshot, applied_objects(manifests, snapshot))
-    admitting = Admitting(world)
+    admitting, objects = taken_objects(manifests, snapshot)
+    world = with_objects(snapshot, objects)
     warnings = list(manifests.warnings)
     pods: dict[int, list[ManifestPod]] = {}
     for each in manifests.pods:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.limitranger import apply_defaults, check
+from kplan.admission.limitranger import apply_defaults, check, check_claim
 from kplan.admission.rejection import Rejection
-from kplan.api.core import LimitRange, Pod
+from kplan.api.core import LimitRange, PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
 
 
@@ -119,3 +119,30 @@ def test_a_pod_counts_as_a_whole_with_what_it_states_itself() -> None:
     with pytest.raises(Rejection, match="but limit is 4"):
         check(two, [limit_range(**item)])
     check(pod({"limits": {"cpu": "2"}}, resources={"limits": {"cpu": "3"}}), [limit_range(**item)])
+
+
+def claim(storage: str) -> PersistentVolumeClaim:
+    spec = {"resources": {"requests": {"storage": storage}}} if storage else {}
+    return convert({"metadata": {"name": "c", "namespace": "d"}, "spec": spec}, PersistentVolumeClaim)
+
+
+@pytest.mark.parametrize(
+    ("storage", "message"),
+    [
+        ("512Mi", "minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 512Mi"),
+        ("6Gi", "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi"),
+        (
+            "",
+            (
+                "[minimum storage usage per PersistentVolumeClaim is 1Gi.  No request is specified,"
+                " maximum storage usage per PersistentVolumeClaim is 5Gi.  No request is specified]"
+            ),
+        ),
+    ],
+)
+def test_claims_are_held_against_bounds_too(storage: str, message: str) -> None:
+    bounds = limit_range(type="PersistentVolumeClaim", min={"storage": "1Gi"}, max={"storage": "5Gi"})
+    check_claim(claim("2Gi"), [bounds])
+    with pytest.raises(Rejection) as caught:
+        check_claim(claim(storage), [bounds])
+    assert str(caught.value) == message

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.quota import QuotaLedger, pod_usage
+from kplan.admission.quota import QuotaLedger, claim_usage, pod_usage
 from kplan.admission.rejection import Rejection
-from kplan.api.core import Pod
+from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
 from kplan.snapshot import load_snapshot
 
@@ -176,3 +176,42 @@ FULL = {"pods": "0"}
 def test_scopes(scopes: dict[str, Any], spec: dict[str, Any], resources: dict[str, Any], counts: bool) -> None:
     quotas = ledger(FULL, {"pods": "0"}, **scopes)
     assert (refusal(quotas, pod(spec, **resources)) is not None) == counts
+
+
+def claim(name: str, storage: str, storage_class: str) -> PersistentVolumeClaim:
+    spec = {"storageClassName": storage_class, "resources": {"requests": {"storage": storage}}}
+    return convert({"metadata": {"name": name, "namespace": "d"}, "spec": spec}, PersistentVolumeClaim)
+
+
+def test_claims_count_by_number_size_and_class() -> None:
+    of_class = "gold.storageclass.storage.k8s.io"
+    hard = {"persistentvolumeclaims": "3", "requests.storage": "10Gi", f"{of_class}/requests.storage": "4Gi"}
+    quotas = ledger(hard, dict.fromkeys(hard, "0"))
+
+    def charge(found: PersistentVolumeClaim) -> str:
+        try:
+            quotas.charge_object("d", "", "persistentvolumeclaims", claim_usage(found))
+        except Rejection as rejection:
+            return str(rejection)
+        return ""
+
+    assert not charge(claim("a", "3Gi", "gold"))
+    assert charge(claim("b", "2Gi", "gold")) == (
+        f"exceeded quota: q, requested: {of_class}/requests.storage=2Gi, used: {of_class}/requests.storage=3Gi,"
+        f" limited: {of_class}/requests.storage=4Gi"
+    )
+    assert not charge(claim("b", "6Gi", "iron"))
+    assert "requested: requests.storage=2Gi, used: requests.storage=9Gi" in charge(claim("c", "2Gi", "iron"))
+    assert not charge(claim("c", "1Gi", "iron"))
+    assert "persistentvolumeclaims=1, used: persistentvolumeclaims=3" in charge(claim("d", "0", "iron"))
+
+
+def test_a_quota_without_status_measures_claims() -> None:
+    found = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "d"}}
+    found["spec"] = {"resources": {"requests": {"storage": "3Gi"}}}  # type: ignore[assignment]
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "d"}}
+    quota["spec"] = {"hard": {"requests.storage": "4Gi", "persistentvolumeclaims": "9"}}  # type: ignore[assignment]
+    quotas = QuotaLedger(load_snapshot([quota, found]))
+
+    with pytest.raises(Rejection, match=r"used: requests.storage=3Gi, limited: requests.storage=4Gi"):
+        quotas.charge_object("d", "", "persistentvolumeclaims", claim_usage(claim("n", "2Gi", "")))

@@ -207,3 +207,39 @@ def test_what_exists_keeps_its_status_and_what_it_is_bound_to() -> None:
     assert held.status.disruptions_allowed == 1
     assert held.spec.selector is not None
     assert held.spec.selector.match_labels == {"app": "x"}
+
+
+def test_a_claim_that_is_refused_is_told_and_is_not_there() -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "3Gi"}}},
+    }
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {"requests.storage": "2Gi"}},
+    }
+    user = pod("user", "1", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+
+    found, planner = plan([node("a"), quota], claim, user)
+
+    assert "not found" in found.placements[0].message
+    assert [warning.message for warning in planner.warnings] == [
+        (
+            'persistentvolumeclaims "data" is forbidden: exceeded quota: q, requested: requests.storage=3Gi,'
+            " used: requests.storage=0, limited: requests.storage=2Gi"
+        )
+    ]
+
+
+def test_a_namespace_that_enforces_a_level_of_security_refuses_what_is_below() -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}
+    web = workload("Deployment", replicas=1)
+
+    found, _ = plan([node("a"), namespace], web)
+
+    assert 'is forbidden: violates PodSecurity "restricted:latest": allowPriv' in found.placements[0].message

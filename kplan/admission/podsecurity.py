@@ -1,0 +1,74 @@
+"""PodSecurity: the level that a namespace enforces by its labels, and what of a pod it forbids.
+
+The API server's own defaults stand (everything is privileged, nothing is exempt); a cluster that configures others is
+not known here. Upstream: k8s.io/pod-security-admission, api/helpers.go, policy/registry.go, admission/admission.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kplan.admission.podsecurity_baseline import BASELINE
+from kplan.admission.podsecurity_checks import Check, Subject
+from kplan.admission.podsecurity_restricted import RESTRICTED
+
+__all__ = ["Policy", "enforced", "violations"]
+
+_LABEL = "pod-security.kubernetes.io/enforce"
+_VERSION_LABEL = "pod-security.kubernetes.io/enforce-version"
+_PRIVILEGED, _BASELINE, _RESTRICTED = "privileged", "baseline", "restricted"
+_LATEST = "latest"
+_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)", re.ASCII)
+_MINOR = 36
+"""The newest version of the policies that the API server knows."""
+
+
+class Policy(NamedTuple):
+    """A level and the version of it."""
+
+    level: str
+    version: str
+
+    @property
+    def is_demanding(self) -> bool:
+        """Whether the level forbids anything."""
+        return self.level != _PRIVILEGED
+
+    def __str__(self) -> str:
+        return f"{self.level}:{self.version}"
+
+
+def enforced(labels: Mapping[str, str]) -> Policy:
+    """Return what the labels of a namespace demand; labels that cannot be read demand the most."""
+    level = labels.get(_LABEL, _PRIVILEGED)
+    if level not in {_PRIVILEGED, _BASELINE, _RESTRICTED}:
+        level = _RESTRICTED
+    version = labels.get(_VERSION_LABEL, _LATEST)
+    return Policy(level, version if _VERSION.fullmatch(version) else _LATEST)
+
+
+def violations(policy: Policy, pod: Mapping[str, Any]) -> str:
+    """Say in the API server's words what a policy forbids of a whole pod; nothing where nothing is."""
+    if not policy.is_demanding:
+        return ""
+    minor = _MINOR if policy.version == _LATEST else min(int(policy.version.removeprefix("v1.")), _MINOR)
+    checks = _in_force(BASELINE, minor)
+    if policy.level == _RESTRICTED:
+        stricter = _in_force(RESTRICTED, minor)
+        overridden = {check.overrides for check in stricter.values()}
+        checks = {name: check for name, check in checks.items() if name not in overridden} | stricter
+    subject = Subject(pod)
+    found = [check.find(subject) for check in checks.values()]
+    told = [f"{violation.reason} ({violation.detail})" for violation in found if violation is not None]
+    return f'violates PodSecurity "{policy}": {", ".join(told)}' if told else ""
+
+
+def _in_force(checks: tuple[Check, ...], minor: int) -> dict[str, Check]:
+    """Return the newest revision of each check that a version has, by name."""
+    newest: dict[str, Check] = {}
+    for check in checks:
+        if check.since <= minor:
+            newest[check.name] = check
+    return {name: newest[name] for name in sorted(newest)}

@@ -1,0 +1,243 @@
+"""Checks of the level ``baseline``: what gets at the node (k8s.io/pod-security-admission, policy, v1.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kplan.admission.podsecurity_checks import Check, Subject, Violation, containers_named, plural, quoted, setters
+from kplan.admission.validation.errors import quoted as go_quoted
+
+__all__ = ["BASELINE", "is_seccomp_allowed", "unmasked_proc"]
+
+_CAPABILITIES = frozenset(
+    [
+        "AUDIT_WRITE",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "MKNOD",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
+    ]
+)
+_SYSCTLS = frozenset(
+    [
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.ip_unprivileged_port_start",
+    ]
+)
+_SYSCTLS_27 = _SYSCTLS | {"net.ipv4.ip_local_reserved_ports"}
+_SYSCTLS_29 = _SYSCTLS_27 | {
+    f"net.ipv4.tcp_{name}" for name in ("keepalive_time", "fin_timeout", "keepalive_intvl", "keepalive_probes")
+}
+_SYSCTLS_32 = _SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
+_SELINUX_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t"})
+_SELINUX_TYPES_31 = _SELINUX_TYPES | {"container_engine_t"}
+_PROFILES = frozenset({"RuntimeDefault", "Localhost"})
+_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+
+
+def _apparmor(pod: Subject) -> Violation | None:
+    def bad(security: Any) -> str:
+        profile = security.get("appArmorProfile")
+        return "" if profile is None or profile.get("type") in _PROFILES else str(profile.get("type", ""))
+
+    by_pod = "appArmorProfile" in pod.security and bool(bad(pod.security))
+    found = {name: bad(security) for name, security in pod.contexts() if bad(security)}
+    notes = sorted(
+        f"{key}={go_quoted(value)}"
+        for key, value in pod.annotations.items()
+        if key.startswith(_APPARMOR) and value not in {"", "runtime/default"} and not value.startswith("localhost/")
+    )
+    who = setters(list(found), by_pod=by_pod)
+    if notes:
+        who = " and ".join([*([who] if who else []), plural("annotation", "annotations", notes)])
+    if not who:
+        return None
+    values = [*sorted({*found.values(), *([bad(pod.security)] if by_pod else [])}), *notes]
+    reason = plural("forbidden AppArmor profile", "forbidden AppArmor profiles", values)
+    return Violation(reason, f"{who} must not set AppArmor profile type to {quoted(values)}")
+
+
+def _capabilities(pod: Subject) -> Violation | None:
+    names: list[str] = []
+    added: set[str] = set()
+    for name, security in pod.contexts():
+        more = set((security.get("capabilities") or {}).get("add") or ()) - _CAPABILITIES
+        if more:
+            names.append(name)
+            added |= more
+    if not names:
+        return None
+    detail = f"{containers_named(names)} must not include {quoted(sorted(added))} in securityContext.capabilities.add"
+    return Violation("non-default capabilities", detail)
+
+
+def _host_namespaces(pod: Subject) -> Violation | None:
+    found = [f"{key}=true" for key in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(key)]
+    return Violation("host namespaces", ", ".join(found)) if found else None
+
+
+def _host_paths(pod: Subject) -> Violation | None:
+    names = [volume.get("name", "") for volume in pod.spec.get("volumes") or () if "hostPath" in volume]
+    if not names:
+        return None
+    return Violation("hostPath volumes", f"{plural('volume', 'volumes', names)} {quoted(names)}")
+
+
+def _host_ports(pod: Subject) -> Violation | None:
+    names: list[str] = []
+    ports: set[str] = set()
+    for container in pod.containers:
+        used = {str(port["hostPort"]) for port in container.get("ports") or () if port.get("hostPort")}
+        if used:
+            names.append(container.get("name", ""))
+            ports |= used
+    if not names:
+        return None
+    use = f"{plural('uses', 'use', names)} {plural('hostPort', 'hostPorts', ports)}"
+    return Violation("hostPort", f"{containers_named(names)} {use} {', '.join(sorted(ports))}")
+
+
+def _host_probes(pod: Subject) -> Violation | None:
+    names: set[str] = set()
+    hosts: set[str] = set()
+    for container in pod.containers:
+        used = {host for handler in _handlers(container) for host in _hosts(handler)}
+        if used:
+            names.add(container.get("name", ""))
+            hosts |= used
+    if not names:
+        return None
+    what = plural("probe or lifecycle host", "probe or lifecycle hosts", hosts)
+    detail = f"{containers_named(sorted(names))} {plural('uses', 'use', names)} {what} {quoted(sorted(hosts))}"
+    return Violation("probe or lifecycle host", detail)
+
+
+def _handlers(container: Any) -> Iterator[Any]:
+    for key in ("livenessProbe", "readinessProbe", "startupProbe"):
+        yield container.get(key) or {}
+    lifecycle = container.get("lifecycle") or {}
+    for key in ("postStart", "preStop"):
+        yield lifecycle.get(key) or {}
+
+
+def _hosts(handler: Any) -> Iterator[str]:
+    for key in ("httpGet", "tcpSocket"):
+        if host := (handler.get(key) or {}).get("host"):
+            yield host
+
+
+def _privileged(pod: Subject) -> Violation | None:
+    names = [name for name, security in pod.contexts() if security.get("privileged")]
+    if not names:
+        return None
+    return Violation("privileged", f"{containers_named(names)} must not set securityContext.privileged=true")
+
+
+def unmasked_proc(pod: Subject) -> Violation | None:
+    """Find containers that see all of ``/proc``."""
+    found = {name: security["procMount"] for name, security in pod.contexts() if security.get("procMount") is not None}
+    found = {name: kind for name, kind in found.items() if kind != "Default"}
+    if not found:
+        return None
+    kinds = quoted(sorted(set(found.values())))
+    return Violation("procMount", f"{containers_named(list(found))} must not set securityContext.procMount to {kinds}")
+
+
+def _selinux(pod: Subject, allowed: frozenset[str]) -> Violation | None:
+    by_pod = _is_odd(pod.security, allowed)
+    names = [name for name, security in pod.contexts() if _is_odd(security, allowed)]
+    who = setters(names, by_pod=by_pod)
+    if not who:
+        return None
+    options = [security.get("seLinuxOptions") or {} for security in (pod.security, *(s for _, s in pod.contexts()))]
+    types = sorted({each.get("type", "") for each in options} - allowed)
+    what = [f"{plural('type', 'types', types)} {quoted(types)}"] if types else []
+    what += [f"{key} may not be set" for key in ("user", "role") if any(each.get(key) for each in options)]
+    return Violation("seLinuxOptions", f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(what)}")
+
+
+def _is_odd(security: Any, allowed: frozenset[str]) -> bool:
+    options = security.get("seLinuxOptions") or {}
+    return bool(options.get("user") or options.get("role") or options.get("type", "") not in allowed)
+
+
+def _seccomp_notes(pod: Subject) -> Violation | None:
+    keys = {_SECCOMP_POD, *(_SECCOMP_CONTAINER + name for name, _ in pod.contexts())} & pod.annotations.keys()
+    found = sorted(
+        f"{key}={go_quoted(pod.annotations[key])}"
+        for key in keys
+        if pod.annotations[key] not in {"runtime/default", "docker/default"}
+        and not pod.annotations[key].startswith("localhost/")
+    )
+    if not found:
+        return None
+    return Violation("seccompProfile", f"forbidden {plural('annotation', 'annotations', found)} {', '.join(found)}")
+
+
+def is_seccomp_allowed(security: Any) -> bool:
+    """Tell whether a security context leaves the seccomp profile alone, or sets a good one."""
+    profile = security.get("seccompProfile")
+    return profile is None or profile.get("type") in _PROFILES
+
+
+def _seccomp(pod: Subject) -> Violation | None:
+    names = [name for name, security in pod.contexts() if not is_seccomp_allowed(security)]
+    who = setters(names, by_pod=not is_seccomp_allowed(pod.security))
+    if not who:
+        return None
+    every = (pod.security, *(security for _, security in pod.contexts()))
+    types = {each["seccompProfile"].get("type", "") for each in every if not is_seccomp_allowed(each)}
+    detail = f"{who} must not set securityContext.seccompProfile.type to {quoted(sorted(types))}"
+    return Violation("seccompProfile", detail)
+
+
+def _sysctls(pod: Subject, allowed: frozenset[str]) -> Violation | None:
+    found = [each["name"] for each in pod.security.get("sysctls") or () if each.get("name") not in allowed]
+    return Violation("forbidden sysctls", ", ".join(found)) if found else None
+
+
+def _host_process(pod: Subject) -> Violation | None:
+    def is_set(security: Any) -> bool:
+        return bool((security.get("windowsOptions") or {}).get("hostProcess"))
+
+    who = setters([name for name, security in pod.contexts() if is_set(security)], by_pod=is_set(pod.security))
+    if not who:
+        return None
+    return Violation("hostProcess", f"{who} must not set securityContext.windowsOptions.hostProcess=true")
+
+
+BASELINE = (
+    Check("appArmorProfile", 0, _apparmor),
+    Check("capabilities_baseline", 0, _capabilities),
+    Check("hostNamespaces", 0, _host_namespaces),
+    Check("hostPathVolumes", 0, _host_paths),
+    Check("hostPorts", 0, _host_ports),
+    Check("hostProbesAndHostLifecycle", 34, _host_probes),
+    Check("privileged", 0, _privileged),
+    Check("procMount", 0, unmasked_proc),
+    Check("procMount", 35, lambda pod: None if pod.has_own_users else unmasked_proc(pod)),
+    Check("seLinuxOptions", 0, lambda pod: _selinux(pod, _SELINUX_TYPES)),
+    Check("seLinuxOptions", 31, lambda pod: _selinux(pod, _SELINUX_TYPES_31)),
+    Check("seccompProfile_baseline", 0, _seccomp_notes),
+    Check("seccompProfile_baseline", 19, _seccomp),
+    Check("sysctls", 0, lambda pod: _sysctls(pod, _SYSCTLS)),
+    Check("sysctls", 27, lambda pod: _sysctls(pod, _SYSCTLS_27)),
+    Check("sysctls", 29, lambda pod: _sysctls(pod, _SYSCTLS_29)),
+    Check("sysctls", 32, lambda pod: _sysctls(pod, _SYSCTLS_32)),
+    Check("windowsHostProcess", 0, _host_process),
+)
+"""The revisions of each check, oldest first."""

@@ -1,0 +1,88 @@
+"""What the checks of PodSecurity are made of (k8s.io/pod-security-admission, policy/checks.go, helpers.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Check", "Subject", "Violation", "containers_named", "plural", "quoted", "setters"]
+
+Object = Mapping[str, Any]
+
+
+class Violation(NamedTuple):
+    """What a check forbids, and where."""
+
+    reason: str
+    detail: str
+
+
+class Subject:
+    """A whole pod as checks look at it.
+
+    Attributes
+    ----------
+    security : the pod's own security context
+    containers : those that run before the others first, as upstream visits them
+    """
+
+    def __init__(self, pod: Object) -> None:
+        self.annotations: Object = pod.get("metadata", {}).get("annotations") or {}
+        self.spec: Object = pod.get("spec") or {}
+        self.security: Object = self.spec.get("securityContext") or {}
+        self.containers: list[Object] = [
+            container
+            for group in ("initContainers", "containers", "ephemeralContainers")
+            for container in self.spec.get(group) or ()
+        ]
+
+    @property
+    def is_windows(self) -> bool:
+        """Whether the pod says that it runs on Windows."""
+        return (self.spec.get("os") or {}).get("name") == "windows"
+
+    @property
+    def has_own_users(self) -> bool:
+        """Whether the pod has a user namespace of its own, so that root in it is not root outside."""
+        return self.spec.get("hostUsers") is False
+
+    def contexts(self) -> Iterator[tuple[str, Object]]:
+        """Yield every container's name with its security context."""
+        for container in self.containers:
+            yield container.get("name", ""), container.get("securityContext") or {}
+
+
+class Check(NamedTuple):
+    """One revision of a check.
+
+    Attributes
+    ----------
+    name : checks of a level are made in the order of their names
+    since : first minor version of the policies that has this revision
+    overrides : the weaker check that need not be made then
+    """
+
+    name: str
+    since: int
+    find: Callable[[Subject], Violation | None]
+    overrides: str = ""
+
+
+def quoted(items: Iterable[str]) -> str:
+    """Return items in quotes, with commas between."""
+    return ", ".join(f'"{item}"' for item in items)
+
+
+def plural(one: str, more: str, items: Sequence[str] | set[str]) -> str:
+    """Return the form that the number of items asks for."""
+    return one if len(items) == 1 else more
+
+
+def containers_named(names: Sequence[str]) -> str:
+    """Return ``container "a"`` or ``containers "a", "b"``."""
+    return f"{plural('container', 'containers', names)} {quoted(names)}"
+
+
+def setters(names: Sequence[str], *, by_pod: bool) -> str:
+    """Return who sets something: ``pod and container "a"``; nothing where nobody does."""
+    return " and ".join([*(["pod"] if by_pod else []), *([containers_named(names)] if names else [])])
