@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import difflib
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
 
@@ -63,7 +63,7 @@ def _table() -> _Table:
     return msgspec.json.decode(text, type=_Table)
 
 
-@cache
+@lru_cache(maxsize=256)
 def kinds_in(group: str) -> dict[str, list[str]]:
     """Return the kinds of an API group, each with its versions; empty for a group that Kubernetes does not have."""
     found: dict[str, list[str]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.api.decode import DecodeError, convert
+from kplan.api.decode import DecodeError, convert, describe
 from kplan.documents.base import Report
 from kplan.documents.registry import REPORTS as KINDS
 from kplan.documents.registry import report_struct
@@ -74,8 +74,8 @@ def _strange(value: Any) -> Problem | None:
     kind, version = value.get("kind"), value.get("formatVersion")
     if not isinstance(kind, str) or kind not in KINDS:
         hint = f"it can be one of {', '.join(KINDS)}"
-        return Problem(f"cannot print a document of kind {kind!r}", json_path="$.kind", hint=hint)
+        return Problem(f"cannot print a document of kind {describe(kind)}", json_path="$.kind", hint=hint)
     if not isinstance(version, str) or version.partition(".")[0] != _MAJOR:
-        message, hint = f"format version {version!r} is not {_MAJOR}.x", "use the kplan that wrote it"
+        message, hint = f"format version {describe(version)} is not {_MAJOR}.x", "use the kplan that wrote it"
         return Problem(message, json_path="$.formatVersion", hint=hint)
     return None

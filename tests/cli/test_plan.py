@@ -139,8 +139,8 @@ def test_other_reports_can_be_shown_too(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("[1, 2]", "apiVersion is not kplan/v1"),
-        ('{"apiVersion": "kplan/v1", "kind": "Pod"}', "cannot print a document of kind 'Pod'"),
-        ('{"apiVersion": "kplan/v1", "kind": "PlanReport", "formatVersion": "2.0"}', "format version '2.0' is not 1.x"),
+        ('{"apiVersion": "kplan/v1", "kind": "Pod"}', 'cannot print a document of kind "Pod"'),
+        ('{"apiVersion": "kplan/v1", "kind": "PlanReport", "formatVersion": "2.0"}', 'format version "2.0" is not 1.x'),
         ('{"apiVersion": "kplan/v1", "kind": "PlanReport", "formatVersion": "1.0"}', "$.snapshot: is missing"),
         ("{", "the JSON ends before it is complete"),
     ],
