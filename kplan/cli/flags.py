@@ -41,6 +41,7 @@ __all__ = [
     "ManifestFlags",
     "OutputFlags",
     "OutputFormat",
+    "RunsOption",
     "SamplingMode",
     "SchedulerFlags",
     "TieRule",
@@ -80,6 +81,19 @@ class SamplingMode(StrEnum):
 
     ALL = "all"
     AS_CONFIGURED = "as-configured"
+
+
+RunsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--runs",
+        metavar="N",
+        min=1,
+        max=1_000_000,
+        help="Ask N times, with even draws of all that is left to chance, and tell how often each outcome comes.",
+        rich_help_panel=_SCHEDULER_PANEL,
+    ),
+]
 
 
 class TieRule(StrEnum):

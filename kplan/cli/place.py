@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
-from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, seed_of_runs, shown_nodes, wants_map
+from kplan.cli.flags import (
+    ClusterFlags,
+    ManifestFlags,
+    OutputFlags,
+    RunsOption,
+    SchedulerFlags,
+    VerbosityFlags,
+    with_flags,
+)
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +41,7 @@ def place(
         ),
     ] = None,
     *,
+    runs: RunsOption = None,
     manifests: ManifestFlags,
     cluster: ClusterFlags,
     scheduler: SchedulerFlags,
@@ -52,6 +61,10 @@ def place(
     formats = formats_of(output)
     is_outlined = _OUTLINE_FORMATS.issuperset(formats)
     question = ask(what, cluster, scheduler, verbosity, manifests)
+    if runs is not None:
+        odds = question.planner.odds(question.pods, runs=runs, seed=seed_of_runs(scheduler))
+        emit(odds.report(fail_on=fail_on), output, verbosity)
+        return
     plan = question.planner.plan(question.pods)
     listed = plan.placements[: output.max_listed]
     others = shown_nodes(output, with_score_details=False)

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
-from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, seed_of_runs, shown_nodes, wants_map
+from kplan.cli.flags import (
+    ClusterFlags,
+    ManifestFlags,
+    OutputFlags,
+    RunsOption,
+    SchedulerFlags,
+    VerbosityFlags,
+    with_flags,
+)
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,6 +62,7 @@ def plan(
         int, typer.Option("--max-rounds", metavar="N", min=1, help="End after so many rounds over what is left.")
     ] = _DEFAULT_ROUNDS,
     save: SaveOption = "",
+    runs: RunsOption = None,
     manifests: ManifestFlags,
     cluster: ClusterFlags,
     scheduler: SchedulerFlags,
@@ -69,6 +78,8 @@ def plan(
     if only_given and not what and not manifests.filename and not manifests.kustomize:
         hint = "name a manifest, or a pending pod as NAMESPACE/NAME"
         raise UsageError("--only-given, and nothing is given", hint=hint)
+    if queue and runs is not None:
+        raise UsageError("--queue tries nothing, so there is nothing to run", hint="leave out --queue, or --runs")
     output = saving(output, save)
     fail_on = fail_on_of(output, "plan")
     formats = formats_of(output)
@@ -78,6 +89,16 @@ def plan(
 
         asked = question.planner.queue_of(question.pods, with_pending=not only_given)
         document: Report = queue_report(question.planner, asked, fail_on=fail_on)
+    elif runs is not None:
+        odds = question.planner.odds_of_queue(
+            question.pods,
+            with_pending=not only_given,
+            recreate=recreate,
+            max_rounds=max_rounds,
+            runs=runs,
+            seed=seed_of_runs(scheduler),
+        )
+        document = odds.report(fail_on=fail_on)
     else:
         planned = question.planner.plan_queue(
             question.pods, with_pending=not only_given, recreate=recreate, max_rounds=max_rounds

@@ -131,7 +131,7 @@ def _choose(session: Session, result: CycleResult, outcome: FilterOutcome, start
     ties = result.ties
     if len(ties) == 1:
         return int(ties[0])
-    if session.options.seed is not None:
+    if session.random is not None:
         return int(session.random.choice(ties.tolist()))
     if not session.options.follows_heap:
         return int(ties[0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from kplan.documents.queue import QueuePlace
@@ -32,10 +33,16 @@ class QueuedPod:
 
 
 class SchedulingQueue:
-    """Active pods in the order of their turns; pods can be added while it is worked off."""
+    """Active pods in the order of their turns; pods can be added while it is worked off.
 
-    def __init__(self, session: Session) -> None:
+    Parameters
+    ----------
+    draws : draws among pods with equal keys; None takes the first by name
+    """
+
+    def __init__(self, session: Session, draws: Random | None = None) -> None:
         self._session = session
+        self._draws = draws
         sorters = [each for framework in session.frameworks.values() for each in framework.queue_sort_plugins]
         self._sorter = sorters[0] if sorters else None
         self._heap: list[tuple[Any, str, int]] = []
@@ -49,7 +56,15 @@ class SchedulingQueue:
 
     def pop(self) -> int:
         """Take the pod whose turn it is."""
-        return heapq.heappop(self._heap)[2]
+        if self._draws is None:
+            return heapq.heappop(self._heap)[2]
+        equal = [heapq.heappop(self._heap)]
+        while self._heap and self._heap[0][0] == equal[0][0]:
+            equal.append(heapq.heappop(self._heap))
+        chosen = equal.pop(self._draws.randrange(len(equal)) if len(equal) > 1 else 0)
+        for entry in equal:
+            heapq.heappush(self._heap, entry)
+        return chosen[2]
 
     def sort_key(self, pod: int) -> Any:
         """Return the QueueSort plugin's key; kube-scheduler demands that all profiles sort alike."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Cluster
@@ -49,6 +49,7 @@ class Session:
     extenders : called in order after the filters, and for scores
     refused : pods that an API server would not take, and why
     pod_ids : NAMESPACE/NAME -> row; found out from the cluster when empty
+    random : draws among equals; made from the seed of the options, if there is one
     """
 
     cluster: Cluster
@@ -60,10 +61,12 @@ class Session:
     nominator: Nominator = field(default_factory=Nominator)
     refused: dict[int, str] = field(default_factory=dict)
     pod_ids: dict[str, int] = field(default_factory=dict)
+    random: Random | None = None
 
     def __post_init__(self) -> None:
         self.sampling = Sampling(self.options.start_index)
-        self.random = random.Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret
+        if self.random is None and self.options.seed is not None:
+            self.random = Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret
         self.frameworks: dict[str, Framework] = {}
         for profile in self.config.profiles:
             handle = Handle(
@@ -72,7 +75,7 @@ class Session:
                 self.nominator,
                 extenders=self.extenders,
                 is_sampling=self.options.sample,
-                random=None if self.options.seed is None else self.random,
+                random=self.random,
                 release=self.config.release,
             )
             handle.framework = Framework(profile, self.make_plugins(profile, handle), handle)
@@ -80,7 +83,9 @@ class Session:
         if not self.pod_ids:
             self.pod_ids = {info.key: pod for pod, info in enumerate(self.cluster.pods.infos)}
 
-    def fork(self, listers: Listers | None = None, nodes: NodeTable | None = None) -> Session:
+    def fork(
+        self, listers: Listers | None = None, nodes: NodeTable | None = None, random: Random | None = None
+    ) -> Session:
         """Return a session that starts from this one's pods and nominations and changes without this one noticing.
 
         Whatever plugins reserved is not carried over: fork before anything is placed.
@@ -89,6 +94,7 @@ class Session:
         ----------
         listers : other objects than this one's, around the same nodes and pods
         nodes : the same nodes, some of which are cordoned or not as they are here
+        random : draws of another origin than this one's
         """
         return Session(
             self.cluster.copy(nodes),
@@ -100,6 +106,7 @@ class Session:
             self.nominator.copy(),
             self.refused.copy(),
             self.pod_ids.copy(),
+            random,
         )
 
     def framework_for(self, pod: PodInfo) -> Framework | None:

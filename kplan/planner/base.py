@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from random import Random
 from typing import Any, Literal, Self
 
 import msgspec
@@ -259,14 +260,17 @@ class Base:
 
     # --- deciding -----------------------------------------------------------------------------------------------------
 
-    def fork(self, asked: AskedPods | None = None, listers: Listers | None = None) -> Session:
+    def fork(
+        self, asked: AskedPods | None = None, listers: Listers | None = None, random: Random | None = None
+    ) -> Session:
         """Return a session of a question's own, in which its pods are known.
 
         Parameters
         ----------
         listers : other objects than the snapshot's, around the same nodes and pods
+        random : draws of another origin than the planner's own
         """
-        session = self.session.fork(listers)
+        session = self.session.fork(listers, random=random)
         if asked is not None:
             asked.enter(session)
         return session

@@ -8,10 +8,12 @@ from kplan.planner.base import Base, PodLike
 from kplan.planner.capacity import Template
 from kplan.planner.capacity_plan import Capacity, measure
 from kplan.planner.change import ChangePlan, drain, roll_out
+from kplan.planner.odds import scheduled_here
+from kplan.planner.odds_report import DEFAULT_RUNS, DEFAULT_SEED, Odds, odds_in_order, odds_of_queue
 from kplan.planner.placement import Placement
 from kplan.planner.plan import Plan
 from kplan.planner.pods import MadePod, made_pods
-from kplan.planner.queue_plan import QueuePlan, plan_queue
+from kplan.planner.queue_plan import QueuePlan, plan_queue, with_successors
 from kplan.planner.queue_run import DEFAULT_MAX_ROUNDS
 from kplan.planner.run import run_in_order
 from kplan.simulation.applying import Rollout
@@ -106,6 +108,61 @@ class Planner(Base):
         """
         asked = self.queue_of(pods, with_pending=with_pending)
         return plan_queue(self, asked, recreate=recreate, max_rounds=max_rounds)
+
+    def odds(
+        self,
+        pods: Iterable[PodLike],
+        *,
+        runs: int = DEFAULT_RUNS,
+        seed: int = DEFAULT_SEED,
+        settle_preemption: bool = False,
+    ) -> Odds:
+        """Place pods in the order given, many times, and say how often each outcome comes.
+
+        Draws are even between equal best nodes and between equal candidates for preemption; with sampling as
+        configured, where the first search starts is drawn, too. One run is the plain answer with that seed.
+
+        Parameters
+        ----------
+        runs : how many
+        seed : the same seed gives the same answer
+        settle_preemption : as for `plan`
+
+        Raises
+        ------
+        NotFoundError, UsageError
+            As for `place`, and for a number of runs that is none.
+        """
+        return odds_in_order(self, self.asked(pods), runs=runs, seed=seed, settle_preemption=settle_preemption)
+
+    def odds_of_queue(
+        self,
+        pods: Iterable[PodLike] | None = None,
+        *,
+        with_pending: bool = False,
+        recreate: bool = True,
+        max_rounds: int = DEFAULT_MAX_ROUNDS,
+        runs: int = DEFAULT_RUNS,
+        seed: int = DEFAULT_SEED,
+    ) -> Odds:
+        """Work off the scheduling queue many times, and say how often each outcome comes.
+
+        Draws are those of `odds`, and the turns of pods that are equal in the queue. Of an evicted pod that its
+        controller makes again, its replacement counts. Pods that nobody here schedules are left out.
+
+        Parameters
+        ----------
+        pods, with_pending, recreate, max_rounds : as for `plan_queue`
+        runs, seed : as for `odds`
+
+        Raises
+        ------
+        NotFoundError, UsageError
+            As for `odds`.
+        """
+        asked = scheduled_here(self, self.queue_of(pods, with_pending=with_pending))
+        listers = with_successors(self, asked) if recreate else None
+        return odds_of_queue(self, asked, listers, recreate=recreate, max_rounds=max_rounds, runs=runs, seed=seed)
 
     def roll_out(
         self, manifests: Iterable[Manifest], *, namespace: str | None = None, rollout: Rollout = "auto"

@@ -255,11 +255,11 @@ def plan_queue(base: Base, asked: AskedPods, *, recreate: bool, max_rounds: int)
         runs.append(QueueRun(session, asked.rows, recreate=recreate, max_rounds=max_rounds))
         return iter(runs[-1])
 
-    plan = base.decide(asked, start, _with_successors(base, asked) if recreate else None)
+    plan = base.decide(asked, start, with_successors(base, asked) if recreate else None)
     return QueuePlan(plan.placements, runs[0], asked, base.session.cluster, plan.session.cluster, plan.tell_context)
 
 
-def _with_successors(base: Base, asked: AskedPods) -> Listers | None:
+def with_successors(base: Base, asked: AskedPods) -> Listers | None:
     """Return listers that know the claims of pods that controllers make again when these pods preempt."""
     highest = max((base.info_of(asked, row).priority for row in asked.rows), default=0)
     victims = (info for info in base.session.cluster.pods.infos if info.priority < highest)

@@ -54,6 +54,7 @@ class QueueRun:
     pods : pending pods
     recreate : evicted pods that have a controller come back as new pending pods
     max_rounds : after so many rounds it ends in any case
+    draws_turns : draw whose turn it is among equal pods, where the session draws
 
     Attributes
     ----------
@@ -72,6 +73,7 @@ class QueueRun:
         *,
         recreate: bool = True,
         max_rounds: int = DEFAULT_MAX_ROUNDS,
+        draws_turns: bool = False,
     ) -> None:
         self.session = session
         self.queue: list[QueuedPod] = enqueue(session, pods)
@@ -85,7 +87,7 @@ class QueueRun:
         self._max_rounds = max_rounds
         self._generations: dict[int, int] = {}
         self._tried_at: dict[int, int] = {}
-        self._active = SchedulingQueue(session)
+        self._active = SchedulingQueue(session, session.random if draws_turns else None)
         self._n_effects = 0
         self._started_with = self._latest_creation()
 

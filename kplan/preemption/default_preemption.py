@@ -86,7 +86,7 @@ class DefaultPreemption:
             return replace(blank, message=message, why_not="extenders-refuse", dry_run=run)
         choice = choose(found)
         ties: list[int] = choice.ties.tolist()
-        chosen = ties[0] if self._handle.random is None else self._handle.random.choice(ties)
+        chosen = ties[0] if self._handle.random is None or len(ties) == 1 else self._handle.random.choice(ties)
         return replace(
             blank,
             dry_run=run,

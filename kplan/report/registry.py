@@ -27,6 +27,7 @@ _MODULES: Mapping[str, str] = {
     "PlanReport": "kplan.report.plan",
     "QueueReport": "kplan.report.queue",
     "CapacityReport": "kplan.report.capacity",
+    "OddsReport": "kplan.report.odds",
 }
 KINDS = tuple(_MODULES)
 

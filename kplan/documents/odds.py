@@ -1,0 +1,116 @@
+"""OddsReport: how often each outcome comes, where kube-scheduler leaves something to chance."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kplan.documents.base import Count, Document, Positive, Report
+
+
+class Share(Document, frozen=True, kw_only=True):
+    """In how many runs something happens.
+
+    Attributes
+    ----------
+    share : of all runs, 0 to 1
+    low, high : the 95 % interval of the probability (Wilson's)
+    """
+
+    runs: Count
+    share: float
+    low: float
+    high: float
+
+
+class PodOdds(Document, frozen=True, kw_only=True):
+    """What becomes of a pod.
+
+    Attributes
+    ----------
+    pod : NAMESPACE/NAME
+    workload : KIND/NAMESPACE/NAME of what asks for it; empty for a pod of its own
+    placed : runs in which it, or the pod that its controller makes instead, is on a node at the end
+    pending : runs in which it is on none, and was not evicted
+    evicted : runs in which it was evicted
+    nodes, zones : runs in which it is there at the end, the most frequent first
+    """
+
+    pod: str
+    workload: str
+    placed: Share
+    pending: Share
+    evicted: Share
+    nodes: dict[str, Share]
+    zones: dict[str, Share]
+
+
+class WorkloadOdds(Document, frozen=True, kw_only=True):
+    """What becomes of the pods of a workload together.
+
+    Attributes
+    ----------
+    all_placed : runs in which every one of them is on a node at the end
+    placed, pending, evicted : of all its pods in all runs, how many are
+    nodes, zones : of all its pods that are placed in all runs, how many are there; the most frequent first
+    """
+
+    workload: str
+    pods: Positive
+    all_placed: Share
+    placed: float
+    pending: float
+    evicted: float
+    nodes: dict[str, float]
+    zones: dict[str, float]
+
+
+class RunExample(Document, frozen=True, kw_only=True):
+    """Runs in which the same pods stay pending and the same are evicted, with one of them.
+
+    Attributes
+    ----------
+    placements : pod -> node in that run
+    """
+
+    share: Share
+    pending: tuple[str, ...]
+    evicted: tuple[str, ...]
+    placements: dict[str, str]
+
+
+class OddsSummary(Document, frozen=True, kw_only=True):
+    """The odds in numbers.
+
+    Attributes
+    ----------
+    distinct : runs that are not like any other
+    certain : every pod ends up the same in all runs
+    outcomes : in how many ways runs end, as to which pods stay pending or are evicted
+    """
+
+    runs: Positive
+    seed: int
+    distinct: Positive
+    certain: bool
+    outcomes: Positive
+    pods: Count
+    all_placed: Share
+
+
+class OddsReport(Report, frozen=True, kw_only=True):
+    """The answer of place and plan with --runs.
+
+    Attributes
+    ----------
+    pods : as far as they are asked about, in the order in which they are
+    evicted : other pods that are evicted -> in how many runs
+    examples : the most frequent outcomes first
+    """
+
+    kind: Literal["OddsReport"] = "OddsReport"
+    command: Literal["place", "plan"]
+    summary: OddsSummary
+    workloads: tuple[WorkloadOdds, ...]
+    pods: tuple[PodOdds, ...]
+    evicted: dict[str, Share]
+    examples: tuple[RunExample, ...]

@@ -1,0 +1,72 @@
+"""`--runs`, `--ties`, `--kubernetes-version` and `--feature-gates` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import invoke
+from tests.cli.test_place import WEB
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    path = tmp_path / "web.yaml"
+    path.write_text(WEB)
+    return path
+
+
+def test_place_tells_how_often_each_outcome_comes(web: Path) -> None:
+    found = invoke("place", web, "--runs", "20", "--seed", "3", "-o", "json")
+
+    document = json.loads(found.stdout)
+    assert (document["kind"], document["command"], document["summary"]["runs"]) == ("OddsReport", "place", 20)
+    assert document["scheduler"]["seed"] == 3
+    assert invoke("place", web, "--runs", "20", "--seed", "3", "-o", "name").stdout
+
+
+def test_plan_tells_how_often_each_outcome_comes() -> None:
+    found = invoke("plan", "--runs", "20")
+
+    assert found.exit_code == 1
+    assert found.stdout.startswith("5 pods, 20 runs (seed 7): all placed in 0%\n")
+    assert "ml/llm-eval: Unschedulable in 20 of 20 runs" in found.stdout
+    assert invoke("plan", "--runs", "20", "--exit-zero").exit_code == 0
+
+
+def test_a_saved_report_of_runs_is_shown_again(tmp_path: Path) -> None:
+    path = tmp_path / "odds.json"
+    told = invoke("plan", "--runs", "5", "--save", path).stdout
+
+    assert invoke("show", path).stdout == told
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("place", "shop/voucher-api", "--runs", "5", "--ties", "name"), "--runs draws between equal nodes"),
+        (("plan", "--runs", "5", "--queue"), "--queue tries nothing"),
+        (("place", "shop/voucher-api", "--ties", "name", "--seed", "1"), "a seed is for draws"),
+        (("place", "shop/voucher-api", "--kubernetes-version", "1.20"), "Kubernetes 1.20 is not known here"),
+        (("place", "shop/voucher-api", "--feature-gates", "Nonsense=true"), "no feature gate 'Nonsense'"),
+        (("place", "shop/voucher-api", "--feature-gates", "GangScheduling=true"), "cannot follow feature gate"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(args: tuple[str, ...], message: str) -> None:
+    found = invoke(*args)
+
+    assert found.exit_code == 2
+    assert message in found.stderr
+    assert "hint:" in found.stderr.lower()
+
+
+def test_a_report_names_the_release_and_the_gates() -> None:
+    args = ("place", "shop/voucher-api", "--kubernetes-version", "1.34", "--feature-gates", "PodLevelResources=false")
+
+    scheduler = json.loads(invoke(*args, "-o", "json").stdout)["scheduler"]
+
+    assert scheduler["kubernetesVersion"] == "1.34"
+    assert scheduler["featureGates"] == {"PodLevelResources": False}
+    assert "Scheduler: v1.34, PodLevelResources=false, configuration default" in invoke(*args, "-o", "wide").stdout

@@ -1,0 +1,65 @@
+"""Odds in every format."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import kplan
+from kplan.documents.odds import OddsReport
+from kplan.report.options import ReportOptions
+from kplan.report.registry import FORMATS, render
+from tests.planner.test_queue_plan import node, pod
+
+
+def document(n_nodes: int = 2, runs: int = 200) -> OddsReport:
+    replicas = [pod(f"web-{i}", "3", owner="ReplicaSet") for i in range(3)]
+    planner = kplan.Planner(kplan.load_snapshot([*(node(f"n{i}") for i in range(n_nodes)), *replicas]))
+    return planner.odds([f"default/web-{i}" for i in range(3)], runs=runs).report()
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_tells_who_stays_pending(output: str) -> None:
+    text = render(document(), output, ReportOptions())
+
+    assert "default/web-2" in text
+    assert "pending" in text.lower()
+
+
+def test_a_table_tells_shares_with_their_intervals() -> None:
+    text = render(document(), "table", ReportOptions())
+
+    assert "3 pods, 200 runs (seed 7): all placed in 0%" in text
+    assert "ReplicaSet/default/owner: 3 pods, all placed in 0%" in text
+    assert "Nodes: n0 50.0%, n1 50.0%" in text
+    assert "2 runs of 200 differ, with 1 outcome." in text
+    assert "- 100%: default/web-2 stays pending" in text
+    first = next(row for row in text.splitlines() if "default/web-0" in row)
+    assert first.split()[1:4] == ["100%", "0%", "0%"]
+    assert first.count(" to ") == 2
+
+
+def test_what_is_certain_is_said_to_be() -> None:
+    text = render(document(n_nodes=1), "table", ReportOptions())
+
+    assert "Certain: every pod ends up the same in all 200 runs." in text
+    assert "How runs end" not in text
+
+
+def test_cases_fail_that_the_verdict_counts() -> None:
+    suite = ET.fromstring(render(document(), "junit", ReportOptions())).find("testsuite")
+
+    assert suite is not None
+    assert [case.attrib["name"] for case in suite.findall("testcase") if case.find("failure") is not None] == [
+        "default/web-2"
+    ]
+
+
+def test_names_are_a_line_for_each_end_of_each_pod() -> None:
+    lines = render(document(), "name", ReportOptions()).splitlines()
+
+    assert lines[-1] == "default/web-2 pending 1"
+    assert {tuple(row.split()[:2]) for row in lines[:-1]} == {
+        (f"default/web-{i}", f"n{j}") for i in (0, 1) for j in (0, 1)
+    }
