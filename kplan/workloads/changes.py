@@ -8,12 +8,16 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
+from kplan.admission.decoding import decode_object
+from kplan.admission.fields import kind_named
 from kplan.api.decode import DecodeError, convert
 from kplan.api.kinds import kind_of
 from kplan.errors import ManifestError, Problem
-from kplan.reading import MANIFESTS, Item, read_items
+from kplan.reading import Item
 from kplan.snapshot.defaults import complete
 from kplan.workloads.manifests import workload_type
+from kplan.workloads.sources import Sources
+from kplan.workloads.unknown_kinds import is_foreign, unknown_kind
 
 Manifest = str | Path | Mapping[str, Any]
 """A path, or an object."""
@@ -43,56 +47,51 @@ def read_changes(
     Raises
     ------
     ManifestError
-        With everything that is wrong.
+        With everything that an API server cannot decode. What is invalid shows only once it is merged with what is
+        there, and is not looked for.
     """
-    reader = _Reader(namespace)
-    for index, each in enumerate(manifests):
-        if isinstance(each, Mapping):
-            reader.take_object(dict(each), index)
-        else:
-            for item in read_items(each, reader.problems, limits=MANIFESTS, stdin=stdin):
-                reader.take_item(item)
-    if reader.problems:
-        raise ManifestError(reader.problems)
+    found = Sources(stdin)
+    reader = _Reader(namespace, found.problems)
+    for item in found.items(list(manifests)):
+        reader.take(item)
+    if found.problems:
+        raise ManifestError(found.problems)
     return reader.workloads, reader.objects
 
 
 class _Reader:
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, problems: list[Problem]) -> None:
         self.workloads: list[WrittenWorkload] = []
         self.objects: list[msgspec.Struct] = []
-        self.problems: list[Problem] = []
+        self._problems = problems
         self._namespace = namespace
 
-    def take_item(self, item: Item) -> None:
-        try:
-            self._take(item.api_version, item.kind, item.value())
-        except DecodeError as error:
-            self.problems += [item.locate(problem) for problem in error.problems]
-
-    def take_object(self, obj: dict[str, Any], index: int) -> None:
-        api_version, kind = obj.get("apiVersion"), obj.get("kind")
-        if not isinstance(api_version, str) or not isinstance(kind, str):
-            hint = "a Kubernetes object has apiVersion, kind and metadata"
-            self.problems.append(Problem("has no kind", json_path=f"$[{index}].kind", hint=hint))
+    def take(self, item: Item) -> None:
+        api_kind = kind_named(item.api_version, item.kind)
+        if api_kind is None:
+            if not is_foreign(item.api_version, item.kind):
+                self._problems.append(item.locate(unknown_kind(item.api_version, item.kind)))
             return
         try:
-            self._take(api_version, kind, obj)
+            content = item.value()
+            faults = decode_object(content, api_kind.struct).faults
+            if not faults:
+                self._keep(item, content)
         except DecodeError as error:
-            self.problems += [
-                Problem(each.message, json_path=f"$[{index}]{each.json_path.removeprefix('$')}", hint=each.hint)
-                for each in error.problems
-            ]
+            self._problems += map(item.locate, error.problems)
+            return
+        for fault in faults:
+            hint = f"did you mean {fault.meant}?" if fault.meant else ""
+            self._problems.append(item.locate(Problem(fault.words, json_path=f"$.{fault.path}", hint=hint)))
 
-    def _take(self, api_version: str, kind: str, content: dict[str, Any]) -> None:
-        target = workload_type(api_version, kind)
+    def _keep(self, item: Item, content: dict[str, Any]) -> None:
+        target = workload_type(item.api_version, item.kind)
         if target is None:
-            known = kind_of(api_version, kind)
+            known = kind_of(item.api_version, item.kind)
             if known is not None:
                 self.objects.append(complete(convert(content, known.type), known, self._namespace))
             return
-        obj = convert(content, target)
-        metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+        metadata = convert(content, target).metadata  # type: ignore[attr-defined] # every kind has it
         if not metadata.name:
             hint = "give it metadata.name"
             raise DecodeError((Problem("has no name", json_path="$.metadata.name", hint=hint),))
