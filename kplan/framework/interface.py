@@ -192,6 +192,7 @@ class Handle:
     random : draws among equals; None takes the first by name
     release : the release of Kubernetes whose rules hold
     device_totals : counts the devices behind an extended resource, for scores; set by DynamicResources
+    shared : what the plugins of all profiles of a session have in common, by its type
     """
 
     cluster: Cluster
@@ -203,6 +204,7 @@ class Handle:
     random: Random | None = None
     device_totals: DeviceTotals | None = None
     release: Release = field(default_factory=newest)
+    shared: dict[type, Any] = field(default_factory=dict)
 
 
 class PostFilterFindings(Protocol):

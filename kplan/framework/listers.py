@@ -31,14 +31,21 @@ def by_key(objects: Iterable[T]) -> dict[Key, T]:
 
 
 class Listers:
-    """Indexes over a snapshot, each built when first asked for; changed only in a fork that nobody else has."""
+    """Indexes over a snapshot, each built when first asked for; changed only in a fork that nobody else has.
+
+    Attributes
+    ----------
+    kept : what plugins find out from these objects for all sessions around them, by its type
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+        self.kept: dict[type, Any] = {}
 
     def fork(self) -> Listers:
         """Return listers to which objects can be added by name without these noticing; what is known is shared."""
         twin = copy.copy(self)
+        twin.kept = {}
         for name in ("replica_sets", "stateful_sets", "replication_controllers", "persistent_volume_claims"):
             twin.__dict__[name] = getattr(self, name).copy()
         return twin

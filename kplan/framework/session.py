@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Cluster
@@ -68,6 +69,7 @@ class Session:
         if self.random is None and self.options.seed is not None:
             self.random = Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret
         self.frameworks: dict[str, Framework] = {}
+        shared: dict[type, Any] = {}
         for profile in self.config.profiles:
             handle = Handle(
                 self.cluster,
@@ -77,6 +79,7 @@ class Session:
                 is_sampling=self.options.sample,
                 random=self.random,
                 release=self.config.release,
+                shared=shared,
             )
             handle.framework = Framework(profile, self.make_plugins(profile, handle), handle)
             self.frameworks[profile.scheduler_name] = handle.framework

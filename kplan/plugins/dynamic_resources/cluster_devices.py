@@ -13,6 +13,7 @@ import enum
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
+from typing import cast
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
@@ -23,6 +24,7 @@ from kplan.cel import CelCompileError, CelError, CostLimitError
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
+from kplan.framework.interface import Handle
 from kplan.framework.listers import Listers, by_name
 from kplan.plugins.dynamic_resources.allocator import Limits, Market, NamedClaim, Search, TimedOutError
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo, Inventory, PoolId
@@ -324,21 +326,17 @@ def named(message: str, names: Sequence[str]) -> str:
     return message
 
 
-_catalogues: WeakKeyDictionary[Listers, Catalogue] = WeakKeyDictionary()
-_clusters: WeakKeyDictionary[Cluster, ClusterDevices] = WeakKeyDictionary()
-
-
 def catalogue_of(listers: Listers) -> Catalogue:
     """Return the one catalogue of a snapshot."""
-    catalogue = _catalogues.get(listers)
+    catalogue = listers.kept.get(Catalogue)
     if catalogue is None:
-        catalogue = _catalogues[listers] = Catalogue(listers)
-    return catalogue
+        catalogue = listers.kept[Catalogue] = Catalogue(listers)
+    return cast("Catalogue", catalogue)
 
 
-def devices_of(cluster: Cluster, listers: Listers) -> ClusterDevices:
-    """Return the one record of a cluster's devices: what one profile hands out is gone for the others too."""
-    devices = _clusters.get(cluster)
+def devices_of(handle: Handle) -> ClusterDevices:
+    """Return the one record of a session's devices: what one profile hands out is gone for the others too."""
+    devices = handle.shared.get(ClusterDevices)
     if devices is None:
-        devices = _clusters[cluster] = ClusterDevices(cluster, listers)
-    return devices
+        devices = handle.shared[ClusterDevices] = ClusterDevices(handle.cluster, handle.listers)
+    return cast("ClusterDevices", devices)

@@ -80,7 +80,7 @@ class DynamicResources:
         self._args = args or DynamicResourcesArgs()
         self._nodes = handle.cluster.nodes
         self._taken_at = handle.listers.snapshot.taken_at
-        self._devices = devices_of(handle.cluster, handle.listers)
+        self._devices = devices_of(handle)
         self._tracker = self._devices.tracker
         self._extended_classes = handle.listers.extended_resource_classes
         handle.device_totals = DeviceCounter(self._nodes, self._devices, self._extended_classes)

@@ -5,7 +5,7 @@ Upstream: plugins/nodevolumelimits/csi.go getVolumeLimits (v1.36).
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
+from typing import cast
 
 import numpy as np
 
@@ -19,8 +19,6 @@ NO_LIMIT = 2**62
 
 class LimitCatalogue:
     """The limits of all nodes, and the attachable volumes of pods.
-
-    It is kept as long as the listers are, so it must not hold them.
 
     Attributes
     ----------
@@ -52,12 +50,9 @@ class LimitCatalogue:
         return column
 
 
-_catalogues: WeakKeyDictionary[Listers, LimitCatalogue] = WeakKeyDictionary()
-
-
 def limits_of(nodes: NodeTable, listers: Listers) -> LimitCatalogue:
     """Return the one catalogue of a snapshot."""
-    catalogue = _catalogues.get(listers)
+    catalogue = listers.kept.get(LimitCatalogue)
     if catalogue is None or catalogue.nodes is not nodes:
-        catalogue = _catalogues[listers] = LimitCatalogue(nodes, listers)
-    return catalogue
+        catalogue = listers.kept[LimitCatalogue] = LimitCatalogue(nodes, listers)
+    return cast("LimitCatalogue", catalogue)

@@ -6,10 +6,10 @@ claim, and a claim that is to be provisioned remembers for which node; neither c
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
+from typing import cast
 
 from kplan.api.core import PersistentVolumeClaim
-from kplan.engine.cluster import Cluster
+from kplan.framework.interface import Handle
 from kplan.plugins.volume_binding.catalogue import VolumeCatalogue
 from kplan.plugins.volume_binding.static_matching import ClassVolumes
 from kplan.rules.volume_claims import ANNOTATION_SELECTED_NODE, ClaimKey
@@ -52,12 +52,9 @@ class AssumedVolumes:
         return before
 
 
-_clusters: WeakKeyDictionary[Cluster, AssumedVolumes] = WeakKeyDictionary()
-
-
-def assumed_in(cluster: Cluster, catalogue: VolumeCatalogue) -> AssumedVolumes:
-    """Return the one record of a cluster's volumes: what one profile reserves is promised for the others too."""
-    assumed = _clusters.get(cluster)
+def assumed_in(handle: Handle, catalogue: VolumeCatalogue) -> AssumedVolumes:
+    """Return the one record of a session's volumes: what one profile reserves is promised for the others too."""
+    assumed = handle.shared.get(AssumedVolumes)
     if assumed is None:
-        assumed = _clusters[cluster] = AssumedVolumes(catalogue)
-    return assumed
+        assumed = handle.shared[AssumedVolumes] = AssumedVolumes(catalogue)
+    return cast("AssumedVolumes", assumed)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -173,15 +172,12 @@ class VolumeCatalogue:
         return nodes
 
 
-_catalogues: WeakKeyDictionary[Listers, VolumeCatalogue] = WeakKeyDictionary()
-
-
 def catalogue_of(nodes: NodeTable, listers: Listers) -> VolumeCatalogue:
     """Return the one catalogue of a snapshot."""
-    catalogue = _catalogues.get(listers)
+    catalogue = listers.kept.get(VolumeCatalogue)
     if catalogue is None or catalogue.nodes is not nodes:
-        catalogue = _catalogues[listers] = VolumeCatalogue(nodes, listers)
-    return catalogue
+        catalogue = listers.kept[VolumeCatalogue] = VolumeCatalogue(nodes, listers)
+    return cast("VolumeCatalogue", catalogue)
 
 
 def identity_of(claim: PersistentVolumeClaim) -> ClaimIdentity:

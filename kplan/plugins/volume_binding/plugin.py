@@ -92,7 +92,7 @@ class VolumeBinding:
         self.listers = handle.listers
         self.nodes = handle.cluster.nodes
         catalogue = catalogue_of(self.nodes, self.listers)
-        self.assumed = assumed_in(handle.cluster, catalogue)
+        self.assumed = assumed_in(handle, catalogue)
         self.finder = VolumeFinder(catalogue, self.listers, self.assumed)
 
     def reads(self, pod: PodInfo) -> Hashable:
