@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from kplan.api import affinity, core, pod, resource, volumes
+from kplan.api import affinity, core, pod, resource, resource_slice, volumes
 from kplan.api.kinds import KINDS
 from kplan.snapshot.model import Snapshot
 
@@ -35,17 +35,17 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
             (resource.ExactDeviceRequest, "capacity"),
             (resource.DeviceSubRequest, "capacity"),
             (resource.DeviceConstraint, "distinct_attribute"),
-            (resource.DeviceCapacity, "request_policy"),
-            (resource.Device, "allow_multiple_allocations"),
+            (resource_slice.DeviceCapacity, "request_policy"),
+            (resource_slice.Device, "allow_multiple_allocations"),
             (resource.DeviceRequestAllocationResult, "share_id"),
             (resource.DeviceRequestAllocationResult, "consumed_capacity"),
         ),
         "DRADeviceBindingConditions": (
-            *((resource.Device, name) for name in _DEVICE_CONDITIONS),
+            *((resource_slice.Device, name) for name in _DEVICE_CONDITIONS),
             *((resource.DeviceRequestAllocationResult, name) for name in _DEVICE_CONDITIONS[1:]),
         ),
         "DRADeviceTaints": (
-            (resource.Device, "taints"),
+            (resource_slice.Device, "taints"),
             (resource.ExactDeviceRequest, "tolerations"),
             (resource.DeviceSubRequest, "tolerations"),
         ),
@@ -54,10 +54,10 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
             (pod.PodStatus, "extended_resource_claim_status"),
         ),
         "DRAPartitionableDevices": (
-            (resource.ResourceSliceSpec, "shared_counters"),
-            (resource.ResourceSliceSpec, "per_device_node_selection"),
-            (resource.Device, "consumes_counters"),
-            *((resource.Device, name) for name in _PLACES),
+            (resource_slice.ResourceSliceSpec, "shared_counters"),
+            (resource_slice.ResourceSliceSpec, "per_device_node_selection"),
+            (resource_slice.Device, "consumes_counters"),
+            *((resource_slice.Device, name) for name in _PLACES),
         ),
         "DRAPrioritizedList": ((resource.DeviceRequest, "first_available"),),
         "InPlacePodLevelResourcesVerticalScaling": (

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kplan.api import apps, batch, core, node, policy, resource, scheduling, storage
+from kplan.api import apps, batch, core, node, policy, resource, resource_slice, scheduling, storage
 
 
 class Kind(NamedTuple):
@@ -135,7 +135,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         _DRA,
         "ResourceSlice",
-        resource.ResourceSlice,
+        resource_slice.ResourceSlice,
         "resource_slices",
         "resourceslices",
         is_namespaced=False,

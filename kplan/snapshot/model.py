@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.api import apps, batch, core, node, policy, resource, scheduling, storage
+from kplan.api import apps, batch, core, node, policy, resource, resource_slice, scheduling, storage
 from kplan.api.kinds import KINDS
 from kplan.documents.base import InputWarning, MissingKind
 
@@ -55,7 +55,7 @@ class Snapshot:
     resource_claims: tuple[resource.ResourceClaim, ...] = ()
     resource_claim_templates: tuple[resource.ResourceClaimTemplate, ...] = ()
     device_classes: tuple[resource.DeviceClass, ...] = ()
-    resource_slices: tuple[resource.ResourceSlice, ...] = ()
+    resource_slices: tuple[resource_slice.ResourceSlice, ...] = ()
     source: str = "objects"
     taken_at: str | None = None
     server_version: str | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kplan.api import core, meta, policy, resource, storage, volumes
+from kplan.api import core, meta, policy, resource, resource_slice, storage, volumes
 from kplan.api import node as node_api
 from kplan.api.affinity import (
     NodeSelectorRequirement,
@@ -254,7 +254,7 @@ STRUCT_RULES: dict[type, StructRule] = {
     TopologySelectorLabelRequirement: StructRule(_VALUES, _topology_values),
     Taint: StructRule(_VALUE, _keyed_value),
     Toleration: StructRule(_VALUE, _keyed_value),
-    resource.DeviceTaint: StructRule(_VALUE, _keyed_value),
+    resource_slice.DeviceTaint: StructRule(_VALUE, _keyed_value),
     resource.DeviceToleration: StructRule(_VALUE, _keyed_value),
     core.ScopedResourceSelectorRequirement: StructRule(_VALUES, _scoped_values),
 }
@@ -367,14 +367,14 @@ RULES: dict[tuple[type, str], Rule] = {
     (resource.AllocatedDeviceStatus, "device"): _named("device"),
     (resource.DeviceStatusCondition, "message"): _drop,
     (resource.ResourceClaimTemplateSpec, "metadata"): metadata_rule("ResourceClaim"),
-    (resource.ResourceSliceSpec, "node_name"): _named("Node"),
-    (resource.ResourcePool, "name"): lambda words, pool: words.pool(pool),
-    (resource.Device, "name"): _named("device"),
-    (resource.Device, "node_name"): _named("Node"),
-    (resource.BasicDevice, "node_name"): _named("Node"),
-    (resource.DeviceAttribute, "string_value"): _keep,
-    (resource.DeviceAttribute, "version_value"): _keep,
-    (resource.DeviceAttribute, "string_values"): _keep,
-    (resource.DeviceAttribute, "version_values"): _keep,
-    (resource.CounterSet, "name"): _keep,
+    (resource_slice.ResourceSliceSpec, "node_name"): _named("Node"),
+    (resource_slice.ResourcePool, "name"): lambda words, pool: words.pool(pool),
+    (resource_slice.Device, "name"): _named("device"),
+    (resource_slice.Device, "node_name"): _named("Node"),
+    (resource_slice.BasicDevice, "node_name"): _named("Node"),
+    (resource_slice.DeviceAttribute, "string_value"): _keep,
+    (resource_slice.DeviceAttribute, "version_value"): _keep,
+    (resource_slice.DeviceAttribute, "string_values"): _keep,
+    (resource_slice.DeviceAttribute, "version_values"): _keep,
+    (resource_slice.CounterSet, "name"): _keep,
 }

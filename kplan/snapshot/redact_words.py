@@ -103,9 +103,7 @@ class Words:
         return self._pseudonyms.of(IMAGE, image if has_tag else f"{image}:latest")
 
     def pool(self, pool: str) -> str:
-        """Return what a pool becomes; drivers call a node's own pool like the node."""
-        if self._pseudonyms.is_sealed and self._pseudonyms.known("Node", pool):
-            return self._pseudonyms.of("Node", pool)
+        """Return what a pool becomes; pools keep their order among themselves, because devices are tried in it."""
         return self._pseudonyms.of("pool", pool)
 
     def host_ip(self, address: str) -> str:

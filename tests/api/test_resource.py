@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from kplan.api.decode import convert
-from kplan.api.resource import ResourceClaim, ResourceSlice
+from kplan.api.resource import ResourceClaim
+from kplan.api.resource_slice import ResourceSlice
 
 BETA_REQUEST = {
     "name": "r",

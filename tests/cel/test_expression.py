@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.decode import convert
-from kplan.api.resource import ResourceSlice
+from kplan.api.resource_slice import ResourceSlice
 from kplan.cel import (
     CelCompileError,
     CelError,

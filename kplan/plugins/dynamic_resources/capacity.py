@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kplan.api.quantity import value
-from kplan.api.resource import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
+from kplan.api.resource_slice import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
 from kplan.plugins.dynamic_resources.amounts import NANO, Amounts, nano
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 

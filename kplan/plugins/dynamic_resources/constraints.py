@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable
 from typing import Protocol
 
-from kplan.api.resource import DeviceAttribute, DeviceConstraint
+from kplan.api.resource import DeviceConstraint
+from kplan.api.resource_slice import DeviceAttribute
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 from kplan.plugins.dynamic_resources.requests import RequestSpec
 

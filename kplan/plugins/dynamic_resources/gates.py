@@ -9,7 +9,8 @@ import itertools
 from collections.abc import Iterator
 
 from kplan.api.meta import controller_of
-from kplan.api.resource import Device, DeviceSelector, ResourceClaim, ResourceClaimSpec, ResourceSlice
+from kplan.api.resource import DeviceSelector, ResourceClaim, ResourceClaimSpec
+from kplan.api.resource_slice import Device, ResourceSlice
 from kplan.cel import DeviceExpression, compile_expression
 from kplan.framework.interface import UnmodelledFeature
 from kplan.snapshot.model import Snapshot

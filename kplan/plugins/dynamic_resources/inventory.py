@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from kplan.api.quantity import parse
-from kplan.api.resource import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
+from kplan.api.resource_slice import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
 from kplan.cel import ABSENT, CelError, Semver
 from kplan.plugins.dynamic_resources.amounts import Amounts, nano
 

@@ -10,13 +10,8 @@ from dataclasses import dataclass
 
 from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kplan.api.quantity import Quantity
-from kplan.api.resource import (
-    AllocationResult,
-    Device,
-    DeviceAllocationResult,
-    DeviceRequestAllocationResult,
-    ResourceSliceSpec,
-)
+from kplan.api.resource import AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult
+from kplan.api.resource_slice import Device, ResourceSliceSpec
 from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 from kplan.plugins.dynamic_resources.pools import AllocationError

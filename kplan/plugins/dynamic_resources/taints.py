@@ -5,7 +5,8 @@ Upstream: k8s.io/dynamic-resource-allocation resourceclaim/devicetoleration.go T
 
 from __future__ import annotations
 
-from kplan.api.resource import DeviceTaint, DeviceToleration
+from kplan.api.resource import DeviceToleration
+from kplan.api.resource_slice import DeviceTaint
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 
 __all__ = ["prevents_allocation", "tolerates"]

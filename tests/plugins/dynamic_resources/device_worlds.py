@@ -7,7 +7,8 @@ from hypothesis import settings
 
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
-from kplan.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kplan.api.resource import DeviceClass, ResourceClaim
+from kplan.api.resource_slice import ResourceSlice
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.view import NodeView

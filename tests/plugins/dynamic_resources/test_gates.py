@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kplan.api.resource import DeviceClass, ResourceClaim
+from kplan.api.resource_slice import ResourceSlice
 from kplan.plugins.dynamic_resources.gates import off_gate_features
 from kplan.snapshot.model import Snapshot
 

@@ -1,0 +1,164 @@
+"""Dynamic resource allocation: the devices that drivers publish in slices of ``resource.k8s.io``.
+
+The structs have the shape of ``resource.k8s.io/v1``. The older shape of v1beta1 (a device's content under ``basic``) is
+accepted and turned into that of v1 while decoding, as an API server would do; v1beta2 has the shape of v1.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import UNSET, UnsetType, field
+from msgspec.structs import force_setattr
+
+from kplan.api.affinity import NodeSelector
+from kplan.api.base import ApiObject, KubeStruct, QuantityLike
+from kplan.api.meta import ObjectMeta
+
+class DeviceTaint(KubeStruct, frozen=True):
+    """A taint of a device; only ``NoSchedule`` and ``NoExecute`` keep claims away."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class DeviceAttribute(KubeStruct, frozen=True):
+    """One attribute of a device: exactly one of the fields is set.
+
+    The plural fields belong to a feature that is off by default (DRAListTypeAttributes).
+    """
+
+    int_value: int | None = field(default=None, name="int")
+    bool_value: bool | None = field(default=None, name="bool")
+    string_value: str | None = field(default=None, name="string")
+    version_value: str | None = field(default=None, name="version")
+    int_values: tuple[int, ...] | None = field(default=None, name="ints")
+    bool_values: tuple[bool, ...] | None = field(default=None, name="bools")
+    string_values: tuple[str, ...] | None = field(default=None, name="strings")
+    version_values: tuple[str, ...] | None = field(default=None, name="versions")
+
+
+class CapacityRequestPolicyRange(KubeStruct, frozen=True):
+    """Amounts of a capacity that may be asked for, from `min` on in steps."""
+
+    min: QuantityLike | None = None
+    max: QuantityLike | None = None
+    step: QuantityLike | None = None
+
+
+class CapacityRequestPolicy(KubeStruct, frozen=True):
+    """How requests for a shareable capacity are rounded and limited."""
+
+    default: QuantityLike | None = None
+    valid_values: tuple[QuantityLike, ...] = ()
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+class DeviceCapacity(KubeStruct, frozen=True):
+    """One capacity of a device."""
+
+    value: QuantityLike = 0
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class Counter(KubeStruct, frozen=True):
+    """An amount of something that devices of a pool share."""
+
+    value: QuantityLike = 0
+
+
+class CounterSet(KubeStruct, frozen=True):
+    """Counters that devices of a pool draw from."""
+
+    name: str = ""
+    counters: dict[str, Counter] = {}
+
+
+class DeviceCounterConsumption(KubeStruct, frozen=True):
+    """What a device draws from one counter set when it is allocated."""
+
+    counter_set: str = ""
+    counters: dict[str, Counter] = {}
+
+
+class NodeAllocatableResourceMapping(KubeStruct, frozen=True):
+    """A node resource that a device stands for (DRANodeAllocatableResources, off by default)."""
+
+    capacity_key: str | None = None
+    allocation_multiplier: QuantityLike | None = None
+
+
+class BasicDevice(KubeStruct, frozen=True):
+    """A device's content as v1beta1 nests it."""
+
+    attributes: dict[str, DeviceAttribute] | UnsetType = UNSET
+    capacity: dict[str, DeviceCapacity] | UnsetType = UNSET
+    consumes_counters: tuple[DeviceCounterConsumption, ...] | UnsetType = UNSET
+    node_name: str | UnsetType | None = UNSET
+    node_selector: NodeSelector | UnsetType | None = UNSET
+    all_nodes: bool | UnsetType | None = UNSET
+    taints: tuple[DeviceTaint, ...] | UnsetType = UNSET
+    binds_to_node: bool | UnsetType | None = UNSET
+    binding_conditions: tuple[str, ...] | UnsetType = UNSET
+    binding_failure_conditions: tuple[str, ...] | UnsetType = UNSET
+    allow_multiple_allocations: bool | UnsetType | None = UNSET
+    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] | UnsetType = UNSET
+
+
+class Device(KubeStruct, frozen=True):
+    """One device of a slice; `basic` is where v1beta1 keeps the rest, empty after decoding."""
+
+    name: str = ""
+    attributes: dict[str, DeviceAttribute] = {}
+    capacity: dict[str, DeviceCapacity] = {}
+    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    taints: tuple[DeviceTaint, ...] = ()
+    binds_to_node: bool | None = None
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    allow_multiple_allocations: bool | None = None
+    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] = {}
+    basic: BasicDevice | None = None
+
+    def __post_init__(self) -> None:
+        if self.basic is not None:
+            for name in BasicDevice.__struct_fields__:
+                value = getattr(self.basic, name)
+                if value is not UNSET:
+                    force_setattr(self, name, value)
+            force_setattr(self, "basic", None)
+
+
+class ResourcePool(KubeStruct, frozen=True):
+    """The pool that a slice belongs to; only slices of the newest generation count."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class ResourceSliceSpec(KubeStruct, frozen=True):
+    """Devices, or counters, that a driver publishes for some nodes."""
+
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    devices: tuple[Device, ...] = ()
+    per_device_node_selection: bool | None = None
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+class ResourceSlice(ApiObject, frozen=True):
+    """One part of a pool of devices."""
+
+    api_version: ClassVar[str] = "resource.k8s.io/v1"
+    kind: ClassVar[str] = "ResourceSlice"
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceSliceSpec = ResourceSliceSpec()
