@@ -15,6 +15,7 @@ from kplan.api.affinity import NodeSelector
 from kplan.api.base import ApiObject, KubeStruct, QuantityLike
 from kplan.api.meta import ObjectMeta
 
+
 class DeviceTaint(KubeStruct, frozen=True):
     """A taint of a device; only ``NoSchedule`` and ``NoExecute`` keep claims away."""
 

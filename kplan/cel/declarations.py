@@ -20,8 +20,6 @@ import msgspec
 
 from kplan.cel.formats import FORMAT_NAMES
 
-__all__ = ["DEVICE_FIELDS", "environment_config"]
-
 DEVICE_FIELDS = {
     "allowMultipleAllocations": "bool",
     "attributes": "map<string,map<string,any>>",

@@ -18,8 +18,6 @@ from kplan.cel.pieces import FUNCTIONS, NATIVE, Pieces
 from kplan.cel.tree import Node, Tree, decode
 from kplan.cel.values import CelError, UnsupportedError, too_costly, type_name
 
-__all__ = ["CelCompileError", "DeviceExpression", "Reads", "compile_expression"]
-
 #: How long an expression may be, in bytes (CELSelectorExpressionMaxLength).
 _MAX_LENGTH = 10 * 1024
 

@@ -14,8 +14,6 @@ from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_ke
 from kplan.cel.kubernetes import read_url
 from kplan.cel.values import CelError, Format, OptionalValue, Value, no_such_overload
 
-__all__ = ["FORMAT_FUNCTIONS", "FORMAT_NAMES"]
-
 _Check = Callable[[str], Sequence[str]]
 
 _DNS_1035_LABEL = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?")

@@ -30,8 +30,6 @@ from kplan.cel.values import (
     no_such_overload,
 )
 
-__all__ = ["KUBERNETES_FUNCTIONS", "read_url"]
-
 _NANO = 10**9
 _MAX_DIGITS = 1000
 _MAX_INT64 = 2**63 - 1

@@ -29,8 +29,6 @@ from kplan.cel.values import (
     type_name,
 )
 
-__all__ = ["MissingError", "Program", "RoundsError", "ask", "library", "without_status"]
-
 _EXTENSIONS = ("optional", "sets", "lists", "strings", "regex", "two-var-comprehensions")
 
 

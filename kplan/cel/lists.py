@@ -22,8 +22,6 @@ from kplan.cel.values import (
     typed,
 )
 
-__all__ = ["LIST_FUNCTIONS", "MAX_ELEMENTS"]
-
 #: How many elements a list may have that an expression makes, one by one or out of another list.
 MAX_ELEMENTS = 1000
 

@@ -7,8 +7,6 @@ from typing import Protocol, TypeAlias
 
 from kplan.cel.values import ABSENT, CelError, OptionalValue, Value
 
-__all__ = ["DeviceView", "Reader", "reader_of"]
-
 
 class DeviceView(Protocol):
     """A device as expressions see it."""

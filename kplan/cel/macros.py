@@ -7,8 +7,6 @@ from math import prod
 
 from kplan.cel.tree import Node, call, walk
 
-__all__ = ["adds_to", "free_variables", "growth", "rounds", "size", "written_out"]
-
 
 def size(root: Node) -> int:
     """Count the nodes of an expression, those that stand in several places as often as they stand there."""

@@ -25,8 +25,6 @@ from kplan.cel.texts import TEXT_FUNCTIONS
 from kplan.cel.tree import Node, Tree, call, name, walk
 from kplan.cel.values import CelError, CostLimitError, TypeValue, UnsupportedError, Value
 
-__all__ = ["FUNCTIONS", "NATIVE", "Pieces"]
-
 #: The functions that are computed here.
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **KUBERNETES_FUNCTIONS,

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from kplan.cel.library import ask
 from kplan.cel.values import CelError, UnsupportedError, Value, no_such_overload, too_costly, typed
 
-__all__ = ["TEXT_FUNCTIONS"]
-
 #: How long a text may get that is put together of others. An API server stops by what all the steps cost together.
 _MAX_LENGTH = 65_536
 #: Opening brackets of a pattern that capture, among all that may hold such a bracket without opening one.

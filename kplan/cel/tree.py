@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-__all__ = ["Constant", "Kind", "Node", "Tree", "call", "decode", "encode", "name", "text", "walk"]
-
 Kind = Literal["constant", "name", "select", "has", "call", "method", "list", "map", "message", "loop"]
 
 #: What a literal is in Python.

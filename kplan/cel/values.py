@@ -17,24 +17,6 @@ from urllib.parse import SplitResult
 
 from kplan.api.quantity import Quantity
 
-__all__ = [
-    "ABSENT",
-    "CelError",
-    "CostLimitError",
-    "Format",
-    "OptionalValue",
-    "Semver",
-    "TypeValue",
-    "UnsupportedError",
-    "Value",
-    "compare",
-    "equal",
-    "no_such_overload",
-    "too_costly",
-    "type_name",
-    "typed",
-]
-
 #: Any CEL value. The expressions of users are typed by the checker, not by this module.
 Value = Any
 

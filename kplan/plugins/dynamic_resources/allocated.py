@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from kplan.api.resource import AllocationResult
-from kplan.plugins.dynamic_resources.amounts import Amounts, nano
+from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.inventory import DeviceId
-
-__all__ = ["AllocatedState"]
+from kplan.rules.resources import nano
 
 _NOTHING: Amounts = {}
 

@@ -31,9 +31,6 @@ from kplan.plugins.dynamic_resources.results import DeviceResult, check_node_sel
 from kplan.plugins.dynamic_resources.selection import Selection
 from kplan.plugins.dynamic_resources.situations import kinds, situation
 
-__all__ = ["Limits", "Market", "NamedClaim", "Search", "TimedOutError"]
-
-
 #: More steps than any search takes.
 _NO_LIMIT = 2**63
 #: Steps that a search takes before it begins to remember, which makes each of them slower.

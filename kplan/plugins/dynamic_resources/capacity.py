@@ -11,10 +11,9 @@ from collections.abc import Mapping
 
 from kplan.api.quantity import value
 from kplan.api.resource_slice import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
-from kplan.plugins.dynamic_resources.amounts import NANO, Amounts, nano
+from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
-
-__all__ = ["consumed_capacity", "fits"]
+from kplan.rules.resources import NANO, nano
 
 
 def fits(device: DeviceInfo, asked: Amounts | None, consumed: Amounts, allocating: Amounts) -> bool:

@@ -18,17 +18,6 @@ from kplan.api.resource import (
 )
 from kplan.api.time import to_micros
 
-__all__ = [
-    "ClaimKey",
-    "ClaimProblem",
-    "has_timed_out",
-    "identity_of",
-    "is_broken",
-    "is_for_extended_resources",
-    "key_of",
-    "user_claims",
-]
-
 #: (namespace, name)
 ClaimKey = tuple[str, str]
 

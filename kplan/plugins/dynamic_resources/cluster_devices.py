@@ -36,8 +36,6 @@ from kplan.plugins.dynamic_resources.selection import Selection
 from kplan.plugins.dynamic_resources.situations import Positions, positions, transferred
 from kplan.plugins.dynamic_resources.tracker import ClaimTracker
 
-__all__ = ["Catalogue", "ClusterDevices", "Outcome", "Outcomes", "catalogue_of", "devices_of", "named"]
-
 #: Kinds of claims whose outcomes are kept at a time.
 _MAX_KINDS = 32
 #: Devices that a search may try before nodes in the same situation share one.

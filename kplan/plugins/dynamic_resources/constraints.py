@@ -14,8 +14,6 @@ from kplan.api.resource_slice import DeviceAttribute
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 from kplan.plugins.dynamic_resources.requests import RequestSpec
 
-__all__ = ["Constraint", "new_constraint"]
-
 _Value = tuple[str, int | bool | str]
 
 

@@ -12,8 +12,6 @@ from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import Pool
 
-__all__ = ["CounterLedger", "counters_left"]
-
 _Counters = dict[str, dict[str, int]]
 
 

@@ -13,8 +13,6 @@ from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec
 from kplan.plugins.dynamic_resources.results import DeviceResult
 from kplan.plugins.dynamic_resources.taints import prevents_allocation
 
-__all__ = ["explain_alternatives", "explain_no_devices"]
-
 
 def explain_alternatives(claim: ResourceClaim, devices: Iterable[DeviceResult]) -> list[str]:
     """Say which alternative each prioritized list of a claim came to."""

@@ -15,11 +15,8 @@ from kplan.api.resource import (
     DeviceClass,
     ResourceClaim,
 )
-from kplan.plugins.dynamic_resources.amounts import NANO
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec
-from kplan.rules.resources import is_extended, pod_requests, rounded_requests
-
-__all__ = ["existing_claim", "extended_claim_spec", "requested_resources"]
+from kplan.rules.resources import NANO, is_extended, pod_requests, rounded_requests
 
 _ALWAYS = "Always"
 

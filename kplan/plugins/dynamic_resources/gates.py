@@ -15,8 +15,6 @@ from kplan.cel import DeviceExpression, compile_expression
 from kplan.framework.interface import UnmodelledFeature
 from kplan.snapshot.model import Snapshot
 
-__all__ = ["off_gate_features"]
-
 #: Different selectors that are tried beforehand; each takes a millisecond.
 _MAX_SELECTORS = 500
 

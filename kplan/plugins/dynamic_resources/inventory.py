@@ -16,10 +16,8 @@ import msgspec
 from kplan.api.quantity import parse
 from kplan.api.resource_slice import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
 from kplan.cel import ABSENT, CelError, Semver
-from kplan.plugins.dynamic_resources.amounts import Amounts, nano
-
-__all__ = ["DeviceId", "DeviceInfo", "Inventory", "PoolId", "SliceInfo"]
-
+from kplan.plugins.dynamic_resources.amounts import Amounts
+from kplan.rules.resources import nano
 
 _encoder = msgspec.json.Encoder(order="sorted")
 

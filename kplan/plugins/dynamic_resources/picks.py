@@ -21,8 +21,6 @@ from kplan.plugins.dynamic_resources.requests import RequestSpec
 from kplan.plugins.dynamic_resources.results import DeviceResult
 from kplan.plugins.dynamic_resources.taints import prevents_allocation
 
-__all__ = ["BrokenConstraintError", "Picks"]
-
 
 class BrokenConstraintError(Exception):
     """A device that a request must have does not go with those picked before."""

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from kplan.api.affinity import NodeSelector
 from kplan.api.core import Node
 from kplan.api.nodeselector import compile_node_selector
-from kplan.plugins.dynamic_resources.amounts import Amounts, nano
+from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.inventory import (
     DeviceInfo,
     Inventory,
     PoolId,
     SliceInfo,
 )
-
-__all__ = ["AllocationError", "NodePools", "Pool", "device_matches", "gather_pools", "node_matches"]
+from kplan.rules.resources import nano
 
 
 class AllocationError(Exception):

@@ -11,8 +11,6 @@ from kplan.api.resource import FIRST_AVAILABLE_MAX_SIZE, ResourceClaim
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
 from kplan.plugins.dynamic_resources.results import DeviceResult
 
-__all__ = ["allocated_rank", "rank"]
-
 
 def rank(spec: ClaimSpec, devices: Sequence[DeviceResult]) -> int:
     """Return a claim's rank from the devices found for it: 8 for each first alternative, 7 for each second."""

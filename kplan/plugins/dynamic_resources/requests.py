@@ -20,9 +20,8 @@ from kplan.api.resource import (
     ExactDeviceRequest,
     ResourceClaimSpec,
 )
-from kplan.plugins.dynamic_resources.amounts import Amounts, nano
-
-__all__ = ["ClaimSpec", "RequestSpec", "claim_spec"]
+from kplan.plugins.dynamic_resources.amounts import Amounts
+from kplan.rules.resources import nano
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 from kplan.plugins.dynamic_resources.pools import AllocationError
 from kplan.plugins.dynamic_resources.requests import RequestSpec
 
-__all__ = ["DeviceResult", "allocation_result", "check_node_selectors"]
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceResult:

@@ -18,8 +18,6 @@ from kplan.cel import (
 )
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 
-__all__ = ["ExpressionResults", "Selection"]
-
 _encoder = msgspec.json.Encoder(order="sorted")
 
 _Answer = bool | CelError | CostLimitError

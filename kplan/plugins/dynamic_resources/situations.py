@@ -18,8 +18,6 @@ from kplan.plugins.dynamic_resources.pools import NodePools, Pool
 from kplan.plugins.dynamic_resources.requests import ClaimSpec
 from kplan.plugins.dynamic_resources.results import DeviceResult
 
-__all__ = ["Positions", "kinds", "positions", "situation", "transferred"]
-
 #: A solution by the positions of its devices among the candidates of a node.
 Positions = tuple[tuple[int, ...], ...]
 

@@ -11,8 +11,6 @@ from kplan.engine.arrays import BoolArray, RowArray
 from kplan.plugins.dynamic_resources.claims import key_of
 from kplan.plugins.dynamic_resources.cluster_devices import Outcomes, Solution
 
-__all__ = ["UNNAMED_CLAIM", "ClaimState"]
-
 #: How upstream calls the claim for extended resources before it exists.
 UNNAMED_CLAIM = "<extended-resources>"
 

@@ -9,8 +9,6 @@ from kplan.api.resource import DeviceToleration
 from kplan.api.resource_slice import DeviceTaint
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 
-__all__ = ["prevents_allocation", "tolerates"]
-
 _EFFECTS = {"NoSchedule", "NoExecute"}
 
 

@@ -22,8 +22,6 @@ from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices
 from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo, SliceInfo
 from kplan.plugins.dynamic_resources.requests import expressions
 
-__all__ = ["DeviceCounter"]
-
 
 class _ClassCount:
     """One class's devices: how many each node has, and which nodes each of them counts for."""

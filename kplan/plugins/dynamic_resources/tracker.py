@@ -20,8 +20,6 @@ from kplan.plugins.dynamic_resources.allocated import AllocatedState
 from kplan.plugins.dynamic_resources.claims import ClaimKey, identity_of, is_for_extended_resources, key_of
 from kplan.plugins.dynamic_resources.inventory import DeviceId
 
-__all__ = ["ClaimTracker"]
-
 
 class ClaimTracker:
     """All claims, by namespace and name, and what they take.
