@@ -27,6 +27,8 @@ _NANO_DIGITS = 9
 _INT64_DIGITS = 18
 #: Exponents above this are cut: such a number is beyond int64 by far, and its digits would only cost memory.
 _MAX_SCALE = 100
+#: Digits beyond these are cut likewise: Python refuses to read some thousands, and takes longer the more there are.
+_MAX_DIGITS = 1000
 
 _SYNTAX = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -169,7 +171,7 @@ def _parse(text: str) -> _Parsed:
         msg = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         raise InvalidQuantity(msg)
     sign = -1 if match[1] == "-" else 1
-    whole, fraction, suffix = match[2] or "0", match[3] or "", match[4]
+    whole, fraction, suffix = (match[2] or "0")[:_MAX_DIGITS], _cut_fraction(match[3] or ""), match[4]
     if suffix in _BINARY_SUFFIXES:
         return _parse_binary(sign, whole, fraction, _BINARY_SUFFIXES[suffix])
     exponent, form = _decimal_exponent(suffix)
@@ -178,6 +180,15 @@ def _parse(text: str) -> _Parsed:
     if len(whole) + len(fraction) <= _INT64_DIGITS and scale >= -_NANO_DIGITS:
         return _Parsed(mantissa, min(scale, _MAX_SCALE), is_big=False, format=form)
     return _big(mantissa, scale, form)
+
+
+def _cut_fraction(digits: str) -> str:
+    """Leave out digits far below a nano; that there are some still rounds up."""
+    return (
+        digits
+        if len(digits) <= _MAX_DIGITS
+        else digits[:_MAX_DIGITS] + ("1" if digits[_MAX_DIGITS:].strip("0") else "")
+    )
 
 
 def _parse_binary(sign: int, whole: str, fraction: str, exponent: int) -> _Parsed:

@@ -31,12 +31,13 @@ def decode_args(name: str, value: object, path: str, problems: Problems) -> Plug
     """
     kind = f"{name}Args"
     if isinstance(value, dict):
-        given_kind, given_version = value.get("kind", kind), value.get("apiVersion", API_VERSION)
+        given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or API_VERSION
         if given_version != API_VERSION:
             message = f"no kind {go_value(given_kind)} is registered for version {go_value(given_version)}"
             problems.add(child(path, "apiVersion"), message, f"write: apiVersion: {API_VERSION}, or leave it out")
         elif given_kind != kind:
-            message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {given_kind}.{API_GROUP}"
+            got = f"{given_kind}.{API_GROUP}" if isinstance(given_kind, str) else go_value(given_kind)
+            message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {got}"
             problems.add(child(path, "kind"), message, f"write: kind: {kind}, or leave it out")
     args = decode({} if value is None else value, ARGS_TYPES[name], path, problems, type_meta=True)
     if isinstance(args, DynamicResourcesArgs):

@@ -30,8 +30,8 @@ def check_type_meta(value: object, problems: Problems) -> bool:
         return _config_map(value, problems)
     if kind == "List":
         return _list(value, problems)
-    if kind in _WORKLOADS:
-        return _manifest(value, str(kind), problems)
+    if isinstance(kind, str) and kind in _WORKLOADS:
+        return _manifest(value, kind, problems)
     if kind == "Policy":
         hint = f"describe it as a {KIND} with profiles and extenders"
         problems.add("kind", "scheduler policies are gone since Kubernetes 1.23", hint)
@@ -40,7 +40,7 @@ def check_type_meta(value: object, problems: Problems) -> bool:
         problems.add("kind", "Object 'Kind' is missing", f"add: kind: {KIND}")
     elif kind != KIND:
         problems.add("kind", f"expected {KIND}, got {go_value(kind)}", f"write: kind: {KIND}")
-    return _version(version, problems) and kind in {None, KIND}
+    return _version(version, problems) and kind in (None, KIND)
 
 
 def _version(version: object, problems: Problems) -> bool:
