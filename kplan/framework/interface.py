@@ -34,21 +34,51 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_chec
 
 from kplan.config.releases import Release, newest
 from kplan.documents.preemption import Preemption, Victim
-from kplan.engine.arrays import Int64Array
+from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.resource_scoring import DeviceTotals
 from kplan.engine.verdicts import Verdicts
-from kplan.engine.view import NodeView
+from kplan.engine.view import NodeView, PodDelta
+from kplan.framework.diagnosis import FilterOutcome
+from kplan.framework.status import SUCCESS, Status, StatusCode
 from kplan.rules.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from random import Random
 
-    from kplan.framework.diagnosis import FilterOutcome
     from kplan.framework.extenders import Extender
     from kplan.framework.listers import Listers
     from kplan.framework.nominator import Nominator
-    from kplan.framework.runtime import Framework
+
+__all__ = [
+    "SKIP",
+    "SKIP_SHAPE",
+    "SUCCESS",
+    "ConstantScorePlugin",
+    "CycleState",
+    "FilterPlugin",
+    "Handle",
+    "KeyedPlugin",
+    "NormalizeScorePlugin",
+    "PermitPlugin",
+    "Plugin",
+    "PostFilterFindings",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreEnqueuePlugin",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "PreScoreResult",
+    "ProfileFilters",
+    "QueueSortPlugin",
+    "ReservePlugin",
+    "Scope",
+    "ScoreDetailPlugin",
+    "ScorePlugin",
+    "Status",
+    "StatusCode",
+]
 
 T = TypeVar("T")
 
@@ -62,57 +92,6 @@ class Scope(enum.Enum):
     """Row i alone: its object and its pods."""
     CLUSTER = enum.auto()
     """Other rows too, or objects that a plan changes."""
-
-
-class StatusCode(enum.IntEnum):
-    """Outcome of an extension point that answers for the pod rather than for nodes."""
-
-    SUCCESS = 0
-    ERROR = 1
-    UNSCHEDULABLE = 2
-    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """A code with its reasons and the plugin that gave them (filled in by the runtime)."""
-
-    code: StatusCode
-    reasons: tuple[str, ...] = ()
-    plugin: str = ""
-
-    @property
-    def message(self) -> str:
-        """The reasons as kube-scheduler joins them."""
-        return ", ".join(self.reasons)
-
-    @property
-    def is_success(self) -> bool:
-        """Whether all is well."""
-        return self.code is StatusCode.SUCCESS
-
-    @property
-    def is_rejected(self) -> bool:
-        """Whether the pod was turned down, as opposed to an error."""
-        return self.code in (StatusCode.UNSCHEDULABLE, StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE)
-
-    @staticmethod
-    def error(text: str) -> Status:
-        """Return an error, which ends the cycle."""
-        return Status(StatusCode.ERROR, (text,))
-
-    @staticmethod
-    def unschedulable(*reasons: str) -> Status:
-        """Return a rejection that preemption may cure."""
-        return Status(StatusCode.UNSCHEDULABLE, reasons)
-
-    @staticmethod
-    def unresolvable(*reasons: str) -> Status:
-        """Return a rejection that preemption cannot cure."""
-        return Status(StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
-
-
-SUCCESS = Status(StatusCode.SUCCESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +156,28 @@ class CycleState:
         return self.states.get(kind)
 
 
+class ProfileFilters(Protocol):
+    """The filters of a profile, as preemption tries them: the runtime is one."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster that they look at."""
+        ...
+
+    @property
+    def filter_plugins(self) -> Sequence[FilterPlugin]:
+        """The filters, in the profile's order."""
+        ...
+
+    def ignores_pods(self, name: str) -> bool:
+        """Whether the verdicts of a filter do not depend on which pods run on a node."""
+        ...
+
+    def nominated_changes(self, cycle: CycleState, rows: RowArray) -> PodDelta | None:
+        """Return what pods nominated to nodes change there, None for nothing."""
+        ...
+
+
 @dataclass
 class Handle:
     """What a plugin may look at besides the cycle.
@@ -198,7 +199,7 @@ class Handle:
     cluster: Cluster
     listers: Listers
     nominator: Nominator
-    framework: Framework | None = None
+    framework: ProfileFilters | None = None
     extenders: Sequence[Extender] = ()
     is_sampling: bool = False
     random: Random | None = None
@@ -398,12 +399,3 @@ class ScoreDetailPlugin(Protocol):
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Tell where the raw score of a node comes from, a line each."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class UnmodelledFeature:
-    """Something that an object asks for and kplan, or the reference scheduler with default gates, does not honour."""
-
-    object: str
-    feature: str
-    message: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
-from kplan.framework.interface import Status
+from kplan.framework.status import Status
 
 
 class PluginError(Exception):

@@ -81,8 +81,8 @@ class Session:
                 release=self.config.release,
                 shared=shared,
             )
-            handle.framework = Framework(profile, self.make_plugins(profile, handle), handle)
-            self.frameworks[profile.scheduler_name] = handle.framework
+            framework = Framework(profile, self.make_plugins(profile, handle), handle)
+            handle.framework = self.frameworks[profile.scheduler_name] = framework
         if not self.pod_ids:
             self.pod_ids = {info.key: pod for pod, info in enumerate(self.cluster.pods.infos)}
 

@@ -16,8 +16,7 @@ from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.changing_view import ChangingView
 from kplan.engine.verdicts import Verdicts
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors
-from kplan.framework.interface import CycleState, FilterPlugin
-from kplan.framework.runtime import Framework
+from kplan.framework.interface import CycleState, FilterPlugin, ProfileFilters
 
 NamedVerdicts = list[tuple[str, Verdicts]]
 
@@ -35,7 +34,7 @@ class Trials:
 
     def __init__(
         self,
-        framework: Framework,
+        framework: ProfileFilters,
         cycle: CycleState,
         outcome: FilterOutcome,
         *,
@@ -133,7 +132,7 @@ class Trials:
         return [(name, fresh[name] if name in fresh else kept[name].at(where)) for name in self._order]
 
 
-def _with_nominated(framework: Framework, cycle: CycleState, view: ChangingView) -> ChangingView | None:
+def _with_nominated(framework: ProfileFilters, cycle: CycleState, view: ChangingView) -> ChangingView | None:
     extra = framework.nominated_changes(cycle, view.rows)
     if extra is None:
         return None

@@ -19,8 +19,7 @@ from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus
-from kplan.framework.interface import CycleState
-from kplan.framework.runtime import Framework
+from kplan.framework.interface import CycleState, ProfileFilters
 from kplan.framework.trials import Trials
 from kplan.preemption.budgets import Budgets
 from kplan.preemption.importance import importance_order
@@ -91,7 +90,7 @@ class DryRun:
     reprieve: Reprieve
 
 
-def dry_run(framework: Framework, cycle: CycleState, outcome: FilterOutcome, budgets: Budgets) -> DryRun:
+def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome, budgets: Budgets) -> DryRun:
     """Look for victims on every node that rejected the pod for a reason that may go away with other pods."""
     cluster = framework.cluster
     rows = outcome.rows_with_code(Code.UNSCHEDULABLE)

@@ -12,7 +12,7 @@ from kplan.api.meta import controller_of
 from kplan.api.resource import DeviceSelector, ResourceClaim, ResourceClaimSpec
 from kplan.api.resource_slice import Device, ResourceSlice
 from kplan.cel import DeviceExpression, compile_expression
-from kplan.framework.interface import UnmodelledFeature
+from kplan.framework.features import UnmodelledFeature
 from kplan.snapshot.model import Snapshot
 
 #: Different selectors that are tried beforehand; each takes a millisecond.

@@ -5,7 +5,7 @@ Upstream: pkg/features/kube_features.go (v1.36).
 
 from __future__ import annotations
 
-from kplan.framework.interface import UnmodelledFeature
+from kplan.framework.features import UnmodelledFeature
 from kplan.snapshot.model import Snapshot
 
 

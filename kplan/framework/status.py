@@ -1,0 +1,57 @@
+"""What an extension point says of a pod as a whole: a code, reasons, and who gave them."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class StatusCode(enum.IntEnum):
+    """Outcome of an extension point that answers for the pod rather than for nodes."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A code with its reasons and the plugin that gave them (filled in by the runtime)."""
+
+    code: StatusCode
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def message(self) -> str:
+        """The reasons as kube-scheduler joins them."""
+        return ", ".join(self.reasons)
+
+    @property
+    def is_success(self) -> bool:
+        """Whether all is well."""
+        return self.code is StatusCode.SUCCESS
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the pod was turned down, as opposed to an error."""
+        return self.code in (StatusCode.UNSCHEDULABLE, StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    @staticmethod
+    def error(text: str) -> Status:
+        """Return an error, which ends the cycle."""
+        return Status(StatusCode.ERROR, (text,))
+
+    @staticmethod
+    def unschedulable(*reasons: str) -> Status:
+        """Return a rejection that preemption may cure."""
+        return Status(StatusCode.UNSCHEDULABLE, reasons)
+
+    @staticmethod
+    def unresolvable(*reasons: str) -> Status:
+        """Return a rejection that preemption cannot cure."""
+        return Status(StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+SUCCESS = Status(StatusCode.SUCCESS)
