@@ -174,7 +174,7 @@ def _raw_list(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Ite
         problems.append(place.locate(_mistaken(content, _no_list)))
         return
     for index, element in enumerate(elements):
-        where = place._replace(json_path=f"{place.json_path}[{index}]", content=element)
+        where = Item(place.origin, f"{place.json_path}[{index}]", place.api_version, place.kind, element)
         try:
             meta = _type_meta(element)
         except (msgspec.ValidationError, RecursionError):
@@ -185,7 +185,7 @@ def _raw_list(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Ite
         elif place.kind and not meta.kind:
             yield where
         elif _has_kind(meta.api_version, meta.kind, where, problems):
-            yield where._replace(api_version=meta.api_version, kind=meta.kind)
+            yield Item(place.origin, where.json_path, meta.api_version, meta.kind, element)
 
 
 def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Problem:
