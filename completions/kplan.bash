@@ -58,8 +58,8 @@ _kplan() {
         "kplan snapshot check") words="--output -o --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --quiet -q -h --help" ;;
         "kplan snapshot rbac") words="--name --output -o -h --help" ;;
         "kplan config") words="show check -h --help" ;;
-        "kplan config show") words="--scheduler-config -o --output -h --help" ;;
-        "kplan config check") words="--scheduler-config -o --output -h --help" ;;
+        "kplan config show") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help" ;;
+        "kplan config check") words="--scheduler-config --kubernetes-version --feature-gates -o --output -h --help" ;;
     esac
     if [[ "$current" == -* || -z "${words%%-*}" ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))

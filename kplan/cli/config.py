@@ -12,6 +12,7 @@ from kplan.visible import as_json, as_yaml, shown, visible
 
 if TYPE_CHECKING:
     from kplan.config.model import SchedulerConfiguration
+    from kplan.config.releases import Release
 
 __all__ = ["app"]
 
@@ -34,6 +35,16 @@ FileArgument = Annotated[
     str | None, typer.Argument(metavar="[FILE]", help="KubeSchedulerConfiguration; - for standard input")
 ]
 ConfigOption = Annotated[str | None, typer.Option("--scheduler-config", metavar="PATH", help="The same, as an option")]
+KubernetesOption = Annotated[
+    str,
+    typer.Option(
+        "--kubernetes-version", metavar="MINOR", help="The minor that reads it, such as 1.34; auto: the newest known."
+    ),
+]
+FeatureGatesOption = Annotated[
+    str, typer.Option("--feature-gates", metavar="NAME=BOOL,...", help="Feature gates that are not as by default.")
+]
+_NEWEST = "auto"
 OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="How to print it")]
 
 
@@ -41,16 +52,19 @@ OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="How 
 def show(
     file: FileArgument = None,
     scheduler_config: ConfigOption = None,
+    kubernetes_version: KubernetesOption = _NEWEST,
+    feature_gates: FeatureGatesOption = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Print the effective configuration, defaults filled in, and mark what differs from the default.
 
     Without a file: the configuration of a kube-scheduler that is started without one.
     """
-    from kplan.config import load_scheduler_config
+    from kplan.config.loading import read_configuration
     from kplan.report.config_view import config_report, render_config
 
-    config = load_scheduler_config(_source(file, scheduler_config))
+    release = _release(kubernetes_version, feature_gates)
+    config = read_configuration(_source(file, scheduler_config), release)
     _print_warnings(config)
     _print(render_config(shown(config)) if output is OutputFormat.TABLE else _dump(config_report(config), output))
 
@@ -59,23 +73,26 @@ def show(
 def check(
     file: FileArgument = None,
     scheduler_config: ConfigOption = None,
+    kubernetes_version: KubernetesOption = _NEWEST,
+    feature_gates: FeatureGatesOption = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Print ok, or every problem with its path and what to write instead.
 
     Exit code 2 when kube-scheduler would refuse the file.
     """
-    from kplan.config import load_scheduler_config
+    from kplan.config.loading import read_configuration
     from kplan.errors import ConfigError, Problem, UsageError
     from kplan.report.config_view import check_report, render_check
 
     source = _source(file, scheduler_config)
     if source is None:
         raise UsageError("nothing to check", hint="name the file: kplan config check scheduler.yaml")
+    release = _release(kubernetes_version, feature_gates)
     config: SchedulerConfiguration | None = None
     problems: tuple[Problem, ...] = ()
     try:
-        config = load_scheduler_config(source)
+        config = read_configuration(source, release)
         _print_warnings(config)
     except ConfigError as error:
         problems = error.problems
@@ -85,6 +102,13 @@ def check(
         _print(_dump(check_report(source, config, problems), output))
     if config is None:
         raise typer.Exit(2)
+
+
+def _release(kubernetes_version: str, feature_gates: str) -> Release:
+    from kplan.config.releases import chosen_release, newest, parse_gates, with_gates
+
+    gates = parse_gates(feature_gates)
+    return chosen_release(kubernetes_version, gates) or with_gates(newest(), gates)
 
 
 def _source(file: str | None, scheduler_config: str | None) -> str | None:

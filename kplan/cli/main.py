@@ -18,7 +18,7 @@ app = typer.Typer(
     cls=KplanGroup,
     help="""terraform plan for the Kubernetes scheduler: where pods land, whom they evict, and why.
 
-    Decides as kube-scheduler v1.36 does, from a snapshot or a live cluster, and changes nothing.""",
+    Decides as the cluster's own release of kube-scheduler, from a snapshot or a live cluster, and changes nothing.""",
     epilog="""Exit codes: 0 answered, nothing in --fail-on happened; 1 answered, something in it happened; 2 could not
     be answered. Try: kplan preempt --snapshot demo""",
     add_completion=False,
@@ -31,7 +31,10 @@ app = typer.Typer(
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - Typer's callback
     if value:
-        typer.echo(f"kplan {__version__} (decides as Kubernetes v1.36)")
+        from kplan.config.releases import known_minors
+
+        minors = known_minors()
+        typer.echo(f"kplan {__version__} (decides as Kubernetes {minors[0]} to {minors[-1]})")
         raise typer.Exit
 
 

@@ -21,16 +21,34 @@ class Difference(Document, frozen=True, kw_only=True):
     effective: Any
 
 
+class GateState(Document, frozen=True, kw_only=True):
+    """A feature gate.
+
+    Attributes
+    ----------
+    locked : it cannot be set to anything else
+    """
+
+    on: bool
+    default: bool
+    stage: Literal["Alpha", "Beta", "GA"]
+    locked: bool
+
+
 class SchedulerConfigReport(Head, frozen=True, kw_only=True):
     """What kplan config show says.
 
     Attributes
     ----------
+    kubernetes_version : the release that reads it so
+    feature_gates : those that scheduling depends on, as they are set
     configuration : a KubeSchedulerConfiguration, every default filled in
     """
 
     kind: Literal["SchedulerConfigReport"] = "SchedulerConfigReport"
     source: str
+    kubernetes_version: str
+    feature_gates: dict[str, GateState]
     configuration: dict[str, Any]
     differences: tuple[Difference, ...]
     warnings: tuple[InputWarning, ...]

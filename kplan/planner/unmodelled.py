@@ -13,11 +13,14 @@ from kplan.config.model import SchedulerConfiguration
 from kplan.framework.extenders import Extender
 from kplan.plugins.dynamic_resources import gates as device_gates
 from kplan.plugins.node_volume_limits import gates as volume_gates
+from kplan.rules.csi_translation import PLUGIN_BY_NAME
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.visible import without_account
 
 CODE = "UnmodelledFeature"
+_PORTWORX = "kubernetes.io/portworx-volume"
+_MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 _VERBS = ("filter", "prioritize", "preempt")
 
 
@@ -33,6 +36,7 @@ def unmodelled(
     """
     found = [
         *_extenders(config, extenders),
+        *_portworx(world, config),
         *unmodelled_of(world.pods),
         *(
             InputWarning(CODE, each.object, f"{each.feature}: {each.message}; the gate is off by default")
@@ -40,6 +44,20 @@ def unmodelled(
         ),
     ]
     return tuple(dict.fromkeys(found))
+
+
+def _portworx(world: Snapshot, config: SchedulerConfiguration) -> Iterator[InputWarning]:
+    """Say that in-tree Portworx volumes count on every node here, also where the release would not count them."""
+    driver = PLUGIN_BY_NAME[_PORTWORX].driver
+    if not config.release.rules.migrates_portworx_by_annotation:
+        return
+    limited = [each for each in world.csi_nodes if any(of.name == driver for of in each.spec.drivers)]
+    unlisted = [
+        each for each in limited if _PORTWORX not in each.metadata.annotations.get(_MIGRATED_PLUGINS, "").split(",")
+    ]
+    if unlisted and any(volume.spec.portworx_volume is not None for volume in world.persistent_volumes):
+        message = f"in-tree Portworx volumes count towards its limit of {driver}, and in {config.release.minor} do not"
+        yield InputWarning(CODE, f"CSINode/{unlisted[0].metadata.name}", f"CSIMigrationPortworx: {message}")
 
 
 def unmodelled_of(pods: Iterable[Pod]) -> Iterator[InputWarning]:
@@ -61,7 +79,7 @@ def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> It
 
 
 def _pod(pod: Pod) -> Iterator[InputWarning]:
-    """Look at features whose gates are off by default in v1.36: the scheduler ignores what they would need."""
+    """Look at features whose gates are off by default: the scheduler ignores what they would need."""
     name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
     if any(is_comparison(toleration) for toleration in pod.spec.tolerations):
         message = "a toleration with operator Lt or Gt tolerates nothing"

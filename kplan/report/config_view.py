@@ -17,6 +17,7 @@ from kplan.visible import without_account
 
 if TYPE_CHECKING:
     from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
+    from kplan.config.releases import Release
     from kplan.errors import Problem
 
 __all__ = ["check_report", "config_report", "render_check", "render_config"]
@@ -32,6 +33,16 @@ def config_report(config: SchedulerConfiguration) -> dict[str, object]:
         "kind": "SchedulerConfigReport",
         "formatVersion": "1.0",
         "source": config.source,
+        "kubernetesVersion": config.release.version,
+        "featureGates": {
+            name: {
+                "on": config.release.is_on(name),
+                "default": gate.is_on,
+                "stage": gate.stage,
+                "locked": gate.is_locked,
+            }
+            for name, gate in sorted(config.release.gates.items())
+        },
         "configuration": to_document(config),
         "differences": [
             {"path": found.path, "default": found.default, "effective": found.effective}
@@ -73,7 +84,9 @@ def render_check(source: str, config: SchedulerConfiguration | None, problems: S
 def render_config(config: SchedulerConfiguration) -> str:
     """Write the effective configuration as text, at most a hundred columns wide."""
     found = differences(config)
-    of = "the default configuration of kube-scheduler v1.36" if config.source == "default" else config.source
+    scheduler = f"kube-scheduler v{config.release.version}"
+    is_default = config.source == "default"
+    of = f"the default configuration of {scheduler}" if is_default else f"{config.source}\nas {scheduler} reads it"
     changes = _count(len(found), "difference") if found else "no difference"
     blocks = [
         f"Effective scheduler configuration: {of}\n{changes} from the default"
@@ -82,8 +95,23 @@ def render_config(config: SchedulerConfiguration) -> str:
     ]
     if config.extenders:
         blocks.append(_extenders(config))
-    blocks.extend(f"{_plugins(config, profile)}\n\n{_arguments(profile)}" for profile in config.profiles)
+    blocks.append(_gates(config.release))
+    blocks.extend(f"{_plugins(config, profile)}\n\n{_arguments(config, profile)}" for profile in config.profiles)
     return "\n\n".join(blocks)
+
+
+def _gates(release: Release) -> str:
+    """List the feature gates that scheduling depends on, those that are on first; `*` marks what is not default."""
+    lines = ["Feature gates that scheduling depends on"]
+    for word, is_on in (("on", True), ("off", False)):
+        names = [
+            f"{'*' if name in release.switched and gate.is_on is not is_on else ''}{name}"
+            f"{' (locked)' if gate.is_locked else ''}"
+            for name, gate in sorted(release.gates.items())
+            if release.is_on(name) is is_on
+        ]
+        lines.append(_wrap(f"  {word}".ljust(7), names or ["none"], 7))
+    return "\n".join(lines)
 
 
 def _warnings(config: SchedulerConfiguration) -> list[dict[str, str]]:
@@ -139,7 +167,7 @@ def _extenders(config: SchedulerConfiguration) -> str:
 
 
 def _plugins(config: SchedulerConfiguration, profile: Profile) -> str:
-    default = default_configuration().profiles[0]
+    default = default_configuration(config.release).profiles[0]
     percentage = profile.percentage_of_nodes_to_score
     head = f"Profile {profile.scheduler_name}"
     if percentage is not None:
@@ -189,11 +217,11 @@ def _longest(chains: list[list[str]]) -> list[str]:
     return max([*reversed(chains), []], key=len)
 
 
-def _arguments(profile: Profile) -> str:
-    default = args_document(default_configuration().profiles[0])
+def _arguments(config: SchedulerConfiguration, profile: Profile) -> str:
+    default = args_document(default_configuration(config.release).profiles[0])
     lines = []
     for name, args in args_document(profile).items():
-        usual = dict(_leaves(default[name]))
+        usual = dict(_leaves(default.get(name, {})))
         given = dict(_leaves(args))
         lines.append(f"  {name}" if usual or given else f"  {name}: none")
         for path in dict.fromkeys((*usual, *given)):

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from kplan.cli.config import app
 from kplan.config import default_configuration, load_scheduler_config
 from kplan.errors import ConfigError, UsageError
+from tests.cli.commands import invoke
 
 GOOD = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -194,3 +195,38 @@ def test_the_default_configuration_checks_as_ok(tmp_path: Path) -> None:
 
     assert CliRunner().invoke(app, ["check", str(path)]).exit_code == 0
     assert load_scheduler_config(path).profiles == default_configuration().profiles
+
+
+def test_show_lists_the_gates_of_the_release_and_how_they_are_set() -> None:
+    text = invoke("config", "show", "--kubernetes-version", "1.34", "--feature-gates", "PodLevelResources=false").stdout
+    document = json.loads(invoke("config", "show", "--kubernetes-version", "1.34.1", "-o", "json").stdout)
+
+    assert "the default configuration of kube-scheduler v1.34\n" in text
+    assert "*PodLevelResources" in text
+    assert "SchedulerQueueingHints (locked)" in text
+    assert document["kubernetesVersion"] == "1.34.1"
+    gate = {"on": True, "default": True, "stage": "Beta", "locked": False}
+    assert document["featureGates"]["PodLevelResources"] == gate
+    assert "NodeDeclaredFeatures" not in document["featureGates"]
+
+
+@pytest.mark.parametrize(
+    ("minor", "text", "message"),
+    [
+        ("1.35", "plugins: {placementScore: {enabled: []}}", 'unknown field "profiles[0].plugins.placementScore"'),
+        ("1.34", "plugins: {multiPoint: {enabled: [{name: NodeDeclaredFeatures}]}}", "does not exist"),
+        ("1.35", "pluginConfig: [{name: DynamicResources, args: {bindingTimeout: 5s}}]", "feature gate is disabled"),
+        ("1.34", "pluginConfig: [{name: DynamicResources, args: {bindingTimeout: 5s}}]", "unknown field"),
+    ],
+)
+def test_check_reads_a_file_as_the_release_reads_it(tmp_path: Path, minor: str, text: str, message: str) -> None:
+    path = tmp_path / "scheduler.yaml"
+    path.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles:\n- schedulerName: default-scheduler\n  {text}\n"
+    )
+
+    assert invoke("config", "check", path).exit_code == 0
+    found = invoke("config", "check", path, "--kubernetes-version", minor)
+    assert found.exit_code == 2
+    assert message in found.stdout

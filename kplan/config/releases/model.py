@@ -57,8 +57,8 @@ class Rules:
     rejects_too_large_for_good : NodeResourcesFit says UnschedulableAndUnresolvable where a pod asks for more than the
         node has when it is empty
     scores_image_volumes : ImageLocality counts images that are mounted as volumes
-    migrates_by_annotation : volumes of in-tree plugins count towards a CSI driver's limit only where the CSINode lists
-        the plugin as migrated
+    migrates_portworx_by_annotation : in-tree Portworx volumes count towards the limit of the CSI driver only on nodes
+        whose CSINode lists the plugin as migrated
     checks_ratio_by_type : NodeResourcesFitArgs must have a shape where the strategy needs one, and none elsewhere
     ties : how equal best nodes are told apart, HEAP or EVEN
     """
@@ -66,7 +66,7 @@ class Rules:
     scores_change_of_balance: bool
     rejects_too_large_for_good: bool
     scores_image_volumes: bool
-    migrates_by_annotation: bool
+    migrates_portworx_by_annotation: bool
     checks_ratio_by_type: bool
     ties: str
 

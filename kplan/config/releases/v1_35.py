@@ -40,7 +40,7 @@ RELEASE = v1_36.RELEASE.but(
     rules={
         "scores_change_of_balance": False,
         "scores_image_volumes": False,
-        "migrates_by_annotation": True,
+        "migrates_portworx_by_annotation": True,
         "checks_ratio_by_type": False,
     },
 )

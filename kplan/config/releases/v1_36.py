@@ -132,7 +132,7 @@ RELEASE = Release(
         scores_change_of_balance=True,
         rejects_too_large_for_good=True,
         scores_image_volumes=True,
-        migrates_by_annotation=False,
+        migrates_portworx_by_annotation=False,
         checks_ratio_by_type=True,
         ties=HEAP,
     ),

@@ -1,0 +1,62 @@
+"""Adding a minor of Kubernetes is adding one file: the walk-through of CONTRIBUTING, carried out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kplan
+from kplan.config import releases
+from kplan.config.defaults import default_configuration
+from tests.planner.test_queue_plan import node, pod
+
+MODULE = '''
+"""Kubernetes 1.37, by what it does not do as 1.36."""
+
+from kplan.config.releases import v1_36
+from kplan.config.releases.model import Gate
+
+RELEASE = v1_36.RELEASE.but(
+    minor="1.37",
+    source="v1.37.0",
+    gates={"NodeDeclaredFeatures": Gate(is_on=False, stage="Beta")},
+    texts={"untolerated_taint": "node(s) had the taint {key} that nobody tolerates"},
+    rules={"rejects_too_large_for_good": False},
+)
+'''
+
+
+@pytest.fixture
+def _with_1_37(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "v1_37.py").write_text(MODULE)
+    monkeypatch.setattr(releases, "__path__", [*releases.__path__, str(tmp_path)])
+    releases.releases.cache_clear()
+    yield
+    releases.releases.cache_clear()
+    sys.modules.pop("kplan.config.releases.v1_37", None)
+
+
+@pytest.mark.usefixtures("_with_1_37")
+def test_one_file_adds_a_minor_with_a_gate_a_text_and_a_rule_of_its_own() -> None:
+    tainted = node("tainted")
+    tainted["spec"]["taints"] = [{"key": "moon", "value": "full", "effect": "NoSchedule"}]
+    snapshot = kplan.load_snapshot([tainted, node("small", "1"), pod("large", "8", priority=5)])
+
+    newest, before = kplan.Planner(snapshot), kplan.Planner(snapshot, kubernetes="1.36")
+
+    assert releases.known_minors()[-1] == newest.release.minor == "1.37"
+    assert "NodeDeclaredFeatures" not in dict(newest.release.default_plugins)
+    assert newest.config == default_configuration(newest.release)
+    placement = newest.place("default/large")
+    assert placement.rejections["tainted"].reasons == ("node(s) had the taint moon that nobody tolerates",)
+    assert placement.rejections["small"].code == "Unschedulable"
+    placement = before.place("default/large")
+    assert placement.rejections["tainted"].reasons == ("node(s) had untolerated taint(s)",)
+    assert placement.rejections["small"].code == "UnschedulableAndUnresolvable"
+
+
+def test_without_the_file_there_is_no_such_minor() -> None:
+    assert releases.known_minors()[-1] == "1.36"
