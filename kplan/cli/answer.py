@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kplan.planner.planner import Planner
     from kplan.report.options import ReportOptions
     from kplan.snapshot.model import Snapshot
+    from kplan.workloads import Manifests
 
 __all__ = ["Question", "ask", "emit", "fail_on_of", "shown_nodes"]
 
@@ -55,10 +56,14 @@ class Question:
     Attributes
     ----------
     pods : those of manifests, then those named, in the order given
+    manifests : None where none are given
+    names_pods : pods of the snapshot are named besides
     """
 
     planner: Planner
     pods: Sequence[PodLike]
+    manifests: Manifests | None = None
+    names_pods: bool = False
 
 
 # --- the way in -------------------------------------------------------------------------------------------------------
@@ -98,7 +103,8 @@ def ask(
         release = with_gates(nearest(snapshot.server_version), gates)
         config = read_configuration(scheduler.scheduler_config or None, release)
     _tell_snapshot(snapshot, verbosity)
-    incoming = _incoming(files, manifests, snapshot, verbosity)
+    found = _manifests(files, manifests, snapshot, verbosity)
+    incoming = None if found is None else _incoming(found, snapshot)
     from kplan.planner.planner import Planner
 
     planner = Planner(
@@ -114,7 +120,7 @@ def ask(
         additions=incoming.objects if incoming else (),
         warnings=incoming.warnings if incoming else (),
     )
-    return Question(planner, [*(incoming.pods if incoming else ()), *names])
+    return Question(planner, [*(incoming.pods if incoming else ()), *names], found, bool(names))
 
 
 def split_arguments(what: Sequence[str], filenames: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -161,16 +167,20 @@ def _check(cluster: ClusterFlags, manifests: ManifestFlags, scheduler: Scheduler
             raise UsageError(f"{option} is for manifests, and none is given", hint="name a manifest, or leave it out")
 
 
-def _incoming(
+def _manifests(
     files: Sequence[str], manifests: ManifestFlags, snapshot: Snapshot, verbosity: VerbosityFlags
-) -> Incoming | None:
+) -> Manifests | None:
     if not files and not manifests.kustomize:
         return None
     from kplan.cli.manifests import read_manifests
+
+    return read_manifests(files, manifests, snapshot, verbosity, replicas=manifests.replicas)
+
+
+def _incoming(manifests: Manifests, snapshot: Snapshot) -> Incoming:
     from kplan.planner.incoming import admit_manifests
 
-    found = read_manifests(files, manifests, snapshot, verbosity, replicas=manifests.replicas)
-    return admit_manifests(found, snapshot)
+    return admit_manifests(manifests, snapshot)
 
 
 def _extenders(config: SchedulerConfiguration, scheduler: SchedulerFlags) -> Sequence[Extender]:

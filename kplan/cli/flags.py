@@ -304,7 +304,8 @@ class OutputFlags:
         typer.Option(
             "--fail-on",
             metavar="LIST",
-            help="Exit with 1 if any of these happens: unschedulable, preemption, pdb-violation, gated, warning; none.",
+            help="Exit with 1 if any of these happens: unschedulable, preemption, pdb-violation, gated, pending, "
+            "warning; none.",
             rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = ""

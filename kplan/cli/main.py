@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kplan import __version__
-from kplan.cli import capacity, config, explain, place, plan, preempt, schema, show, snapshot
+from kplan.cli import capacity, config, drain, explain, place, plan, preempt, schema, show, snapshot
 from kplan.cli.faults import FAILED, KplanGroup, say_traceback
 
 __all__ = ["app", "run"]
@@ -53,6 +53,7 @@ app.command("place")(place.place)
 app.command("preempt")(preempt.preempt)
 app.command("plan")(plan.plan)
 app.command("capacity")(capacity.capacity)
+app.command("drain")(drain.drain)
 app.command("explain")(explain.explain)
 app.command("show")(show.show)
 app.add_typer(snapshot.app)

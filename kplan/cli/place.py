@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, seed_of_runs, shown_nodes, wants_map
+from kplan.cli.changes import RolloutMode, RolloutOption, change_document
 from kplan.cli.flags import (
     ClusterFlags,
     ManifestFlags,
@@ -42,6 +43,7 @@ def place(
     ] = None,
     *,
     runs: RunsOption = None,
+    rollout: RolloutOption = RolloutMode.AUTO,
     manifests: ManifestFlags,
     cluster: ClusterFlags,
     scheduler: SchedulerFlags,
@@ -50,8 +52,9 @@ def place(
 ) -> None:
     """Say where pods or workloads would land, and why there.
 
-    Pods are taken in the order given; each that is placed takes its room before the next is looked at. Exits with 1
-    when one is unschedulable, gated or would have to preempt (--fail-on).
+    Pods are taken in the order given; each that is placed takes its room before the next is looked at. Manifests of
+    workloads that run already are changes: nothing to place where they say nothing new, otherwise scaled or rolled as
+    their controllers do it. Exits with 1 when a pod is unschedulable, gated or would have to preempt (--fail-on).
     """
     if not what and not manifests.filename and not manifests.kustomize:
         raise UsageError(
@@ -64,6 +67,12 @@ def place(
     if runs is not None:
         odds = question.planner.odds(question.pods, runs=runs, seed=seed_of_runs(scheduler))
         emit(odds.report(fail_on=fail_on), output, verbosity)
+        return
+    change = change_document(
+        question, "place", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas
+    )
+    if change is not None:
+        emit(change, output, verbosity)
         return
     plan = question.planner.plan(question.pods)
     listed = plan.placements[: output.max_listed]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, seed_of_runs, shown_nodes, wants_map
+from kplan.cli.changes import RolloutMode, RolloutOption, change_document
 from kplan.cli.flags import (
     ClusterFlags,
     ManifestFlags,
@@ -61,6 +62,7 @@ def plan(
     max_rounds: Annotated[
         int, typer.Option("--max-rounds", metavar="N", min=1, help="End after so many rounds over what is left.")
     ] = _DEFAULT_ROUNDS,
+    rollout: RolloutOption = RolloutMode.AUTO,
     save: SaveOption = "",
     runs: RunsOption = None,
     manifests: ManifestFlags,
@@ -72,7 +74,8 @@ def plan(
     """Work off the whole scheduling queue, in order, to the end.
 
     Every pending pod is tried in its turn; those that fit nowhere preempt, evicted pods are made again by their
-    controllers and queued again, until nothing changes. Exits with 1 when a pod stays unschedulable or a disruption
+    controllers and queued again, until nothing changes. Manifests of workloads that run already are carried through as
+    their controllers do it. Exits with 1 when a pod stays unschedulable or a disruption
     budget is violated (--fail-on).
     """
     if only_given and not what and not manifests.filename and not manifests.kustomize:
@@ -99,6 +102,12 @@ def plan(
             seed=seed_of_runs(scheduler),
         )
         document = odds.report(fail_on=fail_on)
+    elif (
+        change := change_document(
+            question, "plan", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas
+        )
+    ) is not None:
+        document = change
     else:
         planned = question.planner.plan_queue(
             question.pods, with_pending=not only_given, recreate=recreate, max_rounds=max_rounds

@@ -98,9 +98,10 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     ready : pods that run; one that is bound is ready at once
     pending : pods without a node
     state : complete, stuck, or unchanged: nothing was asked of it and nothing happened to it
-    because : what holds it up, or what was refused
+    because : what holds it up
     pod : NAMESPACE/NAME of the pod that holds it up; empty for none
     unseen : fields of the manifest that the snapshot does not hold, so that nobody can tell whether they are new
+    refused : the API server's words, where it would not take the manifest
     """
 
     kind: str
@@ -115,3 +116,38 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     because: str = ""
     pod: str = ""
     unseen: tuple[str, ...] = ()
+    refused: str = ""
+
+
+class BudgetAtRest(Document, frozen=True, kw_only=True):
+    """A disruption budget, as the disruption controller reckons it.
+
+    Attributes
+    ----------
+    name : NAMESPACE/NAME
+    healthy : covered pods that are ready
+    desired : how many must stay so
+    allowed : how many may go
+    """
+
+    name: str
+    healthy: Count
+    desired: Count
+    allowed: Count
+
+
+class Obstacle(Document, frozen=True, kw_only=True):
+    """A pod that a drain may not take off its node.
+
+    Attributes
+    ----------
+    pod : NAMESPACE/NAME
+    words : those of the eviction API, or of kubectl
+    budgets : that cover the pod
+    """
+
+    pod: str
+    node: str
+    workload: str
+    words: str
+    budgets: tuple[BudgetAtRest, ...] = ()

@@ -1,4 +1,4 @@
-"""PlanReport: the scheduling queue worked off to the end."""
+"""PlanReport: the scheduling queue worked off, or a change carried through, to the end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Count, Document, Percent, Positive, Report
+from kplan.documents.change import Obstacle, PodAtRest, Step, WorkloadChange
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import PodPlacement, Summary, Unlisted
 from kplan.documents.queue import QueueEntry
@@ -40,6 +41,7 @@ class PodChange(Document, frozen=True, kw_only=True):
     outcome : of the last try, for a pod that stays pending
     reason : kube-scheduler's message for a pod that stays pending
     attempt : index of the last placement about it; null when it was not tried
+    because : why it left its node, where no other pod took its place
     """
 
     action: Action
@@ -52,6 +54,7 @@ class PodChange(Document, frozen=True, kw_only=True):
     outcome: Literal["", "Unschedulable", "Gated", "Error"] = ""
     reason: str = ""
     attempt: Count | None = None
+    because: str = ""
 
 
 class Usage(Document, frozen=True, kw_only=True):
@@ -120,11 +123,11 @@ class PlanSummary(Summary, frozen=True, kw_only=True):
 
 
 class PlanReport(Report, frozen=True, kw_only=True):
-    """The answer of kplan plan: the scheduling queue worked off to the end.
+    """The answer of kplan plan and kplan drain: the queue worked off, or a change carried through, to the end.
 
     Attributes
     ----------
-    command : who asked: plan, drain
+    command : who asked: place, plan, drain
     queue : pending pods: those that are tried in the order of their turns, then those that are kept out
     changes : what becomes of each pod that was pending or had to move: in the order of the queue, then of eviction
     placements : every decision, in order; a pod may be tried several times
@@ -132,6 +135,11 @@ class PlanReport(Report, frozen=True, kw_only=True):
     cluster : every node before and after; where --explain or a picture asks for it
     max_listed : queue, changes and their placements list so many pods at most; absent for all
     unlisted : the other changes
+    steps : everything that happens, in order, where controllers were followed
+    after : every pod at rest, by namespace and name, where controllers were followed
+    workloads : what becomes of those that the change is about, in the order given, then of those that it moves
+    blocked : NAMESPACE/NAME -> why a pod may not be evicted
+    obstacles : the same with all that is known about it
     """
 
     kind: Literal["PlanReport"] = "PlanReport"
@@ -145,6 +153,11 @@ class PlanReport(Report, frozen=True, kw_only=True):
     cluster: ClusterMap | UnsetType = UNSET
     max_listed: Positive | UnsetType = UNSET
     unlisted: tuple[Unlisted, ...] = ()
+    steps: tuple[Step, ...] = ()
+    after: tuple[PodAtRest, ...] = ()
+    workloads: tuple[WorkloadChange, ...] = ()
+    blocked: dict[str, str] = {}
+    obstacles: tuple[Obstacle, ...] = ()
 
     def __post_init__(self) -> None:
         if any(change.attempt is not None and change.attempt >= len(self.placements) for change in self.changes):

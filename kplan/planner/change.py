@@ -8,18 +8,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from kplan.documents.change import PodAtRest, Step, WorkloadChange
+import msgspec
+
+from kplan.documents.change import Change, Obstacle, PodAtRest, Step, WorkloadChange
+from kplan.engine.cluster import Cluster
 from kplan.planner.base import Base
 from kplan.planner.incoming import with_objects
 from kplan.planner.not_found import no_node
 from kplan.simulation.applying import Applied, Applying, Rollout
-from kplan.simulation.draining import Drain
+from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import pods_at_rest, workload_changes
 from kplan.simulation.start import fork, start
 from kplan.simulation.updates import update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-from kplan.workloads.changes import Manifest, read_changes
+from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,20 @@ class ChangePlan:
     simulation : the cluster as it stands at the end; not to be changed
     applied : what each manifest meant, in the order given
     blocked : NAMESPACE/NAME -> why a pod may not be evicted
+    obstacles : the same, with the budgets that cover the pod
+    origin : the cluster before anything moved; not to be changed
     """
 
     simulation: Simulation = field(repr=False)
+    origin: Base = field(repr=False)
     applied: Sequence[Applied] = field(default=(), repr=False)
     blocked: Mapping[str, str] = field(default_factory=dict)
+    obstacles: tuple[Obstacle, ...] = ()
+
+    @property
+    def started_from(self) -> Cluster:
+        """The cluster before anything moved, without nodes that were lost; not to be changed."""
+        return self.origin.session.cluster
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -67,14 +79,31 @@ def roll_out(
 ) -> ChangePlan:
     """Apply manifests one after the other, each followed to rest; see `Planner.roll_out`."""
     workloads, additions = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
+    return carry_out(base, workloads, additions, rollout)
+
+
+def carry_out(
+    base: Base,
+    workloads: Sequence[WrittenWorkload],
+    additions: Sequence[msgspec.Struct] = (),
+    rollout: Rollout = "auto",
+) -> ChangePlan:
+    """Apply workloads one after the other, each followed to rest.
+
+    Parameters
+    ----------
+    additions : other objects that are applied with them
+    """
     world = with_objects(base.world, additions)
     simulation = start(base.session_for(world), world) if additions else begin(base)
     applying = Applying(simulation, world.nodes, rollout)
     applied: list[Applied] = []
     for target, content in workloads:
-        applied.append(applying.apply(update_of(target, content, base.world)))
-        simulation.run()
-    return ChangePlan(simulation, applied)
+        one = applying.apply(update_of(target, content, base.world))
+        applied.append(one)
+        if one.change is not Change.NONE or simulation.is_asked:
+            simulation.run()
+    return ChangePlan(simulation, base, applied)
 
 
 def drain(
@@ -85,6 +114,7 @@ def drain(
     one_by_one: bool = False,
     rolling: bool = False,
     replace: bool = False,
+    options: DrainOptions | None = None,
 ) -> ChangePlan:
     """Cordon nodes and take their pods off them; see `Planner.drain`."""
     for name in nodes:
@@ -93,17 +123,17 @@ def drain(
     if lost:
         return _lose(base, nodes)
     simulation = begin(base)
-    work = Drain(simulation)
+    work = Drain(simulation, options or DrainOptions())
     if rolling or replace:
         work.one_after_another(nodes, replaced=replace)
-        return ChangePlan(simulation, blocked=work.blocked)
+        return ChangePlan(simulation, base, blocked=work.blocked, obstacles=tuple(work.obstacles))
     simulation.cordon(nodes)
     pods = work.leaving(nodes)
     if one_by_one:
         work.one_by_one(pods)
     else:
         work.together(pods)
-    return ChangePlan(simulation, blocked=work.blocked)
+    return ChangePlan(simulation, base, blocked=work.blocked, obstacles=tuple(work.obstacles))
 
 
 def _lose(base: Base, nodes: Sequence[str]) -> ChangePlan:
@@ -114,7 +144,7 @@ def _lose(base: Base, nodes: Sequence[str]) -> ChangePlan:
     other = base.with_world(world)
     simulation = start(other.session_for(world), world)
     Drain(simulation).lose(nodes, "its node is lost")
-    return ChangePlan(simulation)
+    return ChangePlan(simulation, other)
 
 
 def begin(base: Base) -> Simulation:

@@ -17,6 +17,7 @@ from kplan.planner.queue_plan import QueuePlan, plan_queue, with_successors
 from kplan.planner.queue_run import DEFAULT_MAX_ROUNDS
 from kplan.planner.run import run_in_order
 from kplan.simulation.applying import Rollout
+from kplan.simulation.draining import DrainOptions
 from kplan.workloads.changes import Manifest
 from kplan.workloads.manifests import Strictness, load_manifests
 from kplan.workloads.sources import Source
@@ -191,6 +192,7 @@ class Planner(Base):
         one_by_one: bool = False,
         rolling: bool = False,
         replace: bool = False,
+        options: DrainOptions | None = None,
     ) -> ChangePlan:
         """Say what draining nodes sets in motion.
 
@@ -200,13 +202,14 @@ class Planner(Base):
         one_by_one : pods leave one after the other, each when all is at rest: by node as given, then by name
         rolling : one node after the other, each taken into use again when it is empty
         replace : one node after the other, each replaced by a fresh one like it, of the same name, when it is empty
+        options : which pods go in any case; None for none
 
         Raises
         ------
         NotFoundError
             When the snapshot has no such node.
         """
-        return drain(self, nodes, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
+        return drain(self, nodes, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
 
     def capacity(
         self,

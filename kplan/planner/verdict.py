@@ -14,9 +14,10 @@ UNSCHEDULABLE: Final = "unschedulable"
 PREEMPTION: Final = "preemption"
 PDB_VIOLATION: Final = "pdb-violation"
 GATED: Final = "gated"
+PENDING: Final = "pending"
 WARNING: Final = "warning"
 NONE: Final = "none"
-CONDITIONS: tuple[Condition, ...] = (UNSCHEDULABLE, PREEMPTION, PDB_VIOLATION, GATED, WARNING, NONE)
+CONDITIONS: tuple[Condition, ...] = (UNSCHEDULABLE, PREEMPTION, PDB_VIOLATION, GATED, PENDING, WARNING, NONE)
 
 DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
     "place": (UNSCHEDULABLE, PREEMPTION, GATED),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
+from kplan.report.change import change_blocks, change_sentence, is_change, step_blocks
 from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks
@@ -28,6 +29,8 @@ _STYLES: Mapping[Action, Style] = {
 _MOST_TOLD = 5
 """Of pods that stay pending for different reasons, so many are told about in full."""
 
+_MOST_NODES = 3
+
 _PENDING_WORDS: Mapping[str, str] = {
     "Unschedulable": "fits nowhere",
     "Gated": "waits for its scheduling gates",
@@ -39,12 +42,17 @@ def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]
     """Tell a PlanReport."""
     yield from opening_blocks(document, options)
     changes = document.changes
-    yield Heading((plan_sentence(document),))
+    if is_change(document):
+        yield from change_blocks(document, options)
+    else:
+        yield Heading((plan_sentence(document),))
     if changes:
         yield line("+ placed   ~ moved (evicted and placed elsewhere)   - evicted for good   ! stays pending")
-        yield _changes_table(changes, options)
+        yield _changes_table(changes, options, by_workload=is_change(document))
     yield from _pending(document, options)
     yield from unlisted_blocks(document.unlisted, options)
+    if options.explain:
+        yield from step_blocks(document.steps)
     yield from utilisation_blocks(document.utilisation, options)
     yield from largest_fit_blocks(document.largest_fit, options)
     yield from closing_blocks(document, plan_sentence(document) if document.verdict.failed else "")
@@ -52,6 +60,8 @@ def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]
 
 def plan_sentence(document: PlanReport) -> str:
     """Count what becomes of the pods, in one sentence."""
+    if is_change(document):
+        return change_sentence(document)
     summary = document.summary
     if not document.changes:
         return "Nothing to do: no pod is pending"
@@ -67,14 +77,16 @@ def plan_sentence(document: PlanReport) -> str:
 # --- what changes -----------------------------------------------------------------------------------------------------
 
 
-def _changes_table(changes: Sequence[PodChange], options: ReportOptions) -> Table:
+def _changes_table(changes: Sequence[PodChange], options: ReportOptions, *, by_workload: bool) -> Table:
+    """Table the changes; of many pods with `by_workload` only whose they are, as they are all alike."""
+    most = 1 if by_workload else _MOST_NODES
     groups = [[change] for change in changes] if options.is_wide else _alike(changes)
     rows: list[tuple[Cell, ...]] = [
         (
             Span(group[0].action, _STYLES[group[0].action]),
-            _pods(group),
-            _nodes([each.from_node for each in group]),
-            _nodes([each.to_node for each in group]),
+            _pods(group, by_workload=by_workload),
+            _nodes([each.from_node for each in group], most),
+            _nodes([each.to_node for each in group], most),
             _note(group, is_wide=options.is_wide),
         )
         for group in groups
@@ -88,23 +100,26 @@ def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
     for change in changes:
         namespace = change.pod.partition("/")[0]
         who = f"{namespace}/{change.workload}" if change.workload else change.pod
-        fate = (change.action, who, str(change.by), change.outcome, change.reason)
+        fate = (change.action, who, str(change.by), change.outcome, change.reason, change.because)
         groups.setdefault(fate, []).append(change)
     return list(groups.values())
 
 
-def _pods(group: Sequence[PodChange]) -> str:
+def _pods(group: Sequence[PodChange], *, by_workload: bool) -> str:
     if len(group) == 1:
         return str(group[0].pod)
     namespace = group[0].pod.partition("/")[0]
+    if by_workload and group[0].workload:
+        kind, _, name = group[0].workload.partition("/")
+        return f"{count(len(group), 'pod')} of {kind} {namespace}/{name}"
     names = name_ranges([each.pod.partition("/")[2] for each in group], most=2)
     return f"{namespace}/{names} ({count(len(group), 'pod')} of {group[0].workload})"
 
 
-def _nodes(names: Sequence[str | None]) -> str:
+def _nodes(names: Sequence[str | None], most: int) -> str:
     known = Counter(name for name in names if name is not None)
     texts = [name if n == 1 and len(names) == 1 else f"{name} ({n})" for name, n in known.most_common()]
-    return listing(texts) if texts else "-"
+    return listing(texts, most=most) if texts else "-"
 
 
 def _note(group: Sequence[PodChange], *, is_wide: bool) -> str:
@@ -112,9 +127,11 @@ def _note(group: Sequence[PodChange], *, is_wide: bool) -> str:
     parts = []
     if change.by is not None:
         parts.append(f"evicted for {change.by}")
-    if change.action is Action.EVICTED:
+    if change.because:
+        parts.append(change.because)
+    elif change.action is Action.EVICTED:
         parts.append("no controller makes it again")
-    elif change.action is Action.PENDING:
+    if change.action is Action.PENDING:
         parts.append(_PENDING_WORDS.get(change.outcome, change.reason))
     if is_wide and change.recreated_as not in (None, change.pod):
         parts.append(f"here made again as {change.recreated_as}")

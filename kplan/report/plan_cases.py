@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kplan.documents.change import WorkloadState
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import plain
 from kplan.report.cases import Case, State
+from kplan.report.change import obstacle_text
 from kplan.report.decision import decision_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.text import layout
@@ -22,6 +24,17 @@ def plan_cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
     for change in document.changes:
         yield _case(document, change, options)
     yield from unlisted_cases(document)
+    for obstacle in document.obstacles:
+        counted = document.verdict.counted_of(obstacle.pod)
+        detail = "\n".join(each for each in (obstacle.words, obstacle_text(obstacle)) if each)
+        yield Case(obstacle.pod, "failed" if counted else "skipped", "Blocked", obstacle.words, detail)
+    for each in document.workloads:
+        name = f"{each.kind}/{each.namespace}/{each.name}"
+        counted = document.verdict.counted_of(name)
+        if each.refused:
+            yield Case(name, "failed" if counted else "skipped", "Refused", each.refused)
+        elif each.state is WorkloadState.UNCHANGED:
+            yield Case(name, "passed", "Unchanged", "says nothing new")
 
 
 def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Case:
@@ -55,11 +68,13 @@ _RULES: Mapping[Action, str] = {
 
 def _message(change: PodChange) -> str:
     evicted = f"evicted from {change.from_node} for {change.by}" if change.by else ""
+    if change.because and change.from_node is not None:
+        evicted = f"leaves {change.from_node}: {change.because}"
     match change.action:
         case Action.PLACED:
             return f"placed on {change.to_node}"
         case Action.MOVED:
             return f"{evicted}, placed on {change.to_node}"
         case Action.EVICTED:
-            return f"{evicted}; no controller makes it again"
+            return evicted if change.because else f"{evicted}; no controller makes it again"
     return f"{evicted}; {change.reason}" if evicted else change.reason

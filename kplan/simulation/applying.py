@@ -73,7 +73,7 @@ class Applying:
         found = self._apply(update)
         if found.change is Change.NONE:
             self._simulation.log(StepEvent.UNCHANGED, workload=update.key, because="nothing new")
-        elif found.owner is not None:
+        if found.owner is not None and (found.change is not Change.NONE or not _is_settled(found.owner)):
             self._simulation.ask(found.owner)
         return found
 
@@ -198,3 +198,11 @@ class Applying:
         if not update.is_new:
             return Applied(update, Change.NONE)
         return Applied(update, Change.NEW, row=self._simulation.create_pod(update.obj))
+
+
+def _is_settled(owner: Owner | DeploymentState) -> bool:
+    """Tell whether a workload has all its pods, all of them of the template that it has."""
+    if isinstance(owner, DeploymentState):
+        pods = [(pod, each) for each in owner.sets.values() for pod in each.pods.values()]
+        return len(pods) == owner.wanted.replicas and all(each.is_current(pod) for pod, each in pods)
+    return len(owner.pods) == owner.desired and all(map(owner.is_current, owner.pods.values()))

@@ -128,6 +128,18 @@ class Disruptions:
         """Return how many disruptions each budget allows, by (namespace, name)."""
         return {(each.namespace, each.name): each.allowed for each in self.budgets}
 
+    def broken_by(self, pods: Iterable[ObservedPod]) -> list[ObservedPod]:
+        """Return the pods that are one too many for a budget, if all went in this order."""
+        left = [each.allowed for each in self.budgets]
+        broken: list[ObservedPod] = []
+        for pod in pods:
+            covering = self._of.get(pod.row, ())
+            if any(left[index] <= 0 for index in covering):
+                broken.append(pod)
+            for index in covering:
+                left[index] -= 1
+        return broken
+
     def refusal(self, pod: ObservedPod) -> str:
         """Return why the eviction API refuses to evict a pod; empty when it does not."""
         if not pod.node or pod.phase in ("Pending", "Succeeded", "Failed"):

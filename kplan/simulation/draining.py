@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kplan.api.core import Pod
-from kplan.documents.change import StepEvent
+from kplan.documents.change import BudgetAtRest, Obstacle, StepEvent
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import DaemonSetState
@@ -42,12 +42,14 @@ class Drain:
     Attributes
     ----------
     blocked : NAMESPACE/NAME -> the words of the eviction API, or of kubectl, for pods that may not go
+    obstacles : the same, with the budgets that cover the pods
     """
 
     def __init__(self, simulation: Simulation, options: DrainOptions = DrainOptions()) -> None:
         self._simulation = simulation
         self._options = options
         self.blocked: dict[str, str] = {}
+        self.obstacles: list[Obstacle] = []
 
     def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List the pods that a drain of nodes takes off them: by node as given, then by name."""
@@ -153,4 +155,10 @@ class Drain:
             words = self._obstacle(pod)
             owner = self._simulation.owner(pod.row)
             self.blocked[pod.key] = words
+            budgets = tuple(
+                BudgetAtRest(name=each.key, healthy=each.healthy, desired=each.desired, allowed=each.allowed)
+                for each in self._simulation.disruptions.covering(pod)
+            )
+            workload = f"Pod/{pod.key}" if owner is None else owner.workload.key
+            self.obstacles.append(Obstacle(pod=pod.key, node=pod.node, workload=workload, words=words, budgets=budgets))
             self._simulation.log(StepEvent.BLOCKED, pod=pod.key, node=pod.node, owner=owner, because=words)

@@ -64,6 +64,7 @@ class Simulation:
     messages : row of a pending pod -> kube-scheduler's last word on it
     steps : what has happened so far
     now : virtual time, seconds since 1970
+    violations : preemptor and victim, where that broke a budget
     circle : why it was ended while things still moved; empty when it came to rest
     """
 
@@ -78,6 +79,7 @@ class Simulation:
         self.messages: dict[int, str] = {}
         self.steps: list[Step] = []
         self.circle = ""
+        self.violations: list[tuple[str, str]] = []
         self.on_decision: Decided | None = None
         self._maker = maker
         self._queue = RetryQueue(session)
@@ -143,9 +145,9 @@ class Simulation:
             if self.session.framework_for(info) is None or row in self.session.refused:
                 continue
             key = (info.shape, nominator.row_of(row))
-            if said is not None and key not in asked:
+            if key not in asked:
                 asked[key] = turned_down_by(self.session, row)
-            rejectors = asked.get(key) if said is not None else None
+            rejectors = asked[key]
             if rejectors is None:
                 self._queue.add(row)
             else:
@@ -159,6 +161,11 @@ class Simulation:
             self._dirty[owner.ref.key] = owner
             if owner.parent is not None:
                 self._dirty_deployments[owner.parent.ref.key] = owner.parent
+
+    @property
+    def is_asked(self) -> bool:
+        """Tell whether a controller has yet to look at its workload."""
+        return bool(self._dirty or self._dirty_deployments)
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
@@ -425,6 +432,7 @@ class Simulation:
         self.log(StepEvent.NOMINATED, pod=name, node=node, owner=self.owner(row), because=because)
         for cleared in detail.cleared_pods:
             self._clear_nomination(cleared)
+        self.violations += [(name, pod.key) for pod in self.disruptions.broken_by(leaving)]
         # The scheduler has the victims deleted on the side, and goes on with other pods meanwhile.
         self._leaving.append((row, leaving))
 

@@ -48,7 +48,7 @@ def _asked(simulation: Simulation, applied: Applied) -> WorkloadChange:
     owner = applied.owner or simulation.workloads.find(update.key)
     found = _describe(simulation, update.key, owner, applied.change, applied.row)
     if update.refused:
-        return _with(found, state=WorkloadState.UNCHANGED, because=update.refused)
+        return _with(found, state=WorkloadState.UNCHANGED, refused=update.refused)
     return _with(found, unseen=update.unseen)
 
 

@@ -285,6 +285,9 @@ class Workloads:
         owner = controller_of(obj.metadata)
         parent = self.deployment(f"Deployment/{ref.namespace}/{owner.name}") if owner is not None else None
         if parent is not None:
+            if not obj.spec.template.spec.containers and state.replicas > 0 and parent.current is None:
+                # Written by hand, without the template: the set that has pods is that of the deployment as it stands.
+                state.template, state.templates = parent.template, {"": parent.spec}
             if None in state.noted:
                 state.noted = (parent.wanted.replicas, parent.wanted.max_pods)
             parent.adopt(state)

@@ -1,0 +1,45 @@
+"""Label selectors as people type them: ``app=web,tier in (a, b),!canary``.
+
+Upstream: k8s.io/apimachinery pkg/labels Parse (v1.36).
+"""
+
+from __future__ import annotations
+
+import re
+
+from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, selector_of
+
+__all__ = ["parse_selector"]
+
+_COMMA = re.compile(r",(?![^(]*\))")
+_KEY = r"[^\s=!,()]+"
+_SET = re.compile(rf"({_KEY})\s+(in|notin)\s+\(([^()]*)\)")
+_EQUAL = re.compile(rf"({_KEY})\s*(==|=|!=)\s*([^\s=!,()]*)")
+_EXISTS = re.compile(rf"(!?)\s*({_KEY})")
+
+
+def parse_selector(text: str) -> Selector:
+    """Read a selector; an empty text takes everything.
+
+    Raises
+    ------
+    InvalidSelector
+        For anything that ``kubectl -l`` would refuse.
+    """
+    if not text.strip():
+        return Selector()
+    return selector_of(_requirement(part.strip()) for part in _COMMA.split(text))
+
+
+def _requirement(part: str) -> Requirement:
+    if found := _SET.fullmatch(part):
+        key, operator, values = found.groups()
+        chosen = [value.strip() for value in values.split(",")]
+        return new_requirement(key, "In" if operator == "in" else "NotIn", chosen)
+    if found := _EQUAL.fullmatch(part):
+        key, operator, value = found.groups()
+        return new_requirement(key, "NotIn" if operator == "!=" else "In", [value])
+    if found := _EXISTS.fullmatch(part):
+        return new_requirement(found[2], "DoesNotExist" if found[1] else "Exists", [])
+    msg = f"cannot read {part!r} as a part of a label selector"
+    raise InvalidSelector(msg)

@@ -1,0 +1,105 @@
+"""Manifests of what runs already, for the commands that take manifests: they are changes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kplan.cli.answer import Question, formats_of, shown_nodes, wants_map
+from kplan.cli.flags import OutputFlags
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kplan.documents.base import Condition
+    from kplan.documents.plan import PlanReport
+    from kplan.snapshot.model import Snapshot
+    from kplan.workloads import Manifests
+    from kplan.workloads.changes import WrittenWorkload
+
+__all__ = ["RolloutMode", "RolloutOption", "change_document"]
+
+
+class RolloutMode(StrEnum):
+    """When a workload that runs already is rolled."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+RolloutOption = Annotated[
+    RolloutMode,
+    typer.Option(
+        "--rollout",
+        help="Roll workloads that run: those with a new template (auto), always, or never, making missing pods only.",
+    ),
+]
+
+_REPLICAS_FIELD = {"Job": "parallelism"}
+_TOLD_AS_CHANGES = frozenset({"AlreadyExists"})
+"""Warnings that a pod is looked at beside one that runs; here it is the same one."""
+
+
+def change_document(
+    question: Question,
+    command: str,
+    *,
+    rollout: RolloutMode,
+    output: OutputFlags,
+    fail_on: Sequence[Condition],
+    replicas: int | None,
+) -> PlanReport | None:
+    """Return the report about manifests of which some are in the cluster already; None where all are new."""
+    from kplan.planner.change import carry_out
+    from kplan.planner.change_report import change_report
+    from kplan.planner.incoming import applied_objects
+    from kplan.simulation.updates import ATTRIBUTES
+
+    planner, manifests = question.planner, question.manifests
+    if manifests is None or question.names_pods or not _has_updates(manifests, planner.snapshot):
+        return None
+    objects = [obj for obj in applied_objects(manifests, planner.snapshot) if type(obj) not in ATTRIBUTES]
+    warnings = [each for each in manifests.warnings if each.code not in _TOLD_AS_CHANGES]
+    base = planner.with_world(planner.snapshot, objects, warnings)
+    change = carry_out(base, _written(manifests, replicas), rollout=rollout.value)
+    with_map = wants_map(output, formats_of(output))
+    return change_report(base, change, command, fail_on=fail_on, nodes=shown_nodes(output), with_map=with_map)
+
+
+def _has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
+    """Tell whether the cluster has any of the workloads; single pods are looked at beside those that run."""
+    from kplan.api.core import Pod
+    from kplan.simulation.updates import ATTRIBUTES
+    from kplan.workloads.manifests import workload_type
+
+    for each in manifests.workloads:
+        target = workload_type(each.item.api_version, each.kind)
+        if target is None or target is Pod or target not in ATTRIBUTES:
+            continue
+        live = getattr(snapshot, ATTRIBUTES[target])
+        if any((obj.metadata.namespace, obj.metadata.name) == (each.namespace, each.name) for obj in live):
+            return True
+    return False
+
+
+def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload]:
+    """Return the workloads as they were written, names and numbers filled in as they were asked for."""
+    from kplan.simulation.updates import ATTRIBUTES
+    from kplan.workloads.changes import WrittenWorkload
+    from kplan.workloads.manifests import workload_type
+
+    found: list[WrittenWorkload] = []
+    for each in manifests.workloads:
+        target = workload_type(each.item.api_version, each.kind)
+        if target is None or target not in ATTRIBUTES:
+            continue
+        content: dict[str, Any] = each.item.value()
+        content["metadata"] = {**content.get("metadata", {}), "namespace": each.namespace, "name": each.name}
+        if replicas is not None and each.kind not in ("Pod", "DaemonSet"):
+            field = _REPLICAS_FIELD.get(each.kind, "replicas")
+            content["spec"] = {**content.get("spec", {}), field: replicas}
+        found.append(WrittenWorkload(target, content))
+    return found

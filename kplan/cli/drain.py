@@ -1,0 +1,140 @@
+"""`kplan drain`: what becomes of the pods of nodes that are drained or lost."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.flags import ClusterFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.plan import SaveOption, saving
+from kplan.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Snapshot
+
+__all__ = ["drain"]
+
+_GLOB = "*?["
+
+
+@with_flags
+def drain(
+    nodes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NODE]...", help="Nodes, or globs of their names.", show_default=False),
+    ] = None,
+    *,
+    selector: Annotated[
+        str,
+        typer.Option("--selector", "-l", metavar="SELECTOR", help="Nodes with these labels, as kubectl takes them."),
+    ] = "",
+    zone: Annotated[str, typer.Option("--zone", metavar="ZONE", help="All nodes of a zone.")] = "",
+    lost: Annotated[
+        bool, typer.Option("--lost", help="The nodes are gone at once, with all their pods; no budget is asked.")
+    ] = False,
+    one_by_one: Annotated[
+        bool, typer.Option("--one-by-one", help="Pods leave one after the other, each when all is at rest.")
+    ] = False,
+    rolling: Annotated[
+        bool, typer.Option("--rolling", help="One node after the other, each taken into use again when it is empty.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="One node after the other, each replaced by a fresh one like it.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Pods that no controller makes again go, too.")] = False,
+    delete_emptydir_data: Annotated[
+        bool, typer.Option("--delete-emptydir-data", help="Pods with emptyDir volumes go, too.")
+    ] = False,
+    disable_eviction: Annotated[
+        bool, typer.Option("--disable-eviction", help="Delete the pods, past all disruption budgets.")
+    ] = False,
+    save: SaveOption = "",
+    cluster: ClusterFlags,
+    scheduler: SchedulerFlags,
+    output: OutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Say what becomes of the pods of nodes that are drained or lost.
+
+    The nodes are cordoned, then their pods evicted as kubectl drain does it, within what disruption budgets allow;
+    controllers make them again, and the scheduler finds them places. Exits with 1 when a pod may not go, or stays
+    pending because of it (--fail-on).
+    """
+    _check(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
+    output = saving(output, save)
+    fail_on = fail_on_of(output, "drain")
+    with_map = wants_map(output, formats_of(output))
+    question = ask(None, cluster, scheduler, verbosity)
+    from kplan.planner.change_report import change_report
+    from kplan.simulation.draining import DrainOptions
+
+    planner = question.planner
+    names = chosen_nodes(planner.world, nodes or (), selector, zone)
+    change = planner.drain(
+        names,
+        lost=lost,
+        one_by_one=one_by_one,
+        rolling=rolling,
+        replace=replace,
+        options=DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction),
+    )
+    shown = shown_nodes(output)
+    emit(change_report(planner, change, "drain", fail_on=fail_on, nodes=shown, with_map=with_map), output, verbosity)
+
+
+def _check(*, lost: bool, one_by_one: bool, rolling: bool, replace: bool) -> None:
+    ways = {"--lost": lost, "--one-by-one": one_by_one, "--rolling": rolling or replace}
+    given = [name for name, is_given in ways.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} are two ways to empty nodes", hint="choose one of them")
+
+
+def chosen_nodes(world: Snapshot, names: Sequence[str], selector: str, zone: str) -> list[str]:
+    """Return the nodes that are meant: those named, in that order, then those with the labels, by name.
+
+    Raises
+    ------
+    UsageError
+        When none is named, or a selector cannot be read.
+    NotFoundError
+        When there is no such node.
+    """
+    from kplan.api.labels import InvalidSelector
+    from kplan.api.selector_text import parse_selector
+    from kplan.api.wellknown import BETA_ZONE, ZONE
+    from kplan.planner.not_found import no_node
+
+    known = sorted(world.node_by_name)
+    found: list[str] = []
+    unknown: list[str] = []
+    for name in names:
+        is_glob = any(letter in name for letter in _GLOB) and name not in world.node_by_name
+        matching = fnmatch.filter(known, name) if is_glob else [name] if name in world.node_by_name else []
+        found += matching
+        unknown += [] if matching else [name]
+    if unknown:
+        raise no_node(unknown, known)
+    if selector:
+        try:
+            wanted = parse_selector(selector)
+        except InvalidSelector as error:
+            raise UsageError(f"--selector {selector}: {error}", hint="for example -l pool=gpu,!spot") from None
+        matching = [name for name in known if wanted.matches(world.node_by_name[name].metadata.labels)]
+        if not matching:
+            raise NotFoundError(f"no node has labels {selector}", hint="kubectl get nodes --show-labels lists them")
+        found += matching
+    if zone:
+        zones = {name: world.node_by_name[name].metadata.labels for name in known}
+        matching = [name for name in known if zone in (zones[name].get(ZONE), zones[name].get(BETA_ZONE))]
+        if not matching:
+            there = sorted({labels[ZONE] for labels in zones.values() if ZONE in labels})
+            hint = f"there are {', '.join(there)}" if there else "no node says in which zone it is"
+            raise NotFoundError(f"no node is in zone {zone}", hint=hint)
+        found += matching
+    if not found:
+        raise UsageError("no node to drain", hint="name one: kplan drain node-03, or choose with -l or --zone")
+    return list(dict.fromkeys(found))

@@ -1,0 +1,284 @@
+"""From a change that was followed to rest to its PlanReport."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from msgspec import UNSET
+
+from kplan.documents.base import Condition, Counted, InputWarning, Verdict
+from kplan.documents.change import Step, StepEvent
+from kplan.documents.placement import Outcome, PodPlacement, PodRef
+from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
+from kplan.engine.cluster import Cluster
+from kplan.framework.cycle import schedule_pod
+from kplan.framework.queue import enqueue
+from kplan.planner.base import Base, last_placement
+from kplan.planner.change import ChangePlan
+from kplan.planner.cluster_map import cluster_map
+from kplan.planner.placement import NodesShown
+from kplan.planner.queue_plan import queue_entries
+from kplan.planner.utilisation import largest_fits, utilisation
+from kplan.planner.verdict import (
+    DEFAULT_FAIL_ON,
+    GATED,
+    PDB_VIOLATION,
+    PENDING,
+    PREEMPTION,
+    UNSCHEDULABLE,
+    counted_warnings,
+)
+from kplan.simulation.controllers.observed import ObservedPod
+
+_LEAVING = (StepEvent.EVICTED, StepEvent.DELETED)
+_PREEMPTED = "preempted by "
+_MOST_DECIDED = 20
+"""Of pods that stay pending with different messages, so many are decided about once more, to tell why."""
+
+PendingOutcome = Literal["", "Unschedulable", "Gated", "Error"]
+
+
+@dataclass
+class _Fate:
+    """What becomes of one pod: the one that was there, the one that came in its place, or both."""
+
+    workload: str
+    gone: Step | None = None
+    came: ObservedPod | None = None
+
+
+def change_report(
+    base: Base,
+    change: ChangePlan,
+    command: str,
+    *,
+    fail_on: Sequence[Condition] | None = None,
+    nodes: NodesShown = (),
+    with_map: bool = False,
+) -> PlanReport:
+    """Return the PlanReport.
+
+    Parameters
+    ----------
+    command : place, plan or drain
+    fail_on : what makes the verdict a failure; None for the defaults of `command`
+    nodes : the nodes to tell about for pods that stay pending
+    with_map : tell about every node before and after
+    """
+    told = _Told(base, change, nodes)
+    chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
+    context = base.context()
+    warnings = (*context.warnings, *_endings(change), *_unseen(change))
+    session = base.fork()
+    pending = base.pending().rows
+    before, after = _clusters(base, change)
+    return PlanReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        command=command,
+        verdict=Verdict.of(chosen, [*told.counted(chosen), *counted_warnings(warnings, chosen)]),
+        summary=told.summary(),
+        warnings=tuple(dict.fromkeys(warnings)),
+        queue=queue_entries(session, enqueue(session, pending)),
+        changes=tuple(told.changes),
+        placements=tuple(told.placements),
+        utilisation=utilisation(before, after),
+        largest_fit=largest_fits(before, after),
+        cluster=cluster_map(before, after) if with_map else UNSET,
+        steps=tuple(change.steps),
+        after=change.after,
+        workloads=change.workloads,
+        blocked=dict(change.blocked),
+        obstacles=change.obstacles,
+    )
+
+
+def _clusters(base: Base, change: ChangePlan) -> tuple[Cluster, Cluster]:
+    """Return the cluster before and after, of the same nodes: lost ones are in neither."""
+    after = change.simulation.session.cluster
+    before = base.session.cluster
+    return (before if len(before) == len(after) else change.started_from, after)
+
+
+def _endings(change: ChangePlan) -> Iterator[InputWarning]:
+    if change.simulation.circle:
+        yield InputWarning("EvictionCycle", "", change.simulation.circle)
+
+
+def _unseen(change: ChangePlan) -> Iterator[InputWarning]:
+    for each in change.workloads:
+        if each.unseen:
+            fields = ", ".join(each.unseen[:3]) + (f" and {len(each.unseen) - 3} more" if len(each.unseen) > 3 else "")
+            message = (
+                f"the snapshot holds only what scheduling reads, so whether {fields} is new cannot be seen;"
+                " --rollout always rolls the workload all the same"
+            )
+            yield InputWarning("UnseenFields", f"{each.kind}/{each.namespace}/{each.name}", message)
+
+
+class _Told:
+    """What is told about the pods of a change."""
+
+    def __init__(self, base: Base, change: ChangePlan, nodes: NodesShown) -> None:
+        self._simulation = change.simulation
+        self._change = change
+        self._nodes = nodes
+        self._was_pending = {base.session.cluster.pods.infos[row].key for row in base.pending().rows}
+        self._elsewhere = set(self._was_pending)
+        """Pods that were pending before, and what comes in the place of pods that they preempted, and so on."""
+        self.placements: list[PodPlacement] = []
+        self._decided: dict[tuple[str, str], int] = {}
+        self.changes = [self._told(fate) for fate in self._fates()]
+
+    def _fates(self) -> list[_Fate]:
+        """Pair what left with what came in its place: by name in a stateful set, in order elsewhere."""
+        by_key = {pod.key: pod for pod in self._simulation.pods.values()}
+        gone: dict[str, list[Step]] = {}
+        known = {key for key in by_key if not by_key[key].is_new}
+        born: set[str] = set()
+        came: dict[str, list[ObservedPod]] = {}
+        for step in self._change.steps:
+            if step.event is StepEvent.CREATED:
+                born.add(step.pod)
+            elif step.event in _LEAVING and step.pod not in born and step.pod not in known:
+                gone.setdefault(step.workload, []).append(step)
+            if step.event is StepEvent.BOUND and step.pod in known and step.pod in self._was_pending:
+                came.setdefault(step.workload, []).append(by_key[step.pod])
+        for pod in self._simulation.pods.values():
+            if pod.is_new:
+                owner = self._simulation.owner(pod.row)
+                came.setdefault(f"Pod/{pod.key}" if owner is None else owner.workload.key, []).append(pod)
+        order = dict.fromkeys(step.workload for step in self._change.steps if step.pod)
+        return [
+            fate for workload in order for fate in _paired(workload, gone.get(workload, []), came.get(workload, []))
+        ]
+
+    def _told(self, fate: _Fate) -> PodChange:
+        gone, came = fate.gone, fate.came
+        kind, _, rest = fate.workload.partition("/")
+        because = gone.because if gone is not None else ""
+        by = because.removeprefix(_PREEMPTED) if because.startswith(_PREEMPTED) else None
+        name = gone.pod if gone is not None else came.key if came is not None else ""
+        if by in self._elsewhere and came is not None:
+            self._elsewhere.add(came.key)
+        outcome, reason, attempt = self._decision(came)
+        if came is None:
+            action = Action.EVICTED
+        elif not came.node:
+            action = Action.PENDING
+        else:
+            action = Action.PLACED if gone is None or gone.node is None else Action.MOVED
+        return PodChange(
+            action=action,
+            pod=name,
+            workload="" if kind == "Pod" else f"{kind}/{rest.rpartition('/')[2]}",
+            from_node=None if gone is None else gone.node,
+            to_node=None if came is None else came.node or None,
+            by=by,
+            recreated_as=None if came is None or came.key == name else came.key,
+            outcome=outcome,
+            reason=reason,
+            attempt=attempt,
+            because="" if by is not None else because,
+        )
+
+    def _decision(self, pod: ObservedPod | None) -> tuple[PendingOutcome, str, int | None]:
+        """Return how a pod's last try ended, and where in `placements` it is told."""
+        if pod is None:
+            return "", "", None
+        if pod.node:
+            self.placements.append(self._outline(pod, Outcome.SCHEDULED, pod.node, ""))
+            return "", "", len(self.placements) - 1
+        message = self._simulation.messages.get(pod.row, "")
+        owner = self._simulation.owner(pod.row)
+        like = ("" if owner is None else owner.ref.key, message)
+        if like not in self._decided and len(self._decided) < _MOST_DECIDED:
+            result = schedule_pod(self._simulation.session, pod.row)
+            if result.outcome is not Outcome.SCHEDULED:
+                self.placements.append(last_placement(self._simulation.session, result).to_document(self._nodes))
+                self._decided[like] = len(self.placements) - 1
+        index = self._decided.get(like)
+        outcome = Outcome.UNSCHEDULABLE if index is None else self.placements[index].outcome
+        words: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
+        return words.get(outcome, "Unschedulable"), message, index
+
+    def _outline(self, pod: ObservedPod, outcome: Outcome, node: str | None, message: str) -> PodPlacement:
+        info = self._simulation.session.cluster.pods.infos[pod.row]
+        ref = PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name)
+        return PodPlacement(pod=ref, outcome=outcome, node=node, message=message)
+
+    # --- what counts --------------------------------------------------------------------------------------------------
+
+    def summary(self) -> PlanSummary:
+        """Count what became of the pods."""
+        actions = Counter(change.action for change in self.changes)
+        pending = Counter(change.outcome for change in self.changes if change.action is Action.PENDING)
+        victims = {step.pod for step in self._change.steps if step.because.startswith(_PREEMPTED)}
+        placed = actions[Action.PLACED] + actions[Action.MOVED]
+        return PlanSummary(
+            pods=placed + actions[Action.PENDING],
+            scheduled=placed,
+            unschedulable=pending["Unschedulable"],
+            gated=pending["Gated"],
+            errors=pending["Error"],
+            victims=len(victims),
+            pdb_violations=len(self._simulation.violations),
+            placed=actions[Action.PLACED],
+            moved=actions[Action.MOVED],
+            evicted=actions[Action.EVICTED],
+            pending=actions[Action.PENDING],
+            rounds=1,
+        )
+
+    def counted(self, fail_on: Sequence[Condition]) -> list[Counted]:
+        """Return what happened and counts; what earlier pending pods bring about only where asked for."""
+        found: list[Counted] = []
+        for change in self.changes:
+            name = change.recreated_as or change.pod
+            if change.action is Action.PENDING:
+                condition: Condition = GATED if change.outcome == "Gated" else UNSCHEDULABLE
+                if PENDING in fail_on or (condition in fail_on and name not in self._elsewhere):
+                    found.append(Counted(name, change.outcome or "Unschedulable"))
+        if PENDING in fail_on:
+            found += [
+                Counted(pod.key, "Pending") for pod in self._simulation.pods.values() if not pod.node and not pod.is_new
+            ]
+        for each in self._change.workloads:
+            if UNSCHEDULABLE in fail_on and each.refused:
+                found.append(Counted(f"{each.kind}/{each.namespace}/{each.name}", "Refused"))
+        if PREEMPTION in fail_on:
+            nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
+            found += [
+                Counted(pod, "Preemption", node=node)
+                for pod, node in nominated.items()
+                if PENDING in fail_on or pod not in self._elsewhere
+            ]
+        if PDB_VIOLATION in fail_on:
+            found += [
+                Counted(pod, "PdbViolation", victim=victim)
+                for pod, victim in self._simulation.violations
+                if PENDING in fail_on or pod not in self._elsewhere
+            ]
+            found += [Counted(each.pod, "Blocked", node=each.node) for each in self._change.obstacles]
+        return found
+
+
+def _paired(workload: str, gone: Sequence[Step], came: Sequence[ObservedPod]) -> Iterator[_Fate]:
+    left = {pod.key: pod for pod in came}
+    unmatched: list[Step] = []
+    for step in gone:
+        twin = left.pop(step.pod, None)
+        if twin is not None:
+            yield _Fate(workload, step, twin)
+        else:
+            unmatched.append(step)
+    rest = list(left.values())
+    for step, pod in zip(unmatched, rest, strict=False):
+        yield _Fate(workload, step, pod)
+    for step in unmatched[len(rest) :]:
+        yield _Fate(workload, step)
+    for pod in rest[len(unmatched) :]:
+        yield _Fate(workload, came=pod)
