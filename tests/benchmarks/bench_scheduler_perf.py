@@ -21,7 +21,7 @@ from kplan.planner.run import run_in_order
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
 
-GOAL = 10
+GOAL = 12
 
 
 def prepare(workload: Workload) -> tuple[Session, list[int]]:

@@ -1,0 +1,270 @@
+"""Measures everything that the benchmark page shows, and writes the page.
+
+It takes some minutes, and wants a machine that does nothing else.
+
+usage: python tests/benchmarks/page.py [PATH]     PATH: docs/benchmarks.md unless told otherwise
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import bench_capacity
+import bench_distinct
+import bench_preemption
+import bench_scheduler_perf
+import clusters
+import scheduler_perf
+from tabulate import tabulate
+
+import kplan
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+
+KUBE_SCHEDULER = dict(zip(clusters.KINDS, ("200", "80 to 120", "70 to 110", "about 100"), strict=True))
+"""Pods a second of kube-scheduler v1.36 where kplan was first measured: its own code in one process, no API server."""
+
+KUBE_SCHEDULER_DRY_RUN = {next(iter(bench_preemption.KINDS)): "57 to 135"}
+"""Milliseconds of its dry run over all candidates, on the same machine."""
+
+SIZES = ((500, 5_000), (1_500, 15_000), (5_000, 50_000), (15_000, 150_000))
+DRAINED = 30
+REPEATS = 3
+
+HOW = """`python tests/benchmarks/page.py` measures all of this and writes this page. Every node is evaluated for every
+pod, and pods are placed one after another. Times are the process's own, so that what else the machine does counts
+less; a busy machine still slows it down."""
+
+PLACING = """5,000 nodes with 20,000 running pods, 1,000 new pods. Pods that differ have requests, labels and selectors
+of their own each. The figures of kube-scheduler v1.36 are those of its own code in one process, without an API server,
+on an idle machine with two cores."""
+
+WORKLOADS = """The workloads of `test/integration/scheduler_perf`, against the thresholds that its tests set for
+kube-scheduler with an API server."""
+
+Row = Sequence[str | int | float]
+
+
+def table(headers: Sequence[str], rows: Iterable[Row]) -> str:
+    """Lay out a table in Markdown."""
+    return str(tabulate(list(rows), headers, tablefmt="pipe", floatfmt=".1f", intfmt=","))
+
+
+def machine() -> str:
+    """Name the machine and the versions."""
+    processor = next(
+        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor() or platform.machine(),
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    rows = [
+        ("processor", f"{processor}, {os.cpu_count()} threads; kplan uses one"),
+        ("memory", f"{memory:.0f} GiB"),
+        ("system", f"{platform.system()} {platform.release()}"),
+        ("Python", platform.python_version()),
+        ("numpy, msgspec", f"{version('numpy')}, {version('msgspec')}"),
+        ("kplan", kplan.__version__),
+        ("load when it began", f"{load} (1, 5 and 15 minutes)"),
+    ]
+    return table(("", ""), rows)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def placing() -> str:
+    """Place pods that are alike, and pods that all differ."""
+    base = clusters.cluster(5_000, 20_000)
+    rows = []
+    for kind, spec in bench_distinct.KINDS.items():
+        like, distinct = (
+            max(bench_distinct.pods_per_second(base, pods) for _ in range(REPEATS))
+            for pods in (bench_distinct.like_pods(1_000, kind), bench_distinct.distinct_pods(1_000, spec))
+        )
+        rows.append((kind, KUBE_SCHEDULER[kind], round(like), round(distinct)))
+    return table(("pods", "kube-scheduler, pods/s", "kplan, all alike", "kplan, all different"), rows)
+
+
+def cold_start(directory: Path) -> str:
+    """Read a cluster and answer a first question, in one process after the other."""
+    snapshot, pod = directory / "cluster.json", directory / "pod.json"
+    _write_cluster(snapshot, 5_000, 20_000)
+    pod.write_text(json.dumps(clusters.pod("new")))
+    _command(snapshot, pod)  # compiles the modules
+    started = os.times()
+    _command(snapshot, pod)
+    ended = os.times()
+    whole = ended.children_user + ended.children_system - started.children_user - started.children_system
+    found = _child(snapshot)
+    rows = [
+        ("reading", found["read"]),
+        ("from objects to the first answer", found["answer"]),
+        ("whole process: kplan place pod.json --snapshot cluster.json", whole),
+    ]
+    return table(("", "CPU s"), [(what, f"{seconds:.2f}") for what, seconds in rows])
+
+
+def _command(snapshot: Path, pod: Path) -> None:
+    command = [sys.executable, "-m", "kplan", "place", str(pod), "--snapshot", str(snapshot), "-o", "name"]
+    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(snapshot.parent / "compiled")}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **compiled})
+
+
+def _write_cluster(path: Path, n_nodes: int, n_pods: int) -> None:
+    items = clusters.cluster(n_nodes, n_pods)
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, separators=(",", ":")))
+
+
+def _child(snapshot: Path) -> dict[str, float]:
+    """Read a snapshot and place pods in a process of its own; seconds of CPU time, and megabytes."""
+    found = subprocess.run(
+        [sys.executable, __file__, "--child", str(snapshot)], check=True, stdout=subprocess.PIPE, text=True
+    )
+    answer: dict[str, float] = json.loads(found.stdout)
+    return answer
+
+
+def child(snapshot: str) -> None:
+    """Do what `_child` asks."""
+    moments = [time.process_time()]
+    planner = kplan.Planner(kplan.load_snapshot(snapshot))
+    moments.append(time.process_time())
+    assert planner.place(clusters.pod("first")).node is not None
+    moments.append(time.process_time())
+    new = bench_distinct.distinct_pods(1_000, bench_distinct.KINDS[next(iter(clusters.KINDS))])
+    moments.append(time.process_time())
+    plan = planner.plan(new)
+    moments.append(time.process_time())
+    assert all(placement.node is not None for placement in plan.placements)
+    _read, _answer, _, _thousand = (then - before for before, then in itertools.pairwise(moments))
+    resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def growth(directory: Path) -> str:
+    """Ask the same of larger and larger clusters."""
+    rows = []
+    for n_nodes, n_pods in SIZES:
+        snapshot = directory / f"cluster-{n_nodes}.json"
+        _write_cluster(snapshot, n_nodes, n_pods)
+        found = _child(snapshot)
+        snapshot.unlink()
+        seconds = [f"{found[key]:.2f}" for key in ("read", "answer")]
+        rows.append((n_nodes, n_pods, *seconds, round(found["rate"]), round(found["megabytes"])))
+    headers = ("nodes", "running pods", "reading, CPU s", "first answer, CPU s", "different pods/s", "memory, MB")
+    return table(headers, rows)
+
+
+def preempting() -> str:
+    """Look for victims on all nodes."""
+    rows = []
+    for kind in bench_preemption.KINDS:
+        found = bench_preemption.measure(kind, 5_000)
+        theirs = KUBE_SCHEDULER_DRY_RUN.get(kind, "")
+        rows.append((kind, found.n_candidates, theirs, f"{found.dry_run_ms:.1f}", f"{found.cycle_ms:.1f}"))
+    headers = ("pods", "candidates", "kube-scheduler's dry run, ms", "kplan's dry run, ms", "whole cycle, ms")
+    return table(headers, rows)
+
+
+def draining() -> str:
+    """Place the pods of a drained node again, each of which says something else."""
+    base = clusters.cluster(5_000, 20_000)
+    base[0]["spec"]["unschedulable"] = True
+    pods = bench_distinct.distinct_pods(DRAINED, bench_distinct.KINDS[next(iter(clusters.KINDS))])
+    planner = kplan.Planner(kplan.load_snapshot([*base, *pods, clusters.pod("first")]))
+    planner.place("default/first")
+    times = []
+    for _ in range(REPEATS):
+        started = time.process_time()
+        plan = planner.plan([f"default/{pod['metadata']['name']}" for pod in pods])
+        times.append(time.process_time() - started)
+        assert all(placement.node is not None for placement in plan.placements)
+    return f"{DRAINED} pods of a drained node are placed again in {1000 * min(times):.0f} ms."
+
+
+def workloads() -> str:
+    """Place what Kubernetes' own scheduler benchmark places."""
+    rows = []
+    for make in scheduler_perf.WORKLOADS:
+        workload = make()
+        n_nodes = sum(each["kind"] == "Node" for each in workload.objects)
+        rate = bench_scheduler_perf.measure(workload)
+        rows.append(
+            (
+                workload.name,
+                n_nodes,
+                len(workload.measured),
+                workload.threshold,
+                round(rate),
+                rate / workload.threshold,
+            )
+        )
+    return table(("workload", "nodes", "pods", "threshold, pods/s", "kplan, pods/s", "ratio"), rows)
+
+
+def capacity(directory: Path) -> str:
+    """Count 100,000 replicas."""
+    manifest = directory / "new.json"
+    manifest.write_text(json.dumps(bench_capacity.TEMPLATE))
+    roomy = bench_capacity.write_cluster(directory, 5_000, 20_000, is_roomy=True)
+    found = bench_capacity.run(roomy, manifest, 100_000)
+    return (
+        "`kplan capacity` finds room for 100,000 replicas on 5,000 nodes with 20,000 running pods, as a whole process, "
+        f"in {found.cpu_seconds:.1f} s of CPU time and {found.megabytes:.0f} MB."
+    )
+
+
+def page(directory: Path) -> str:
+    """Measure, and write the page's text."""
+    parts = [
+        "# Benchmarks",
+        HOW,
+        machine(),
+        "## Pods placed a second",
+        PLACING,
+        placing(),
+        "## Cold start",
+        "The same cluster as a JSON file of 10 MB.",
+        cold_start(directory),
+        "## Preemption and drains",
+        preempting(),
+        draining(),
+        "## Growth",
+        growth(directory),
+        "## Kubernetes' own benchmark",
+        WORKLOADS,
+        workloads(),
+        "## Capacity",
+        capacity(directory),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    """Write the page."""
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2])
+        return
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
+    with tempfile.TemporaryDirectory() as name:
+        text = page(Path(name))
+    path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
