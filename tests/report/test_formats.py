@@ -124,7 +124,8 @@ def test_sarif_results_refer_to_rules() -> None:
 def test_html_needs_nothing_from_elsewhere() -> None:
     text = render(_with_warning(), "html", ReportOptions())
     assert "&lt;the&gt;" in text
-    assert text.count("<script") == 1
+    # The one that is kplan's own stands in capitals: whatever else is found came from the input.
+    assert (text.count("<SCRIPT"), text.lower().count("<script")) == (1, 1)
     assert not re.search(r"""src=|href="[^#]|@import|url\((?!#)|fetch\(|https?://""", text)
 
 

@@ -60,7 +60,7 @@ def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is:
 <main id="report">
 {"".join(part for part in parts if part)}
 </main>
-<script>{script}</script>
+<SCRIPT>{script}</SCRIPT>
 </body>
 </html>
 """
