@@ -4,7 +4,7 @@ LimitRanger, Priority, DefaultTolerationSeconds, RuntimeClass and PodTopologyLab
 validated; then LimitRanger, PodSecurity, RuntimeClass and ResourceQuota may refuse it. Webhooks and policies of a
 cluster are not known here.
 
-Upstream: pkg/kubeapiserver/options/plugins.go for the order, plugin/pkg/admission for the plugins (v1.36).
+Upstream: pkg/kubeapiserver/options/plugins.go for the order, plugin/pkg/admission for the plugins.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ Amounts = dict[str, Quantity]
 
 
 def aggregate_requests(spec: dict[str, Any]) -> Amounts:
-    """Return the requests of all containers, with the peak while starting (AggregateContainerRequests, v1.36)."""
+    """Return the requests of all containers, with the peak while starting (AggregateContainerRequests)."""
     return _aggregate(spec, "requests")
 
 
 def aggregate_limits(spec: dict[str, Any]) -> Amounts:
-    """Return the limits of all containers, with the peak while starting (AggregateContainerLimits, v1.36)."""
+    """Return the limits of all containers, with the peak while starting (AggregateContainerLimits)."""
     return _aggregate(spec, "limits")
 
 

@@ -2,7 +2,7 @@
 
 The result is the manifest's own object without nulls and without the zeros and empty lists that an API server does not
 write; quantities are in canonical form.
-Upstream: sigs.k8s.io/json (strict decoding), k8s.io/apimachinery pkg/api/resource and pkg/util/intstr (v1.36).
+Upstream: sigs.k8s.io/json (strict decoding), k8s.io/apimachinery pkg/api/resource and pkg/util/intstr.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an API server fills into pods and templates of pods before anything else looks at them.
 
 The functions change the object that they are given; it is one that decoding made.
-Upstream: pkg/apis/core/v1 defaults.go and zz_generated.defaults.go; pkg/api/pod dropDisabledFields (v1.36).
+Upstream: pkg/apis/core/v1 defaults.go and zz_generated.defaults.go; pkg/api/pod dropDisabledFields.
 """
 
 from __future__ import annotations

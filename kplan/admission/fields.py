@@ -95,7 +95,7 @@ def nearest_kind(api_version: str, kind: str) -> tuple[str, str] | None:
 
 @cache
 def fields_of(struct: str) -> dict[str, Field]:
-    """Return the fields of a struct as v1.36 has them."""
+    """Return the fields of a struct as the newest release has them."""
     table = _table()
     short = _go_name(struct)
     return {

@@ -1,4 +1,4 @@
-"""LimitRanger: default requests and limits of a namespace, and its bounds (plugin/pkg/admission/limitranger, v1.36)."""
+"""LimitRanger: default requests and limits of a namespace, and its bounds (plugin/pkg/admission/limitranger)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the level ``baseline``: what gets at the node (k8s.io/pod-security-admission, policy, v1.36)."""
+"""Checks of the level ``baseline``: what gets at the node (k8s.io/pod-security-admission, policy)."""
 
 from __future__ import annotations
 

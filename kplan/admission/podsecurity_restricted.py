@@ -1,4 +1,4 @@
-"""Checks that the level ``restricted`` adds (k8s.io/pod-security-admission, policy, v1.36)."""
+"""Checks that the level ``restricted`` adds (k8s.io/pod-security-admission, policy)."""
 
 from __future__ import annotations
 

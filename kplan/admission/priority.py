@@ -1,4 +1,4 @@
-"""Priority: what the class name, or none, means for a new pod (plugin/pkg/admission/priority, v1.36)."""
+"""Priority: what the class name, or none, means for a new pod (plugin/pkg/admission/priority)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quality of service class of a pod (pkg/apis/core/helper/qos ComputePodQOS, v1.36)."""
+"""The quality of service class of a pod (pkg/apis/core/helper/qos ComputePodQOS)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """ResourceQuota: whether the namespace's budget allows the pod.
 
-Upstream: apiserver admission plugin resourcequota, pkg/quota/v1/evaluator/core/pods.go (v1.36).
+Upstream: apiserver admission plugin resourcequota, pkg/quota/v1/evaluator/core/pods.go.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RuntimeClass: overhead, node selector and tolerations of the runtime (plugin/pkg/admission/runtimeclass, v1.36)."""
+"""RuntimeClass: overhead, node selector and tolerations of the runtime (plugin/pkg/admission/runtimeclass)."""
 
 from __future__ import annotations
 

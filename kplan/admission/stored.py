@@ -1,7 +1,7 @@
 """A pod as the API server would store it: the manifest's own object with all that was filled in, and by what.
 
 Controllers and admission work on the part of a pod that scheduling reads; what they change there is carried over to the
-whole object. Upstream: pkg/registry/core/pod strategy.go, plugin/pkg/admission/serviceaccount, limitranger (v1.36).
+whole object. Upstream: pkg/registry/core/pod strategy.go, plugin/pkg/admission/serviceaccount, limitranger.
 """
 
 from __future__ import annotations

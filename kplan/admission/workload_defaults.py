@@ -1,7 +1,7 @@
 """What an API server fills into workloads, and what it makes of a job before it looks at it.
 
 The functions change the object that they are given; it is one that decoding made.
-Upstream: pkg/apis/apps/v1 and batch/v1 defaults.go, pkg/registry/batch/job strategy.go generateSelector (v1.36).
+Upstream: pkg/apis/apps/v1 and batch/v1 defaults.go, pkg/registry/batch/job strategy.go generateSelector.
 """
 
 from __future__ import annotations

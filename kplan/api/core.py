@@ -1,4 +1,4 @@
-"""The core group as far as scheduling reads it: pods, nodes and their neighbours (k8s.io/api core/v1, v1.36)."""
+"""The core group as far as scheduling reads it: pods, nodes and their neighbours (k8s.io/api core/v1)."""
 
 from __future__ import annotations
 

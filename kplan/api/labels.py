@@ -4,7 +4,7 @@ A compiled :class:`Selector` is a sorted tuple of requirements that all must hol
 different words (``matchLabels`` or an ``In`` of one value, any order, repeated) are equal, so it can key a cache or a
 column.
 
-Upstream: k8s.io/apimachinery pkg/labels/selector.go and pkg/apis/meta/v1/helpers.go (v1.36).
+Upstream: k8s.io/apimachinery pkg/labels/selector.go and pkg/apis/meta/v1/helpers.go.
 """
 
 from __future__ import annotations

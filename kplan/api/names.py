@@ -1,7 +1,7 @@
 """What Kubernetes accepts as names, label keys and label values, with the API machinery's own messages.
 
 Each function returns the list of what is wrong, empty for an acceptable text. Upstream: k8s.io/apimachinery
-pkg/api/validate/content and pkg/util/validation (v1.36).
+pkg/api/validate/content and pkg/util/validation.
 """
 
 from __future__ import annotations

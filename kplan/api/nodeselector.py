@@ -3,7 +3,7 @@
 A term that cannot be compiled matches no node and keeps its errors, as upstream's lazy selector does; terms without
 expressions match nothing and are left out.
 
-Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go (v1.36).
+Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go.
 """
 
 from __future__ import annotations

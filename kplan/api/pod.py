@@ -1,4 +1,4 @@
-"""Pods, as far as scheduling reads them (k8s.io/api core/v1, v1.36)."""
+"""Pods, as far as scheduling reads them (k8s.io/api core/v1)."""
 
 from __future__ import annotations
 

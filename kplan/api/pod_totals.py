@@ -1,7 +1,7 @@
 """What a pod asks for as a whole, exactly, for defaulting, limits and quotas.
 
 The scheduler's own sums, rounded to what it counts in, are in `kplan.rules.resources`; these follow the API server.
-Upstream: component-helpers resource helpers.go AggregateContainerRequests, PodRequests and PodLimits (v1.36).
+Upstream: component-helpers resource helpers.go AggregateContainerRequests, PodRequests and PodLimits.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ first and round once, as the API machinery does.
 Beyond int64 the API machinery keeps going with whatever its two representations yield (it wraps, or gives 0). Absurd
 quantities are refused where objects are checked; here they give the same integers as upstream.
 
-Upstream: k8s.io/apimachinery pkg/api/resource quantity.go, amount.go, math.go, scale_int.go (v1.36).
+Upstream: k8s.io/apimachinery pkg/api/resource quantity.go, amount.go, math.go, scale_int.go.
 """
 
 from __future__ import annotations

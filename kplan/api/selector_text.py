@@ -1,6 +1,6 @@
 """Label selectors as people type them: ``app=web,tier in (a, b),!canary``.
 
-Upstream: k8s.io/apimachinery pkg/labels Parse (v1.36).
+Upstream: k8s.io/apimachinery pkg/labels Parse.
 """
 
 from __future__ import annotations

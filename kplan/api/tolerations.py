@@ -1,6 +1,6 @@
 """Taints and tolerations, and which toleration tolerates which taint.
 
-Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint and component-helpers scheduling/corev1 (v1.36), with the gate
+Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint and component-helpers scheduling/corev1, with the gate
 TaintTolerationComparisonOperators off: the operators Lt and Gt match nothing.
 """
 

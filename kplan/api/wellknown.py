@@ -1,6 +1,6 @@
 """Labels and annotations that Kubernetes itself gives a meaning, and that more than one room reads.
 
-Upstream: k8s.io/api core/v1 well_known_labels.go (v1.36).
+Upstream: k8s.io/api core/v1 well_known_labels.go.
 """
 
 from __future__ import annotations

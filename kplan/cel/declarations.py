@@ -8,7 +8,7 @@ Selectors are read as stored expressions, for which functions of every feature a
 lists as attributes are not. Only the authorizer's functions are left out, whose variable selectors do not have.
 
 Upstream: k8s.io/dynamic-resource-allocation cel/compile.go, k8s.io/apiserver pkg/cel/environment/base.go and
-pkg/cel/library (v1.36).
+pkg/cel/library.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Device selectors: compiled once an expression, evaluated once for devices that look alike to it.
 
-Upstream: k8s.io/dynamic-resource-allocation cel/compile.go, CompileCELExpression and DeviceMatches (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation cel/compile.go, CompileCELExpression and DeviceMatches.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kubernetes' named formats in CEL: ``format.dns1123Label().validate(text)`` and its like.
 
-Upstream: k8s.io/apiserver pkg/cel/library/format.go, k8s.io/kube-openapi pkg/validation/strfmt (v1.36).
+Upstream: k8s.io/apiserver pkg/cel/library/format.go, k8s.io/kube-openapi pkg/validation/strfmt.
 """
 
 from __future__ import annotations

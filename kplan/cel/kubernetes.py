@@ -1,6 +1,6 @@
 """Kubernetes' own CEL functions: quantities, semantic versions, IP addresses, networks and URLs.
 
-Upstream: k8s.io/apiserver pkg/cel/library quantity.go, semverlib.go, ip.go, cidr.go, urls.go (v1.36).
+Upstream: k8s.io/apiserver pkg/cel/library quantity.go, semverlib.go, ip.go, cidr.go, urls.go.
 """
 
 from __future__ import annotations

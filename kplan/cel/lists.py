@@ -1,6 +1,6 @@
 """Functions on lists that the CEL library has not, or lets grow without limit, and those on values of any type.
 
-Upstream: k8s.io/apiserver pkg/cel/library/lists.go, cel-go ext/lists.go (v1.36).
+Upstream: k8s.io/apiserver pkg/cel/library/lists.go, cel-go ext/lists.go.
 """
 
 from __future__ import annotations

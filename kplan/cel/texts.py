@@ -2,7 +2,7 @@
 
 Regular expressions are the library's, which are RE2's: they take time in proportion to the text.
 
-Upstream: k8s.io/apiserver pkg/cel/library/regex.go, cel-go ext/strings.go (v1.36).
+Upstream: k8s.io/apiserver pkg/cel/library/regex.go, cel-go ext/strings.go.
 """
 
 from __future__ import annotations

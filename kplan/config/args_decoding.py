@@ -1,6 +1,6 @@
 """Plugin arguments from the values of a file, with their defaults.
 
-Upstream: staging kube-scheduler/config/v1/types.go decodeNestedObjects, apis/config/v1/defaults.go (v1.36).
+Upstream: staging kube-scheduler/config/v1/types.go decodeNestedObjects, apis/config/v1/defaults.go.
 """
 
 from __future__ import annotations

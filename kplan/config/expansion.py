@@ -4,7 +4,7 @@ Two steps, as upstream: what the profile enables and disables is merged into the
 spread over the extension points that each of its plugins implements.
 
 Upstream: apis/config/v1/default_plugins.go mergePlugins, framework/runtime/framework.go NewFramework,
-updatePluginList, expandMultiPointPlugins, getValidScoreWeights (v1.36).
+updatePluginList, expandMultiPointPlugins, getValidScoreWeights.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A path is a Kubernetes field path: `profiles[0].pluginConfig[1].args.scoringStrategy.type`.
 
-Upstream: apimachinery util/validation/field/errors.go (v1.36).
+Upstream: apimachinery util/validation/field/errors.go.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A plugin that kube-scheduler does not bring along is left out with a warning: wh
 kplan cannot know what it does.
 
 Upstream: apis/config/v1/defaults.go setDefaults_KubeSchedulerProfile, apis/config/validation/validation.go
-validateKubeSchedulerProfile and validateCommonQueueSort, framework/runtime/framework.go NewFramework (v1.36).
+validateKubeSchedulerProfile and validateCommonQueueSort, framework/runtime/framework.go NewFramework.
 """
 
 from __future__ import annotations

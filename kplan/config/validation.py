@@ -1,6 +1,6 @@
 """Validation of everything but plugin arguments, and the defaults that it depends on.
 
-Upstream: apis/config/v1/defaults.go, apis/config/validation/validation.go, component-base config/validation (v1.36).
+Upstream: apis/config/v1/defaults.go, apis/config/validation/validation.go, component-base config/validation.
 """
 
 from __future__ import annotations

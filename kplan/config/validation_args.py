@@ -1,7 +1,7 @@
 """Validation of plugin arguments: what kube-scheduler refuses, with what to write instead.
 
 Upstream: apis/config/validation/validation_pluginargs.go, component-helpers nodeaffinity NewNodeSelector,
-apimachinery labels.NewRequirement (v1.36, default gates).
+apimachinery labels.NewRequirement (default gates).
 """
 
 from __future__ import annotations

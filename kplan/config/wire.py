@@ -2,7 +2,7 @@
 
 A field that is None was not set; which default it gets may depend on others.
 
-Upstream: staging kube-scheduler/config/v1/types.go, component-base/config/v1alpha1/types.go (v1.36).
+Upstream: staging kube-scheduler/config/v1/types.go, component-base/config/v1alpha1/types.go.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def default_normalize_score(scores: Int64Array, *, reverse: bool) -> Int64Array:
     Notes
     -----
     Scores that are all zero stay 0, or become 100 in reverse. No raw score is negative, so that ``//`` divides as Go.
-    Upstream: plugins/helper/normalize_score.go DefaultNormalizeScore (v1.36).
+    Upstream: plugins/helper/normalize_score.go DefaultNormalizeScore.
     """
     top = int(scores.max(initial=0))
     if top == 0:

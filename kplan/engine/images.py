@@ -14,7 +14,7 @@ class ImageIndex:
     """Images by the names under which nodes list them.
 
     An image has the size that the first node (by name) gives for it: kube-scheduler keeps one size a name, from the
-    node that came first. Upstream: backend/cache/cache.go addNodeImageStates (v1.36).
+    node that came first. Upstream: backend/cache/cache.go addNodeImageStates.
     """
 
     def __init__(self, nodes: NodeTable) -> None:

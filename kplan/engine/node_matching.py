@@ -3,7 +3,7 @@
 A condition is judged once per distinct label value or set of taints, then spread over the nodes by index. Results are
 kept with the node table, so that the same condition asked again costs a look-up; do not write to them.
 
-Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go (v1.36).
+Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go.
 """
 
 from __future__ import annotations

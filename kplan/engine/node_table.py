@@ -147,7 +147,7 @@ class NodeTable:
         Notes
         -----
         The tree takes nodes as they come to the scheduler; here they come in the order of their names.
-        Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey (v1.36).
+        Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey.
         """
         zones: dict[str, list[int]] = {}
         for row, node in enumerate(self.nodes):

@@ -3,7 +3,7 @@
 Two plugins score by allocation, with different ideas of what counts as taken. Both leave out resources that the pod
 does not ask for (other than cpu, memory and ephemeral-storage) and resources that the node does not have.
 
-Upstream: plugins/noderesources/resource_allocation.go resourceAllocationScorer (v1.36).
+Upstream: plugins/noderesources/resource_allocation.go resourceAllocationScorer.
 """
 
 from __future__ import annotations

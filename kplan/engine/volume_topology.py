@@ -23,7 +23,7 @@ def reachable(nodes: NodeTable, affinity: VolumeNodeAffinity | None) -> BoolArra
     Notes
     -----
     Upstream looks at a node that has labels and nothing else, so fields such as ``metadata.name`` exclude no node; a
-    term that cannot be compiled takes none. Source: component-helpers storage/volume CheckNodeAffinity (v1.36).
+    term that cannot be compiled takes none. Source: component-helpers storage/volume CheckNodeAffinity.
     """
     if affinity is None or affinity.required is None:
         return np.ones(len(nodes), np.bool_)
@@ -42,7 +42,7 @@ def allowed(nodes: NodeTable, topologies: Iterable[TopologySelectorTerm]) -> Boo
     """Return which nodes ``allowedTopologies`` take, bool of shape (n_nodes,); a new array.
 
     Without terms every node is allowed; a term without expressions allows none. Source: component-helpers
-    scheduling/corev1 MatchTopologySelectorTerms (v1.36).
+    scheduling/corev1 MatchTopologySelectorTerms.
     """
     topologies = tuple(topologies)
     taken = np.full(len(nodes), not topologies, np.bool_)

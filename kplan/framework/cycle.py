@@ -1,6 +1,6 @@
 """One pod's scheduling cycle, from the gates to the reservation.
 
-Upstream: pkg/scheduler/schedule_one.go (v1.36).
+Upstream: pkg/scheduler/schedule_one.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the filters said, node by node, and kube-scheduler's message about it.
 
-Upstream: pkg/scheduler/framework/types.go Diagnosis, FitError.Error (v1.36).
+Upstream: pkg/scheduler/framework/types.go Diagnosis, FitError.Error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NodeStatus:
 
     @property
     def error(self) -> str:
-        """What the runtime makes of a plugin that could not tell. Upstream: RunFilterPlugins (v1.36)."""
+        """What the runtime makes of a plugin that could not tell. Upstream: RunFilterPlugins."""
         text = ", ".join(self.texts)
         return f'running "{self.plugin}" filter plugin: {text}' if self.plugin else text
 

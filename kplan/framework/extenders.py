@@ -1,6 +1,6 @@
 """Scheduler extenders: which pods they care about, and how their answers change nodes and scores.
 
-Upstream: pkg/scheduler/extender.go, schedule_one.go findNodesThatPassExtenders and prioritizeNodes (v1.36).
+Upstream: pkg/scheduler/extender.go, schedule_one.go findNodesThatPassExtenders and prioritizeNodes.
 Who sends the requests is not known here: an `Extender` is handed in from above.
 """
 

@@ -2,7 +2,7 @@
 
 A plugin is a class with a `name`, a `scope` and the methods of the extension points that it has, and no others. It is
 made once per profile and session as ``Plugin(args, handle)`` with the typed arguments of `kplan.config.args` (None
-for a plugin without arguments) and a `Handle`. Upstream: kube-scheduler/framework/interface.go (v1.36).
+for a plugin without arguments) and a `Handle`. Upstream: kube-scheduler/framework/interface.go.
 
 Rules that the runtime relies on:
 

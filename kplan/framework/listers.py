@@ -126,7 +126,7 @@ class Listers:
 
         Of two classes that name the same resource the younger counts, then the first by name; a class that loses to one
         before it cannot be asked for by its own name either. Classes come in the order of their names.
-        Upstream: dynamic-resource-allocation/deviceclass/extendedresourcecache updateResourceName2class (v1.36).
+        Upstream: dynamic-resource-allocation/deviceclass/extendedresourcecache updateResourceName2class.
         """
         classes: dict[str, DeviceClass] = {}
         for each in sorted(self.snapshot.device_classes, key=lambda each: each.metadata.name):

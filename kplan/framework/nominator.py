@@ -1,6 +1,6 @@
 """Which pending pods are promised which node.
 
-Upstream: pkg/scheduler/backend/queue/nominator.go (v1.36).
+Upstream: pkg/scheduler/backend/queue/nominator.go.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Such a scheduler has made no attempts yet, so nothing is backing off: what may be tried is active, in the order of the
 profile's QueueSort plugin, and the rest is kept apart with the reason.
-Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, eventhandlers.go responsibleForPod (v1.36).
+Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, eventhandlers.go responsibleForPod.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs a profile's plugins at each extension point.
 
-Upstream: pkg/scheduler/framework/runtime/framework.go (v1.36).
+Upstream: pkg/scheduler/framework/runtime/framework.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Stopping early: how many feasible nodes kube-scheduler looks for, and which nodes it therefore never sees.
 
-Upstream: schedule_one.go numFeasibleNodesToFind, findNodesThatPassFilters (v1.36), with one worker.
+Upstream: schedule_one.go numFeasibleNodesToFind, findNodesThatPassFilters, with one worker.
 """
 
 from __future__ import annotations

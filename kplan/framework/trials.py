@@ -3,7 +3,7 @@
 What a filter said without looking at pods stays true, so it is taken from the filters' first run. All others are asked
 at each step, in two passes where pods are nominated: they must let the pod pass both with those pods and without.
 
-Upstream: framework/runtime/framework.go RunFilterPluginsWithNominatedPods (v1.36).
+Upstream: framework/runtime/framework.go RunFilterPluginsWithNominatedPods.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A plugin has so much time, may print so much, and is given kplan's standard input only where somebody can answer it.
 What it prints on standard output is never shown.
-Upstream: k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go, pkg/apis/clientauthentication (v1.36).
+Upstream: k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go, pkg/apis/clientauthentication.
 """
 
 from __future__ import annotations

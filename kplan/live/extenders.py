@@ -3,7 +3,7 @@
 An extender is a webhook of the cluster's operator, not the API server, and is asked only when the user says so.
 Requests are POSTs, as the protocol wants; they carry the pod and the nodes as far as scheduling reads them, and ask a
 question.
-Upstream: pkg/scheduler/extender.go, kube-scheduler/extender/v1/types.go (v1.36).
+Upstream: pkg/scheduler/extender.go, kube-scheduler/extender/v1/types.go.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kubeconfig files as typed values: read, checked and joined as kubectl joins them.
 
 A file is all secrets: messages about it name files, paths and what belongs there, and never what stands there.
-Upstream: k8s.io/client-go/tools/clientcmd/api/v1/types.go, clientcmd/loader.go (v1.36).
+Upstream: k8s.io/client-go/tools/clientcmd/api/v1/types.go, clientcmd/loader.go.
 """
 
 from __future__ import annotations

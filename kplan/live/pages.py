@@ -51,8 +51,8 @@ def decode_object(body: bytes, kind: Any, path: str) -> Any:
 
 def _decode(body: bytes, decoder: msgspec.json.Decoder[Any], shape: Any, path: str) -> Any:
     """Decode the quick way, else the lenient one, which reads nulls as Go does and finds all that is wrong."""
-    hint = "is this a Kubernetes API server, of a version near 1.36?"
-    what = f"{path}: the answer is not what Kubernetes 1.36 documents"
+    hint = "is this a Kubernetes API server, of a version that kplan knows?"
+    what = f"{path}: the answer is not what Kubernetes documents"
     try:
         try:
             return decoder.decode(body)

@@ -1,6 +1,6 @@
 """Prefers nodes that already have the pod's images.
 
-Upstream: plugins/imagelocality/image_locality.go, backend/cache/cache.go addNodeImageStates (v1.36).
+Upstream: plugins/imagelocality/image_locality.go, backend/cache/cache.go addNodeImageStates.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rejects nodes that the pod's node selector or affinity does not take, and prefers those that it would rather have.
 
-Upstream: plugins/nodeaffinity/node_affinity.go (v1.36).
+Upstream: plugins/nodeaffinity/node_affinity.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rejects nodes that do not declare a feature without which the pod would not run as it says.
 
-Upstream: plugins/nodedeclaredfeatures/nodedeclaredfeatures.go, component-helpers/nodedeclaredfeatures (v1.36).
+Upstream: plugins/nodedeclaredfeatures/nodedeclaredfeatures.go, component-helpers/nodedeclaredfeatures.
 """
 
 from __future__ import annotations

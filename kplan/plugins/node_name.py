@@ -1,6 +1,6 @@
 """Rejects every node but the one that the pod asks for by name.
 
-Upstream: plugins/nodename/node_name.go (v1.36).
+Upstream: plugins/nodename/node_name.go.
 """
 
 from __future__ import annotations

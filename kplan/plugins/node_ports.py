@@ -1,6 +1,6 @@
 """Rejects nodes on which a host port that the pod wants is taken.
 
-Upstream: plugins/nodeports/node_ports.go, kube-scheduler/framework/types.go HostPortInfo (v1.36).
+Upstream: plugins/nodeports/node_ports.go, kube-scheduler/framework/types.go HostPortInfo.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Prefers nodes whose resources would be used to like shares.
 
-Upstream: plugins/noderesources/balanced_allocation.go (v1.36).
+Upstream: plugins/noderesources/balanced_allocation.go.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class NodeResourcesBalancedAllocation:
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Score each node from 50 (much less even) over 75 to 100 (much more even).
 
-        Before 1.36 the balance with the pod is the score.
+        In older releases the balance with the pod is the score.
         """
         state = cycle.find(_PreScoreState) or self._state(cycle)
         if state is None:

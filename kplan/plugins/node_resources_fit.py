@@ -1,6 +1,6 @@
 """Rejects nodes without room for the pod, and scores nodes by how full they would be.
 
-Upstream: plugins/noderesources/fit.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go (v1.36).
+Upstream: plugins/noderesources/fit.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rejects cordoned nodes.
 
-Upstream: plugins/nodeunschedulable/node_unschedulable.go (v1.36).
+Upstream: plugins/nodeunschedulable/node_unschedulable.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Orders the queue by priority.
 
-Upstream: plugins/queuesort/priority_sort.go (v1.36).
+Upstream: plugins/queuesort/priority_sort.go.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A plugin that kube-scheduler does not bring along is compiled into it, and then 
 configuration. Here its class is given to the planner, ``Planner(snapshot, config, plugins=[MyPlugin])``, and a profile
 enables it just so; `docs/plugins.md` has an example.
 
-Upstream: pkg/scheduler/framework/runtime/registry.go (v1.36).
+Upstream: pkg/scheduler/framework/runtime/registry.go.
 """
 
 from __future__ import annotations

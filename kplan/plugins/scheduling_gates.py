@@ -1,6 +1,6 @@
 """Keeps pods with scheduling gates out of the queue.
 
-Upstream: plugins/schedulinggates/scheduling_gates.go (v1.36).
+Upstream: plugins/schedulinggates/scheduling_gates.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rejects nodes with taints that the pod does not tolerate, and prefers nodes with few that merely repel it.
 
-Upstream: plugins/tainttoleration/taint_toleration.go (v1.36).
+Upstream: plugins/tainttoleration/taint_toleration.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """VolumeRestrictions: disks that one node can mount once only, and claims that one pod at a time may use.
 
-Upstream: plugins/volumerestrictions/volume_restrictions.go (v1.36).
+Upstream: plugins/volumerestrictions/volume_restrictions.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """VolumeZone: a pod goes where the zones and regions written on its volumes are.
 
-Upstream: plugins/volumezone/volume_zone.go (v1.36).
+Upstream: plugins/volumezone/volume_zone.go.
 """
 
 from __future__ import annotations

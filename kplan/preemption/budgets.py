@@ -1,6 +1,6 @@
 """Which victims would break a pod disruption budget.
 
-Upstream: defaultpreemption/default_preemption.go filterPodsWithPDBViolation (v1.36).
+Upstream: defaultpreemption/default_preemption.go filterPodsWithPDBViolation.
 """
 
 from __future__ import annotations

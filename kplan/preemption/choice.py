@@ -1,6 +1,6 @@
 """Which candidate is taken: five criteria in turn, each among those that the one before left equal.
 
-Upstream: preemption/preemption.go pickOneNodeForPreemption, util/utils.go GetEarliestPodStartTime (v1.36).
+Upstream: preemption/preemption.go pickOneNodeForPreemption, util/utils.go GetEarliestPodStartTime.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DefaultPreemption: makes room for a pod that fits nowhere, by evicting pods of lower priority.
 
-Upstream: defaultpreemption/default_preemption.go, preemption/preemption.go, preemption/executor.go (v1.36).
+Upstream: defaultpreemption/default_preemption.go, preemption/preemption.go, preemption/executor.go.
 """
 
 from __future__ import annotations

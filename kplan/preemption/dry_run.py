@@ -4,8 +4,7 @@ Upstream looks at one node after another; here all nodes take each step together
 and the filters are asked. On the nodes that pass, step k tries to bring back the k-th victim of every node: those that
 would violate a budget first, then the others, each from the most important down.
 
-Upstream: defaultpreemption/default_preemption.go SelectVictimsOnNode, preemption/preemption.go DryRunPreemption
-(v1.36).
+Upstream: defaultpreemption/default_preemption.go SelectVictimsOnNode, preemption/preemption.go DryRunPreemption.
 """
 
 from __future__ import annotations

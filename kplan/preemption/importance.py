@@ -1,6 +1,6 @@
 """Which of the pods on a node are more important: higher priority, then the earlier start.
 
-Upstream: pkg/scheduler/util/utils.go MoreImportantPod (v1.36).
+Upstream: pkg/scheduler/util/utils.go MoreImportantPod.
 """
 
 from __future__ import annotations

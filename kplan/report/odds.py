@@ -18,7 +18,7 @@ _MOST_PODS = 20
 _MOST_EXAMPLES = 5
 _DRAWS = (
     "Drawn evenly: equal best nodes and equal candidates for preemption. kube-scheduler's own draws between "
-    "candidates are not even, and 1.35 and 1.36 mostly take the same of equal nodes, which --ties scheduler tells."
+    "candidates are not even, and newer minors mostly take the same of equal nodes, which --ties scheduler tells."
 )
 
 

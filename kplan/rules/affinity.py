@@ -1,6 +1,6 @@
 """Inter-pod affinity terms, compiled.
 
-Upstream: kube-scheduler/framework/types.go AffinityTerm, GetAffinityTerms (v1.36).
+Upstream: kube-scheduler/framework/types.go AffinityTerm, GetAffinityTerms.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
 
     Notes
     -----
-    Upstream: pkg/scheduler/framework/types.go PodInfo.Update, whose error running pods are not held to (v1.36).
+    Upstream: pkg/scheduler/framework/types.go PodInfo.Update, whose error running pods are not held to.
     """
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):

@@ -1,6 +1,6 @@
 """Volumes of in-tree types as the CSI drivers that took over see them: driver, handle, topology.
 
-Upstream: csi-translation-lib translate.go and plugins/ (v1.36). Only what scheduling looks at is translated, and only
+Upstream: csi-translation-lib translate.go and plugins/. Only what scheduling looks at is translated, and only
 for the five types whose migration the scheduler takes as done (`MIGRATED`).
 """
 

@@ -108,7 +108,7 @@ class PodInfo:
     def host_ports(self) -> tuple[HostPort, ...]:
         """Ports that the pod's containers and sidecars take on their node.
 
-        Upstream: pkg/scheduler/util/utils.go GetHostPorts (v1.36).
+        Upstream: pkg/scheduler/util/utils.go GetHostPorts.
         """
         spec = self.pod.spec
         running = [container for container in spec.init_containers if container.restart_policy == "Always"]

@@ -1,7 +1,7 @@
 """Names of resources, and what a pod asks of each, exactly.
 
 Upstream: component-helpers/resource/helpers.go PodRequests, pkg/scheduler/framework/types.go CalculateResource,
-pkg/apis/core/v1/helper/helpers.go (v1.36). Quantities are added as exact integers of 1e-9 and rounded up once, at
+pkg/apis/core/v1/helper/helpers.go. Quantities are added as exact integers of 1e-9 and rounded up once, at
 the end.
 """
 
@@ -124,7 +124,7 @@ def stored_totals(pod: Pod) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
     """Return requests and limits of the whole pod as its quota counts them: what containers run with counts too.
 
     Upstream: pkg/quota/v1/evaluator/core/pods.go PodUsageFunc, component-helpers resource/helpers.go
-    determineEffectiveRequests and determineEffectiveLimits (v1.36).
+    determineEffectiveRequests and determineEffectiveLimits.
     """
     statuses = _statuses(pod)
 

@@ -1,6 +1,6 @@
 """Claims and volumes: what their annotations say, and which claim a volume of a pod stands for.
 
-Upstream: component-helpers storage/volume/{helpers,pv_helpers}.go, storage/ephemeral/ephemeral.go (v1.36).
+Upstream: component-helpers storage/volume/{helpers,pv_helpers}.go, storage/ephemeral/ephemeral.go.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How many disruptions budgets allow, and what the eviction API makes of that.
 
 Upstream: pkg/controller/disruption/disruption.go trySync, getExpectedPodCount;
-pkg/registry/core/pod/storage/eviction.go (v1.36).
+pkg/registry/core/pod/storage/eviction.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A drain: nodes are cordoned, and their pods evicted as kubectl does it, within what budgets allow.
 
-Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/registry/core/pod/storage/eviction.go (v1.36).
+Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/registry/core/pod/storage/eviction.go.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A pod that was rejected waits until something happens that one of the plugins that rejected it has been waiting for. So
 its message stays what it was at its last try, and pods that wait for different things come back at different times.
-Upstream: EventsToRegister and the QueueingHintFn of each plugin, backend/queue isPodWorthRequeuing (v1.36).
+Upstream: EventsToRegister and the QueueingHintFn of each plugin, backend/queue isPodWorthRequeuing.
 """
 
 from __future__ import annotations

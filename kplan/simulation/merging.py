@@ -2,7 +2,7 @@
 
 Fields that the manifest does not name stay as they are; lists whose elements have names are merged by those; other
 lists are replaced as a whole, unless every element says nothing new. What the manifest named when it was applied last,
-and names no more, is dropped. Upstream: strategic merge patch keys in k8s.io/api, kubectl apply (v1.36).
+and names no more, is dropped. Upstream: strategic merge patch keys in k8s.io/api, kubectl apply.
 """
 
 from __future__ import annotations

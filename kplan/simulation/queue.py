@@ -1,6 +1,6 @@
 """The scheduling queue at work: active pods, pods that back off, and pods that wait for something to happen.
 
-Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, backoff_queue.go (v1.36, SchedulerPopFromBackoffQ on): a pod
+Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, backoff_queue.go (SchedulerPopFromBackoffQ on): a pod
 that is let in again too early backs off, and is taken all the same when nothing else is active.
 """
 

@@ -5,7 +5,7 @@ object lacks are filled in, namespace and schedulerName. Objects without a uid (
 completed as on creation.
 
 Upstream: pkg/apis/core/v1/defaults.go, pkg/apis/storage/v1/defaults.go, and the merge of matchLabelKeys into selectors
-in pkg/registry/core/pod/strategy.go (v1.36).
+in pkg/registry/core/pod/strategy.go.
 """
 
 from __future__ import annotations

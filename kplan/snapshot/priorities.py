@@ -1,6 +1,6 @@
 """Priority classes: what a class name, or none, means for a pod.
 
-Upstream: plugin/pkg/admission/priority and pkg/apis/scheduling helpers (v1.36).
+Upstream: plugin/pkg/admission/priority and pkg/apis/scheduling helpers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The default storage class of claims that name none (plugin/pkg/admission/storage/storageclass/setdefault, v1.36)."""
+"""The default storage class of claims that name none (plugin/pkg/admission/storage/storageclass/setdefault)."""
 
 from __future__ import annotations
 

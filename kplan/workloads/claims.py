@@ -1,7 +1,7 @@
 """Claims that controllers make for pods: of stateful sets, for ephemeral volumes, and from resource claim templates.
 
 Upstream: pkg/controller/statefulset/stateful_set_utils.go, pkg/controller/volume/ephemeral,
-pkg/controller/resourceclaim (v1.36).
+pkg/controller/resourceclaim.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which nodes a daemon set has a pod on, and what its controller adds to the template.
 
-Upstream: pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod, util/daemonset_util.go (v1.36).
+Upstream: pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod, util/daemonset_util.go.
 """
 
 from __future__ import annotations

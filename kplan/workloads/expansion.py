@@ -1,6 +1,6 @@
 """What a controller makes of a workload: its pods, and the objects that scheduling looks at beside them.
 
-Upstream: pkg/controller (deployment, replicaset, statefulset, daemon, job; v1.36). Names that controllers draw at
+Upstream: pkg/controller (deployment, replicaset, statefulset, daemon, job). Names that controllers draw at
 random are numbered here.
 """
 

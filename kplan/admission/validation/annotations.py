@@ -1,4 +1,4 @@
-"""Annotations of pods that Kubernetes gives a meaning (core ValidatePodSpecificAnnotations, v1.36)."""
+"""Annotations of pods that Kubernetes gives a meaning (core ValidatePodSpecificAnnotations)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Deployments, replica sets, stateful sets, daemon sets and replication controllers.
 
-Upstream: pkg/apis/apps/validation, pkg/apis/core/validation ValidateReplicationController (v1.36).
+Upstream: pkg/apis/apps/validation, pkg/apis/core/validation ValidateReplicationController.
 """
 
 from __future__ import annotations

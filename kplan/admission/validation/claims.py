@@ -1,4 +1,4 @@
-"""Claims for volumes (pkg/apis/core/validation ValidatePersistentVolumeClaimSpec, v1.36)."""
+"""Claims for volumes (pkg/apis/core/validation ValidatePersistentVolumeClaimSpec)."""
 
 from __future__ import annotations
 

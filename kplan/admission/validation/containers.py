@@ -1,4 +1,4 @@
-"""Containers and init containers (pkg/apis/core/validation validateContainers, validateInitContainers, v1.36)."""
+"""Containers and init containers (pkg/apis/core/validation validateContainers, validateInitContainers)."""
 
 from __future__ import annotations
 

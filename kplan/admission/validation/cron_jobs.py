@@ -1,4 +1,4 @@
-"""Cron jobs (pkg/apis/batch/validation ValidateCronJobCreate, v1.36)."""
+"""Cron jobs (pkg/apis/batch/validation ValidateCronJobCreate)."""
 
 from __future__ import annotations
 

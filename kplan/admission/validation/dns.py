@@ -1,4 +1,4 @@
-"""Name resolution of pods (pkg/apis/core/validation validatePodDNSConfig, v1.36)."""
+"""Name resolution of pods (pkg/apis/core/validation validatePodDNSConfig)."""
 
 from __future__ import annotations
 

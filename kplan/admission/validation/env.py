@@ -1,4 +1,4 @@
-"""Environment variables, and what they and files can tell of their own pod (pkg/apis/core/validation, v1.36)."""
+"""Environment variables, and what they and files can tell of their own pod (pkg/apis/core/validation)."""
 
 from __future__ import annotations
 

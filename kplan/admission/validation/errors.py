@@ -1,4 +1,4 @@
-"""One thing that an API server finds invalid, in its words (k8s.io/apimachinery pkg/util/validation/field, v1.36)."""
+"""One thing that an API server finds invalid, in its words (k8s.io/apimachinery pkg/util/validation/field)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs (pkg/apis/batch/validation ValidateJob, v1.36)."""
+"""Jobs (pkg/apis/batch/validation ValidateJob)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes as containers see them: mounts and block devices (pkg/apis/core/validation ValidateVolumeMounts, v1.36)."""
+"""Volumes as containers see them: mounts and block devices (pkg/apis/core/validation ValidateVolumeMounts)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volume sources beyond the node: disks and file systems of clouds and networks (pkg/apis/core/validation, v1.36)."""
+"""Volume sources beyond the node: disks and file systems of clouds and networks (pkg/apis/core/validation)."""
 
 from __future__ import annotations
 

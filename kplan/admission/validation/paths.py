@@ -1,4 +1,4 @@
-"""Paths of files in volumes and on hosts (pkg/apis/core/validation validateLocalDescendingPath and others, v1.36)."""
+"""Paths of files in volumes and on hosts (pkg/apis/core/validation validateLocalDescendingPath and others)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What says where a pod may run: affinity, tolerations, spreading, gates (pkg/apis/core/validation, v1.36)."""
+"""What says where a pod may run: affinity, tolerations, spreading, gates (pkg/apis/core/validation)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods and templates of pods (core ValidatePodCreate, ValidatePodSpec, ValidatePodTemplateSpec, v1.36)."""
+"""Pods and templates of pods (core ValidatePodCreate, ValidatePodSpec, ValidatePodTemplateSpec)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes and hooks of containers (pkg/apis/core/validation validateProbe, validateLifecycle, v1.36)."""
+"""Probes and hooks of containers (pkg/apis/core/validation validateProbe, validateLifecycle)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projected volumes, the downward API, and files from keys (pkg/apis/core/validation, v1.36).
+"""Projected volumes, the downward API, and files from keys (pkg/apis/core/validation).
 
 Cluster trust bundles and pod certificates are dropped before validation while their feature gates are off.
 """

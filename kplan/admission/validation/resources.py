@@ -1,4 +1,4 @@
-"""Requests, limits and claims, of containers and of the whole pod (ValidateContainerResourceRequirements, v1.36)."""
+"""Requests, limits and claims, of containers and of the whole pod (ValidateContainerResourceRequirements)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Security contexts of pods and containers (pkg/apis/core/validation ValidateSecurityContext and others, v1.36)."""
+"""Security contexts of pods and containers (pkg/apis/core/validation ValidateSecurityContext and others)."""
 
 from __future__ import annotations
 

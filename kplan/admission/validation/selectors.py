@@ -1,4 +1,4 @@
-"""Whether a selector chooses labels (k8s.io/apimachinery LabelSelectorAsSelector, v1.36)."""
+"""Whether a selector chooses labels (k8s.io/apimachinery LabelSelectorAsSelector)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an indexed job counts as done (batch validateSuccessPolicy, validateIndexesFormat, v1.36)."""
+"""When an indexed job counts as done (batch validateSuccessPolicy, validateIndexesFormat)."""
 
 from __future__ import annotations
 

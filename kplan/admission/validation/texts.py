@@ -1,4 +1,4 @@
-"""Formats of names and other texts, in the API machinery's words (k8s.io/apimachinery pkg/util/validation, v1.36)."""
+"""Formats of names and other texts, in the API machinery's words (k8s.io/apimachinery pkg/util/validation)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volumes of a pod: each has a name of its own and one source (pkg/apis/core/validation ValidateVolumes, v1.36)."""
+"""Volumes of a pod: each has a name of its own and one source (pkg/apis/core/validation ValidateVolumes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods for Windows may and may not say, and those for Linux (pkg/apis/core/validation validateWindows, v1.36)."""
+"""What pods for Windows may and may not say, and those for Linux (pkg/apis/core/validation validateWindows)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which devices are taken, by claims that are allocated and by those that a plan has allocated so far.
 
-Upstream: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go, dra_manager.go (v1.36).
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go, dra_manager.go.
 """
 
 from __future__ import annotations

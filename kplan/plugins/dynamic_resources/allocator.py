@@ -9,7 +9,7 @@ for each device that is looked for, as if upstream took a microsecond for it. A 
 where it found nothing and how many steps that took; where it comes to the same state again it counts those steps
 without taking them. So it ends as a search that forgets would, only sooner.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 All amounts are nanos.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/consumable_capacity.go (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/consumable_capacity.go.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which claims a pod has, and whether they can be used yet.
 
 Upstream: k8s.io/dynamic-resource-allocation resourceclaim/resourceclaim.go, pkg/scheduler/framework/plugins/
-dynamicresources/dynamicresources.go foreachPodResourceClaim (v1.36).
+dynamicresources/dynamicresources.go foreachPodResourceClaim.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _check_owner(pod: Pod, claim: ResourceClaim) -> None:
 def is_broken(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> bool:
     """Tell whether an allocated claim cannot be used any more: its devices failed, or did not get ready in time.
 
-    Upstream: isClaimReadyForBinding, isClaimTimeout (v1.36).
+    Upstream: isClaimReadyForBinding, isClaimTimeout.
     """
     if claim.status.allocation is None:
         return False

@@ -1,7 +1,7 @@
 """What the devices of a claim must, or must not, have in common.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating matchAttributeConstraint and
-distinctAttributeConstraint (v1.36).
+distinctAttributeConstraint.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Shared counters: devices cut from one piece of hardware may not use more of it than there is.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating checkAvailableCounters (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating checkAvailableCounters.
 """
 
 from __future__ import annotations

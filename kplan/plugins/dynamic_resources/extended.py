@@ -1,6 +1,6 @@
 """Extended resources that devices stand behind: the claim that the scheduler makes for them, node by node.
 
-Upstream: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go (v1.36).
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
 """
 
 from __future__ import annotations

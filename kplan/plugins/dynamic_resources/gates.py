@@ -1,6 +1,6 @@
 """What objects ask for that the reference scheduler does not honour, because a feature is off, or that kplan cannot.
 
-Upstream: pkg/features/kube_features.go (v1.36).
+Upstream: pkg/features/kube_features.go.
 """
 
 from __future__ import annotations

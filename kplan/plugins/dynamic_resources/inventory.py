@@ -1,6 +1,6 @@
 """All published devices, indexed once: by node, by pool, and by what they look like to a selector.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating NewAllocator, api/types.go (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating NewAllocator, api/types.go.
 """
 
 from __future__ import annotations

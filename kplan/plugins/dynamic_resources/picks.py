@@ -3,7 +3,7 @@
 Where upstream leaves something behind on the way back (counters of a tainted device, a device that failed last), so
 does this, because it decides which solution comes first.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating allocateDevice (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating allocateDevice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DynamicResources: claims for devices are allocated where the pod can run, and keep pods away from everywhere else.
 
-Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (v1.36).
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 """
 
 from __future__ import annotations

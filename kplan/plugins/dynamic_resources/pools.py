@@ -1,6 +1,6 @@
 """Which pools, and which devices of them, a node can reach.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go.
 """
 
 from __future__ import annotations

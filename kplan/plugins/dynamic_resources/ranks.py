@@ -1,6 +1,6 @@
 """Prioritized lists: how early in its list the alternative stands that a request got.
 
-Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go computeScore (v1.36).
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go computeScore.
 """
 
 from __future__ import annotations

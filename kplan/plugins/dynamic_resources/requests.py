@@ -1,6 +1,6 @@
 """Claims as the search reads them: exact requests and alternatives in one form, amounts in nanos.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating requestAccessor (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating requestAccessor.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From the devices that a search found to what a claim's status would say.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating createNodeSelector (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating createNodeSelector.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which devices the selectors of a class or a request accept, asked once for devices that look alike.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating selectorsMatch (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating selectorsMatch.
 """
 
 from __future__ import annotations

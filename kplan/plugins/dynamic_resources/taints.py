@@ -1,6 +1,6 @@
 """Taints of devices and the requests that tolerate them.
 
-Upstream: k8s.io/dynamic-resource-allocation resourceclaim/devicetoleration.go ToleratesTaint (v1.36).
+Upstream: k8s.io/dynamic-resource-allocation resourceclaim/devicetoleration.go ToleratesTaint.
 """
 
 from __future__ import annotations

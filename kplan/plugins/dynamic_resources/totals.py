@@ -2,7 +2,7 @@
 
 Counted as upstream counts for scores: slices of every generation, whether or not their pool is complete.
 
-Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go calculateDRAResourceTotals (v1.36).
+Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go calculateDRAResourceTotals.
 """
 
 from __future__ import annotations

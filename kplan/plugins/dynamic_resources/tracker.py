@@ -3,7 +3,7 @@
 A plan binds at once, so a claim that was allocated for one pod is there for the next one; upstream's next pod would
 have to wait until it is written.
 
-Upstream: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimTracker (v1.36).
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimTracker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps pods near or away from other pods. Upstream: plugins/interpodaffinity (v1.36)."""
+"""Keeps pods near or away from other pods. Upstream: plugins/interpodaffinity."""
 
 from kplan.plugins.inter_pod_affinity.plugin import (
     REASON_AFFINITY,

@@ -1,6 +1,6 @@
 """Which nodes required terms leave: the pod's own, and those of running pods against it.
 
-Upstream: plugins/interpodaffinity/filtering.go (v1.36).
+Upstream: plugins/interpodaffinity/filtering.go.
 """
 
 from __future__ import annotations

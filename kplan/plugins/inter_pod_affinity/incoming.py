@@ -1,6 +1,6 @@
 """The terms of the pod that is to be placed, and the running pods that they mean.
 
-Upstream: plugins/interpodaffinity/{plugin,filtering,scoring}.go (v1.36).
+Upstream: plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
 
 from __future__ import annotations

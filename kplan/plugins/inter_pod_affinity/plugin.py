@@ -1,6 +1,6 @@
 """The plugin: required terms filter, preferred ones score, and what was counted is kept for pods that say the same.
 
-Upstream: plugins/interpodaffinity/plugin.go (v1.36).
+Upstream: plugins/interpodaffinity/plugin.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The terms of running pods, as far as they mean the pod that is to be placed.
 
-Upstream: plugins/interpodaffinity/{filtering,scoring}.go (v1.36).
+Upstream: plugins/interpodaffinity/{filtering,scoring}.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which nodes preferred terms would rather have: the pod's own, and those of running pods.
 
-Upstream: plugins/interpodaffinity/scoring.go (v1.36).
+Upstream: plugins/interpodaffinity/scoring.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What CSI drivers ask for that the reference scheduler does not honour, because a feature is off by default.
 
-Upstream: pkg/features/kube_features.go (v1.36).
+Upstream: pkg/features/kube_features.go.
 """
 
 from __future__ import annotations

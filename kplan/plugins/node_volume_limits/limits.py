@@ -1,6 +1,6 @@
 """What CSINodes allow, as columns, worked out once for a snapshot.
 
-Upstream: plugins/nodevolumelimits/csi.go getVolumeLimits (v1.36).
+Upstream: plugins/nodevolumelimits/csi.go getVolumeLimits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Filter: attached volumes of each driver, with the pod's own, against what the node's CSINode allows.
 
-Upstream: plugins/nodevolumelimits/csi.go (v1.36). The gate VolumeLimitScaling is off by default, so a driver that is
+Upstream: plugins/nodevolumelimits/csi.go. The gate VolumeLimitScaling is off by default, so a driver that is
 not installed on a node sets no limit there.
 """
 

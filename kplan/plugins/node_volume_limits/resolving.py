@@ -1,6 +1,6 @@
 """Which attachable volumes a pod has: a CSI driver and a handle each.
 
-Upstream: plugins/nodevolumelimits/csi.go filterAttachableVolumes (v1.36).
+Upstream: plugins/nodevolumelimits/csi.go filterAttachableVolumes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Spread constraints, compiled, and the nodes over which each one counts.
 
-Upstream: plugins/podtopologyspread/common.go (v1.36).
+Upstream: plugins/podtopologyspread/common.go.
 """
 
 from __future__ import annotations

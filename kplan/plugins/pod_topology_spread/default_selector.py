@@ -1,6 +1,6 @@
 """Which pods belong together when a pod does not say so: those of its services and of its controller.
 
-Upstream: plugins/helper/spread.go (v1.36).
+Upstream: plugins/helper/spread.go.
 """
 
 from __future__ import annotations

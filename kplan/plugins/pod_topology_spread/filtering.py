@@ -1,6 +1,6 @@
 """Hard constraints: which nodes would make the spread too uneven.
 
-Upstream: plugins/podtopologyspread/filtering.go (v1.36).
+Upstream: plugins/podtopologyspread/filtering.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The plugin: hard constraints filter, soft ones score, and what was counted is kept for pods that say the same.
 
-Upstream: plugins/podtopologyspread/plugin.go (v1.36).
+Upstream: plugins/podtopologyspread/plugin.go.
 """
 
 from __future__ import annotations

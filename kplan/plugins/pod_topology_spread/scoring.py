@@ -1,6 +1,6 @@
 """Soft constraints: fewer matching pods in a node's domains score better.
 
-Upstream: plugins/podtopologyspread/scoring.go (v1.36).
+Upstream: plugins/podtopologyspread/scoring.go.
 """
 
 from __future__ import annotations

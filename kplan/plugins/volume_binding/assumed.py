@@ -1,6 +1,6 @@
 """Volumes and claims as the reservations of a plan leave them.
 
-Upstream: plugins/volumebinding/{assume_cache,passive_assume_cache}.go (v1.36). A reserved volume is promised to its
+Upstream: plugins/volumebinding/{assume_cache,passive_assume_cache}.go. A reserved volume is promised to its
 claim, and a claim that is to be provisioned remembers for which node; neither counts as bound yet.
 """
 

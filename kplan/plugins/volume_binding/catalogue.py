@@ -1,6 +1,6 @@
 """What volumes are and which nodes reach them: all that no reservation changes, worked out once for a snapshot.
 
-Upstream: component-helpers storage/volume/pv_helpers.go FindMatchingVolume (v1.36), the conditions on single volumes.
+Upstream: component-helpers storage/volume/pv_helpers.go FindMatchingVolume, the conditions on single volumes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether all claims of a pod can be satisfied, for every node at once.
 
-Upstream: plugins/volumebinding/binder.go FindPodVolumes (v1.36).
+Upstream: plugins/volumebinding/binder.go FindPodVolumes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The extension points: PreFilter sorts the claims, Filter judges the nodes, Reserve keeps what was found.
 
-Upstream: plugins/volumebinding/volume_binding.go (v1.36). The gate StorageCapacityScoring is off by default; without it
+Upstream: plugins/volumebinding/volume_binding.go. The gate StorageCapacityScoring is off by default; without it
 upstream makes no scorer, so Score is always skipped.
 """
 

@@ -1,6 +1,6 @@
 """Where a storage class can make a volume: its provisioner, its topologies, and the space that drivers report.
 
-Upstream: plugins/volumebinding/binder.go checkVolumeProvisions, hasEnoughCapacity (v1.36).
+Upstream: plugins/volumebinding/binder.go checkVolumeProvisions, hasEnoughCapacity.
 """
 
 from __future__ import annotations

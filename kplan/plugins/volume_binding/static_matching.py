@@ -1,6 +1,6 @@
 """Which existing volume a claim gets on each node: the smallest that fits and can be reached from there.
 
-Upstream: component-helpers storage/volume/pv_helpers.go FindMatchingVolume (v1.36). Upstream looks through the volumes
+Upstream: component-helpers storage/volume/pv_helpers.go FindMatchingVolume. Upstream looks through the volumes
 of a class in no particular order; of volumes that are equally small it takes any, here the first by name.
 """
 

@@ -1,6 +1,6 @@
 """The DaemonSet controller: a pod on every node that should have one.
 
-Upstream: pkg/controller/daemon/daemon_controller.go podsShouldBeOnNode, manage; update.go rollingUpdate (v1.36).
+Upstream: pkg/controller/daemon/daemon_controller.go podsShouldBeOnNode, manage; update.go rollingUpdate.
 """
 
 from __future__ import annotations

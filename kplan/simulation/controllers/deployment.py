@@ -1,6 +1,6 @@
 """The Deployment controller: how large each of its replica sets should be next.
 
-Upstream: pkg/controller/deployment/{deployment_controller,sync,rolling,recreate}.go, util/deployment_util.go (v1.36).
+Upstream: pkg/controller/deployment/{deployment_controller,sync,rolling,recreate}.go, util/deployment_util.go.
 """
 
 from __future__ import annotations

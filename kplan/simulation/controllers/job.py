@@ -1,6 +1,6 @@
 """The Job controller: so many pods at a time until enough have succeeded. No pod here ever succeeds or fails by itself.
 
-Upstream: pkg/controller/job/job_controller.go manageJob, activePodsForRemoval, isPodFailed; backoff_utils.go (v1.36).
+Upstream: pkg/controller/job/job_controller.go manageJob, activePodsForRemoval, isPodFailed; backoff_utils.go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which pods go first when there are too many.
 
-Upstream: pkg/controller/controller_utils.go ActivePodsWithRanks, ActivePods (v1.36).
+Upstream: pkg/controller/controller_utils.go ActivePodsWithRanks, ActivePods.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The ReplicaSet controller, which is that of ReplicationControllers too.
 
-Upstream: pkg/controller/replicaset/replica_set.go manageReplicas, getPodsToDelete (v1.36).
+Upstream: pkg/controller/replicaset/replica_set.go manageReplicas, getPodsToDelete.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The StatefulSet controller: numbered pods, one after the other or all at once.
 
 Upstream: pkg/controller/statefulset/stateful_set_control.go updateStatefulSet, processReplica, processCondemned,
-updateStatefulSetAfterInvariantEstablished; stateful_set_utils.go newVersionedStatefulSetPod (v1.36).
+updateStatefulSetAfterInvariantEstablished; stateful_set_utils.go newVersionedStatefulSetPod.
 """
 
 from __future__ import annotations

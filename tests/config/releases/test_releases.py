@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import kplan
 from kplan.config.releases import known_minors, nearest, newest, release_of, releases
 from kplan.errors import UsageError
 
@@ -71,3 +74,10 @@ def test_equal_releases_are_told_apart_by_what_decides() -> None:
     assert release_of("1.34.2") == release_of("1.34.9") == release_of("1.34")
     assert release_of("1.34.1") != release_of("1.34.2")
     assert len({release_of("1.34.2"), release_of("1.34.9")}) == 1
+
+
+def test_which_minors_there_are_stands_in_one_place() -> None:
+    package = Path(kplan.__file__).parent
+    named = [path for path in package.rglob("*.py") if "1.36" in path.read_text()]
+
+    assert {path.parent for path in named} == {package / "config" / "releases"}
