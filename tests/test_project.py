@@ -44,7 +44,7 @@ def test_a_source_distribution_holds_all_that_the_repository_does(packed: set[st
         if path.is_file() and not ignored.search(str(path))
     }
     top = {"README.md", "LICENSE", "pyproject.toml", "MANIFEST.in", ".pre-commit-config.yaml"}
-    top |= {"CHANGELOG.md"}
+    top |= {"CHANGELOG.md", "CONTRIBUTING.md"}
     assert (wanted | top) - packed == set()
 
 

@@ -114,6 +114,10 @@ _QUANTITIES = _fields(
     LimitRangeItem.default|defaultRequest|max|min|maxLimitRequestRatio ResourceQuotaSpec.hard
     ResourceQuotaStatus.hard|used PersistentVolumeSpec.capacity PersistentVolumeClaimStatus.capacity|allocatedResources
     NodeStatus.capacity|allocatable CSIStorageCapacity.capacity|maximumVolumeSize
+    ContainerStatus.allocatedResources PodStatus.allocatedResources
+    MetricTarget.value|averageValue MetricValueStatus.value|averageValue HPAScalingRules.tolerance
+    Counter.value DeviceCapacity.value CapacityRequestPolicy.default|validValues CapacityRequestPolicyRange.min|max|step
+    CapacityRequirements.requests DeviceRequestAllocationResult.consumedCapacity
     """
 )
 

@@ -90,21 +90,19 @@ class _Reader:
         return self._scalar(value, its, path, plain, owner)
 
     def _many(self, value: Any, its: Field, path: str, plain: str, owner: str) -> Any:
+        """Read a list or map; what cannot be read in it becomes zero, as null does."""
         inner = its.inner()
         if its.outer[0] == "[":
             if not isinstance(value, list):
                 return self._mismatch(value, its, path, plain, owner)
-            return [
-                _zero(inner) if each is None else self.value(each, inner, f"{path}[{index}]", plain, owner)
-                for index, each in enumerate(value)
-            ]
+            items = [{} if each is None and inner.is_struct and not inner.outer else each for each in value]
+            read = [self.value(each, inner, f"{path}[{index}]", plain, owner) for index, each in enumerate(items)]
+            return [_zero(inner) if each is None else each for each in read]
         if not isinstance(value, dict):
             return self._mismatch(value, its, path, plain, owner)
-        read = {}
-        for key, each in value.items():
-            name = _key(key)
-            read[name] = _zero(inner) if each is None else self.value(each, inner, f"{path}.{name}", plain, owner)
-        return read
+        named = {_key(key): each for key, each in value.items()}
+        found = {key: self.value(each, inner, f"{path}.{key}", plain, owner) for key, each in named.items()}
+        return {key: _zero(inner) if each is None else each for key, each in found.items()}
 
     def _scalar(self, value: Any, its: Field, path: str, plain: str, owner: str) -> Any:  # noqa: PLR0911 - one a kind
         match its.kind:

@@ -56,10 +56,9 @@ def created_pod(template: Object, pod: Pod) -> Object:
     template : ``metadata`` and ``spec`` as they are written
     pod : the same as far as scheduling reads it, with name, owner and whatever the controller adds
     """
-    metadata: Object = copy.deepcopy(template.get("metadata", {}))
-    if pod.metadata.name:
-        metadata["name"] = pod.metadata.name
-    metadata["namespace"] = pod.metadata.namespace
+    name = {"name": pod.metadata.name} if pod.metadata.name else {}
+    metadata: Object = {**name, "namespace": pod.metadata.namespace, **copy.deepcopy(template.get("metadata", {}))}
+    metadata |= {**name, "namespace": pod.metadata.namespace}
     if pod.metadata.owner_references:
         metadata["ownerReferences"] = [
             {"uid": made_up_uid(owner.kind, pod.metadata.namespace, owner.name), **msgspec.to_builtins(owner)}

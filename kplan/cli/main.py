@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kplan import __version__
-from kplan.cli import capacity, config, drain, explain, place, plan, preempt, schema, show, snapshot
+from kplan.cli import capacity, config, drain, explain, place, plan, pods, preempt, schema, show, snapshot
 from kplan.cli.faults import FAILED, KplanGroup, say_traceback
 
 __all__ = ["app", "run"]
@@ -54,6 +54,7 @@ app.command("preempt")(preempt.preempt)
 app.command("plan")(plan.plan)
 app.command("capacity")(capacity.capacity)
 app.command("drain")(drain.drain)
+app.command("pods", short_help="Print the pods that manifests make, as they would be stored.")(pods.pods)
 app.command("explain")(explain.explain)
 app.command("show")(show.show)
 app.add_typer(snapshot.app)

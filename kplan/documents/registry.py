@@ -19,6 +19,7 @@ REPORTS: Mapping[str, str] = {
 
 KINDS: Mapping[str, str] = {
     **REPORTS,
+    "PodsReport": "kplan.documents.pods",
     "SnapshotOverview": "kplan.documents.snapshot",
     "SnapshotCheck": "kplan.documents.snapshot",
     "SchedulerConfigReport": "kplan.documents.config",

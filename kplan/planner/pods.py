@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from kplan.admission.admit import Admission
 from kplan.admission.stored import Change, changes_between, created_pod, filled_in
 from kplan.api.core import Pod
-from kplan.documents.placement import Origin
+from kplan.documents.pods import FilledField, PodsMade, PodSource, PodsReport, PodsSummary
 from kplan.errors import ManifestError, Problem
 from kplan.planner.admitting import Admitting
 from kplan.planner.incoming import taken_objects, with_objects, with_uid
@@ -17,7 +18,24 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
 
-__all__ = ["MadePod", "MadePods", "made_pods"]
+__all__ = ["MadePod", "MadePods", "PodOrigin", "made_pods", "pods_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class PodOrigin:
+    """The object that makes pods.
+
+    Attributes
+    ----------
+    file, document, line : where its name stands; None for the line of an object that comes from no file
+    """
+
+    file: str
+    document: int
+    line: int | None
+    kind: str
+    namespace: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +56,7 @@ class MadePod:
     as_created: dict[str, Any]
     refusal: str
     changes: tuple[Change, ...]
-    origin: Origin
+    origin: PodOrigin
     count: int = 1
 
 
@@ -86,7 +104,8 @@ def _of_workload(
     workload: ManifestWorkload, pods: Sequence[ManifestPod], admitting: Admitting, world: Snapshot, refused: str
 ) -> Iterator[MadePod]:
     item = workload.item
-    origin = Origin(item.path, item.document, workload.kind, workload.name)
+    line = item.source().line or None
+    origin = PodOrigin(item.path, item.document, line, workload.kind, workload.namespace, workload.name)
     groups: list[_Group] = []
     for each in pods:
         admission = admitting.admit(each)
@@ -134,3 +153,27 @@ def _story(workload: ManifestWorkload, pod: Pod, admission: Admission) -> tuple[
         after = step
     after["metadata"]["uid"] = with_uid(pod).metadata.uid
     return after, tuple(changes)
+
+
+def pods_report(made: MadePods, manifests: Manifests, cluster: str) -> PodsReport:
+    """Return the document of pods; `cluster` says whose rules hold."""
+    groups = tuple(
+        PodsMade(
+            source=PodSource(**dataclasses.asdict(each.origin)),
+            count=each.count,
+            refusal=each.refusal,
+            object=each.as_created,
+            changes=tuple(FilledField(change.field, change.value, change.source) for change in each.changes),
+        )
+        for each in made.pods
+    )
+    return PodsReport(
+        cluster=cluster,
+        summary=PodsSummary(
+            pods=sum(each.count for each in made.pods),
+            refused=sum(each.count for each in made.pods if each.refusal),
+        ),
+        pods=groups,
+        skipped=manifests.skipped,
+        warnings=made.warnings,
+    )

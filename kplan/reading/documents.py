@@ -129,7 +129,7 @@ class _Reader:
                 return
             yield document
 
-    def _text(self, path: Path | None, name: str) -> bytes | None:
+    def _text(self, path: Path | None, name: str) -> bytearray | None:
         """Return what a file holds; None, with the reason among the problems, where it cannot be read."""
         try:
             return read_source(path, self.stdin, self.limits, self.progress, is_objects=not self.expected)
@@ -145,14 +145,14 @@ class _Reader:
         return None
 
 
-def _yaml_documents(data: bytes, path: str, problems: list[Problem], limits: Limits) -> Iterator[Document]:
+def _yaml_documents(data: bytearray, path: str, problems: list[Problem], limits: Limits) -> Iterator[Document]:
     try:
-        yield from read_yaml(data, path, max_depth=limits.max_depth)
+        yield from read_yaml(bytes(data), path, max_depth=limits.max_depth)
     except YamlProblem as error:
         problems.append(Problem(str(error), path=path, document=error.document, hint=error.hint, line=error.line))
 
 
-def _json_documents(data: bytes, path: str, problems: list[Problem], _: Limits) -> Iterator[Document]:
+def _json_documents(data: bytearray, path: str, problems: list[Problem], _: Limits) -> Iterator[Document]:
     """Yield one document, or several one after the other, as ``kubectl cluster-info dump`` prints them."""
     number = 0
     start = 0
@@ -186,7 +186,7 @@ def _end_of_document(message: str) -> int | None:
     return int(offset[1]) - 1 if offset and "trailing characters" in message else None
 
 
-def _json_problem(error: Exception, data: bytes, start: int, path: str, number: int) -> Problem:
+def _json_problem(error: Exception, data: bytearray, start: int, path: str, number: int) -> Problem:
     """Say what is wrong with the document that starts at byte `start`, with line and column of the whole file."""
     text = str(error)
     if isinstance(error, RecursionError):

@@ -57,7 +57,7 @@ class NotObjects(Exception):  # noqa: N818 - becomes a problem of the file
 
 def read_source(
     path: Path | None, stdin: IO[bytes] | None, limits: Limits, progress: Progress | None, *, is_objects: bool = True
-) -> bytes:
+) -> bytearray:
     """Read a file, or standard input where there is no path, as UTF-8 and unpacked.
 
     With `is_objects`, what holds nothing like an object in its first megabyte is read no further.
@@ -103,7 +103,7 @@ def _amount(n_bytes: int) -> str:
 
 def _read_text(
     stream: IO[bytes], name: str, size: int | None, limits: Limits, progress: Progress | None, *, is_objects: bool
-) -> bytes:
+) -> bytearray:
     head = _fill(stream, CHUNK)
     packed: _Counted | None = None
     if head.startswith(_GZIP_MAGIC):
@@ -115,25 +115,23 @@ def _read_text(
     if encoding == "utf-8":
         _check_head(head, has_more=has_more, is_objects=is_objects)
     limit = limits.max_bytes if size is not None and packed is None else limits.max_stream_bytes
-    parts = [head]
-    total = len(head)
+    data = bytearray(head)  # it grows in place: large snapshots are held once
     while has_more and (part := _more(stream, is_packed=packed is not None)):
-        parts.append(part)
-        total += len(part)
-        if total > limit:
+        data += part
+        if len(data) > limit:
             raise NotObjects(f"more than {_amount(limit)}")
-        if packed and total > _UNFOLDING_FROM and total > packed.count * _MAX_UNFOLDING:
+        if packed and len(data) > _UNFOLDING_FROM and len(data) > packed.count * _MAX_UNFOLDING:
             raise NotObjects(f"unpacks to more than {_MAX_UNFOLDING} times its size", "unpack it first and look inside")
         if progress:
-            progress(f"{name} (bytes)", packed.count if packed else total, size)
-    data = b"".join(parts) if len(parts) > 1 else head
-    del parts
+            progress(f"{name} (bytes)", packed.count if packed else len(data), size)
     if encoding != "utf-8":
-        data = data.decode(encoding, errors="replace").encode()
-        _check_head(data[:CHUNK], has_more=len(data) > CHUNK, is_objects=is_objects)
+        data = bytearray(data.decode(encoding, errors="replace").encode())
+        _check_head(bytes(data[:CHUNK]), has_more=len(data) > CHUNK, is_objects=is_objects)
     elif has_more:
         _check_encoding(data)
-    return data.removeprefix(codecs.BOM_UTF8)
+    if data.startswith(codecs.BOM_UTF8):
+        del data[: len(codecs.BOM_UTF8)]
+    return data
 
 
 class _Counted(io.RawIOBase):
@@ -200,7 +198,7 @@ def _check_head(head: bytes, *, has_more: bool, is_objects: bool) -> None:
         raise NotObjects("no apiVersion, kind or items in the first megabyte")
 
 
-def _check_encoding(data: bytes) -> None:
+def _check_encoding(data: bytes | bytearray) -> None:
     """Decode it all, a piece at a time, and keep nothing."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     view = memoryview(data)

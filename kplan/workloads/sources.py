@@ -17,6 +17,7 @@ from kplan.errors import Problem
 from kplan.reading import MANIFESTS, STANDARD_INPUT, Document, Item, read_documents
 from kplan.reading.files import files_below
 from kplan.reading.items import items_of
+from kplan.reading.places import Lines
 
 __all__ = ["PassedOver", "Sources", "Text"]
 
@@ -45,12 +46,25 @@ class PassedOver:
 Source = str | Path | Text | Mapping[str, Any]
 
 
+class _NoLines:
+    """The lines of what stands in no file."""
+
+    def of(self, path: str) -> int:  # noqa: ARG002 - as every Lines
+        """Return 0: there is no line."""
+        return 0
+
+
 class _Given(Document):
     """An object that comes from no file."""
 
     def locate(self, problem: Problem) -> Problem:
         """Return the problem with the place of the object in what was given."""
         return Problem(problem.message, path=self.file, json_path=problem.json_path, hint=problem.hint)
+
+    @property
+    def lines(self) -> Lines:
+        """No lines."""
+        return _NoLines()
 
     def duplicates(self) -> tuple[()]:
         """Return nothing: a mapping holds no key twice."""

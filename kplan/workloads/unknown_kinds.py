@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import difflib
+
 from kplan.admission.fields import kinds_in, nearest_kind
 from kplan.api.kinds import split_api_version
 from kplan.errors import Problem
 
 __all__ = ["is_foreign", "unknown_kind"]
 
+_WORDS = ("apps", "autoscaling", "batch", "extensions", "policy")
+"""Groups of Kubernetes that are no domains, and one that is gone."""
+
 
 def is_foreign(api_version: str, kind: str) -> bool:
-    """Tell whether a kind can be a custom one: custom groups are domains, and none of Kubernetes' own."""
+    """Tell whether a kind is none of Kubernetes': a custom one, or an object of another tool.
+
+    Custom groups are domains; other tools have words of their own, such as skaffold. What is like one of Kubernetes'
+    own groups was meant to be that.
+    """
     group, version = split_api_version(api_version)
-    return "." in group and bool(version) and not kinds_in(group) and bool(kind)
+    if not group or not version or not kind or kinds_in(group):
+        return False
+    return "." in group or not difflib.get_close_matches(group, _WORDS, n=1, cutoff=0.7)
 
 
 def unknown_kind(api_version: str, kind: str) -> Problem:

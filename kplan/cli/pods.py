@@ -1,0 +1,71 @@
+"""`kplan pods`: which pods manifests make, as the API server would store them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from kplan.cli.answer import split_arguments, write_out
+from kplan.cli.faults import say
+from kplan.cli.flags import ClusterFlags, ManifestFlags, VerbosityFlags, with_flags
+from kplan.cli.live_options import open_cluster
+from kplan.cli.manifests import read_manifests
+from kplan.errors import UsageError
+
+__all__ = ["pods"]
+
+
+class PodsFormat(StrEnum):
+    """What `kplan pods` can print."""
+
+    YAML = "yaml"
+    JSON = "json"
+    TABLE = "table"
+    NAME = "name"
+
+
+@with_flags
+def pods(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE...", help="Manifests: file, directory, - for standard input.", show_default=False),
+    ] = None,
+    *,
+    output: Annotated[
+        PodsFormat, typer.Option("--output", "-o", help="The pods as YAML, a report, a line for each object, or names.")
+    ] = PodsFormat.YAML,
+    manifests: ManifestFlags,
+    cluster: ClusterFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Print the pods that manifests make, as the API server would store them.
+
+    For a workload it is the pod as its controller creates it. What the cluster fills in stands beside it, with what
+    fills it in: limit ranges, priority and runtime classes, default tolerations. Exits with 1 when a pod is refused.
+    """
+    files, names = split_arguments(what or (), manifests.filename or ())
+    if names or not (files or manifests.kustomize):
+        message = f"{names[0]} is no manifest" if names else "no manifest given"
+        raise UsageError(message, hint="name a manifest: kplan pods web.yaml")
+    if [*files, cluster.snapshot].count("-") > 1:
+        raise UsageError("standard input can be read once only", hint="give all but one as files")
+    snapshot = open_cluster(cluster.snapshot, cluster.live(), quiet=verbosity.quiet)
+    found = read_manifests(files, manifests, snapshot, verbosity, replicas=manifests.replicas)
+    from kplan.planner.pods import made_pods, pods_report
+    from kplan.report.pods import render_names, render_table, render_yaml
+    from kplan.visible import as_json, visible
+
+    made = made_pods(found, snapshot, refuse_objects=False)
+    report = pods_report(made, found, snapshot.source)
+    if not verbosity.quiet:
+        for warning in made.warnings:
+            say(f"warning: {visible(warning.object)}: {visible(warning.message)}")
+    if output is PodsFormat.JSON:
+        write_out(f"{as_json(report.to_dict())}\n")
+    else:
+        render = {PodsFormat.YAML: render_yaml, PodsFormat.TABLE: render_table, PodsFormat.NAME: render_names}
+        write_out(render[output](report))
+    if report.summary.refused or any(each.refusal for each in report.pods):
+        raise typer.Exit(1)

@@ -1,0 +1,82 @@
+"""The pods that manifests make, for people and programs: YAML to apply, a table, names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from kplan.documents.pods import FilledField, PodsMade, PodsReport
+from kplan.visible import as_yaml, visible
+
+__all__ = ["render_names", "render_table", "render_yaml"]
+
+_LONGEST_VALUE = 60
+_EVERYWHERE = ("default", "API server", "ServiceAccount ")
+_COLUMNS = ("NAMESPACE", "NAME", "FROM", "PODS", "TAKEN", "FILLED IN BY")
+
+
+def render_yaml(report: PodsReport) -> str:
+    """Write the pods as YAML; comments say where each comes from, what filled it in, or why it is refused."""
+    return "".join(_document(made) for made in report.pods)
+
+
+def _document(made: PodsMade) -> str:
+    lines = ["---", f"# {_from(made)}"]
+    if made.refusal:
+        return "\n".join([*lines, f"# refused: {visible(made.refusal)}", ""])
+    lines += [f"# {_told(change)}" for change in _notable(made.changes)]
+    return "\n".join([*lines, as_yaml(made.object)])
+
+
+def _from(made: PodsMade) -> str:
+    source = made.source
+    line = "" if source.line is None else f", line {source.line}"
+    number = "" if made.count == 1 else f", {made.count} pods"
+    return visible(f"{source.kind} {source.namespace}/{source.name}{number} ({source.file}{line})")
+
+
+def _notable(changes: tuple[FilledField, ...]) -> Iterator[FilledField]:
+    """Yield what the cluster filled in; what every API server fills in needs no word."""
+    return (
+        change
+        for change in changes
+        if not change.source.startswith(_EVERYWHERE) and change.field not in ("metadata.name", "metadata.namespace")
+    )
+
+
+def _told(change: FilledField) -> str:
+    """Say what filled in a field: ``spec.priority 10 from PriorityClass usual``."""
+    if change.value is None:
+        return visible(f"{change.field} taken away: {change.source}")
+    text = change.value if isinstance(change.value, str) else json.dumps(change.value, ensure_ascii=False)
+    shown = text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+    return visible(f"{change.field} {shown} from {change.source}")
+
+
+def render_table(report: PodsReport) -> str:
+    """Write a line for each group of pods, and what the API server says to those that it refuses."""
+    from tabulate import tabulate
+
+    rows: list[list[str]] = []
+    refusals: list[str] = []
+    for made in report.pods:
+        metadata, source = made.object["metadata"], made.source
+        sources = dict.fromkeys(change.source.split()[0] for change in _notable(made.changes))
+        taken = "no" if made.refusal else "yes"
+        name = metadata.get("name") or metadata.get("generateName", "")
+        maker = f"{source.kind}/{source.name}"
+        row = (source.namespace, name, maker, str(made.count), taken, ", ".join(sources))
+        rows.append([visible(cell) for cell in row])
+        refusals += [visible(f"{maker}: {made.refusal}")] if made.refusal else []
+    table = tabulate(rows, _COLUMNS, tablefmt="plain", disable_numparse=True)
+    return "\n".join([table, *([""] if refusals else []), *refusals]) + "\n"
+
+
+def render_names(report: PodsReport) -> str:
+    """Write the names of the pods that would exist, a line each."""
+    names = [
+        f"pod/{made.object['metadata']['namespace']}/{made.object['metadata'].get('name', '')}"
+        for made in report.pods
+        if not made.refusal and made.count
+    ]
+    return "".join(f"{visible(name)}\n" for name in names)

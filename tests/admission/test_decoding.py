@@ -1,0 +1,102 @@
+"""Decoding as strictly as an API server does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.admission.decoding import decode_object
+from kplan.admission.judge import decode_words
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"nodeSelectorr": {}}, 'strict decoding error: unknown field "spec.nodeSelectorr"'),
+        ({"nodeSelector": {"a": 1}}, "json: cannot unmarshal number into Go struct field PodSpec.spec.nodeSelector of"),
+        ({"containers": {}}, "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1"),
+        (
+            {"hostNetwork": "yes"},
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type b",
+        ),
+        (
+            {"priority": 1.5},
+            "json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.priority of type int32",
+        ),
+        (
+            {"priority": 1 << 40},
+            "json: cannot unmarshal number 1099511627776 into Go struct field PodSpec.spec.priority",
+        ),
+        ({"overhead": {"cpu": [1]}}, "quantities must match the regular expression"),
+        (
+            {"tolerations": "all"},
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.tolerations of type []",
+        ),
+    ],
+    ids=lambda value: value[:45] if isinstance(value, str) else "",
+)
+def test_what_does_not_decode(spec: dict[str, Any], words: str) -> None:
+    found = decode_words("v1", "Pod", tuple(decode_object(pod(**spec), "V1Pod").faults))
+
+    assert found.startswith('Pod in version "v1" cannot be handled as a Pod: ')
+    assert words in found
+
+
+def test_what_is_not_written_is_left_out() -> None:
+    spec = {
+        "containers": [
+            {"name": "c", "args": [], "tty": False, "stdin": None, "securityContext": {"privileged": False}}
+        ],
+        "nodeName": "",
+        "priority": 0,
+        "volumes": None,
+    }
+    assert decode_object(pod(**spec), "V1Pod").content["spec"] == {
+        "containers": [{"name": "c", "securityContext": {"privileged": False}, "resources": {}}],
+        "priority": 0,
+    }
+
+
+def test_quantities_become_canonical() -> None:
+    decoded = decode_object(pod(overhead={"cpu": 0.5, "memory": "1024Mi", "a": "1e9", "b": "0.10"}), "V1Pod")
+
+    assert decoded.content["spec"]["overhead"] == {"cpu": "500m", "memory": "1Gi", "a": "1e9", "b": "100m"}
+
+
+anything: st.SearchStrategy[Any] = st.recursive(
+    st.sampled_from([None, True, 0, -1, 1 << 40, 0.5, "", "x", "1Gi"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "spec", "x"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["containers", "affinity", "overhead", "tolerations", "os"]), anything))
+def test_what_decodes_decodes_again_to_the_same(spec: dict[str, Any]) -> None:
+    once = decode_object(pod(**spec), "V1Pod")
+    again = decode_object(once.content, "V1Pod")
+
+    assert again.faults == []
+    if all(fault.is_strict for fault in once.faults):
+        assert again.content == once.content
+
+
+def test_amounts_of_autoscalers_may_be_numbers() -> None:
+    target = {"type": "AverageValue", "averageValue": 50}
+    metrics = [{"type": "Pods", "pods": {"metric": {"name": "m"}, "target": target}}]
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "s"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}, "metrics": metrics},
+    }
+
+    assert not decode_object(scaler, "V2HorizontalPodAutoscaler").faults

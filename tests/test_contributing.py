@@ -1,0 +1,134 @@
+"""CONTRIBUTING.md, followed to the letter in a copy of the package."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[1]
+PAGE = (HERE / "CONTRIBUTING.md").read_text()
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def section(title: str) -> list[tuple[str, str]]:
+    """Return the code blocks of a walk-through, each with its language."""
+    text = PAGE.split(f"### {title}\n")[1]
+    return BLOCK.findall(re.split(r"^##+ ", text, flags=re.MULTILINE)[0])
+
+
+def follow(title: str, folder: Path) -> None:
+    """Do in a copy of the package what a walk-through says."""
+    shutil.copytree(HERE / "kplan", folder / "kplan", ignore=shutil.ignore_patterns("__pycache__"))
+    for language, text in section(title):
+        if language == "sh":
+            subprocess.run(["sh", "-euc", text], cwd=folder, check=True)
+            continue
+        first, _, rest = text.partition("\n")
+        path = folder / first.removeprefix("# ")
+        if language == "python":
+            assert not path.exists()
+            path.write_text(rest)
+            continue
+        assert language == "diff"
+        lines = rest.splitlines(keepends=True)
+        before = "".join(line[1:] for line in lines if line[0] in " -")
+        after = "".join(line[1:] for line in lines if line[0] in " +")
+        found = path.read_text()
+        assert found.count(before) == 1, f"{path.name} does not hold, once: {before}"
+        path.write_text(found.replace(before, after))
+
+
+def run(folder: Path, *arguments: str, stdin: str = "") -> str:
+    """Run Python in the copy and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, input=stdin, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_plugin(tmp_path: Path) -> None:
+    follow("A plugin", tmp_path)
+    ask = (
+        "import kplan\n"
+        "placement = kplan.Planner(kplan.load_snapshot('demo')).place('shop/voucher-api')\n"
+        "print(sorted({name for score in placement.scores.values() for name in score.plugins}))"
+    )
+    assert "QuietNodes" in run(tmp_path, "-c", ask)
+
+
+def test_an_output_format(tmp_path: Path) -> None:
+    follow("An output format", tmp_path)
+    manifest = HERE / "fixtures" / "web.yaml"
+    lines = run(tmp_path, "-m", "kplan", "place", str(manifest), "--snapshot", "demo", "-o", "csv").splitlines()
+    assert lines[0] == "name,state,message"
+    assert len(lines) > 1
+    assert "csv" in run(tmp_path, "-m", "kplan", "place", "--help")
+
+
+def test_a_kind_of_objects(tmp_path: Path) -> None:
+    follow("A kind of Kubernetes objects", tmp_path)
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "secret-name", "namespace": "x"},
+        "spec": {"leaseDurationSeconds": 40},
+    }
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [lease, node]}))
+    save = ("-m", "kplan", "snapshot", "save", "saved.json", "--snapshot", "cluster.json")
+    run(tmp_path, *save)
+    assert json.loads((tmp_path / "saved.json").read_text())["objects"]["leases"][0]["spec"] == {
+        "leaseDurationSeconds": 40
+    }
+    run(tmp_path, "-m", "kplan", "snapshot", "save", "redacted.json", "--redact", "--snapshot", "saved.json")
+    redacted = (tmp_path / "redacted.json").read_text()
+    assert '"leases"' in redacted
+    assert "secret-name" not in redacted
+    assert "leases" in run(tmp_path, "-m", "kplan", "snapshot", "rbac")
+
+
+def test_a_kubernetes_minor(tmp_path: Path) -> None:
+    follow("A Kubernetes minor", tmp_path)
+    ask = (
+        "import kplan\n"
+        "from kplan.config.releases import known_minors, newest, release_of\n"
+        "snapshot = kplan.load_snapshot('demo')\n"
+        "nodes = [kplan.Planner(snapshot, kubernetes=v).place('shop/voucher-api').node for v in ('1.36', '1.37')]\n"
+        "print(known_minors()[-2:], newest().source, nodes)\n"
+        "print([release_of(v).is_on('StorageCapacityScoring') for v in ('1.35', '1.36', '1.37')])\n"
+    )
+    first, second = run(tmp_path, "-c", ask).splitlines()
+    assert first == "('1.36', '1.37') v1.37.0 ['general-a-2', 'general-a-2']"
+    assert second == "[False, False, True]"
+
+
+@pytest.mark.parametrize(
+    "title", ["A plugin", "An output format", "A kind of Kubernetes objects", "A Kubernetes minor"]
+)
+def test_what_the_walk_throughs_make_passes_the_linters(title: str, tmp_path: Path) -> None:
+    follow(title, tmp_path)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(HERE / name, tmp_path / name)
+    run(tmp_path, "-m", "ruff", "check", "kplan")
+    run(tmp_path, "-m", "ruff", "format", "--check", "kplan")
+
+
+def test_the_page_names_the_rooms_as_the_linter_knows_them() -> None:
+    (layers,) = [text for language, text in BLOCK.findall(PAGE) if language == "layers"]
+    settings = tomllib.loads((HERE / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (contract,) = [contract for contract in settings["contracts"] if contract["type"] == "layers"]
+    assert layers.splitlines() == contract["layers"]
+
+
+def test_every_room_stands_in_the_picture_or_beside_it() -> None:
+    rooms = {path.name for path in (HERE / "kplan").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    flow = PAGE.split("## How a decision flows")[1].split("## Tests")[0]
+    assert {room for room in rooms if room not in flow} == set()
