@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from kplan.documents.placement import Origin, Outcome, PodRef
@@ -58,10 +59,10 @@ def test_every_rejected_node_names_its_first_plugin_and_all_others():
         "code": "UnschedulableAndUnresolvable",
         "plugin": "TaintToleration",
         "reasons": ["node(s) had untolerated taint(s)"],
-        "details": [dict(each) for each in rejected.details],
+        "details": [msgspec.to_builtins(each) for each in rejected.details],
         "alsoFailing": {"NodeResourcesFit": rejected.also_failing["NodeResourcesFit"].to_dict()},
     }
-    (detail,) = rejected.also_failing["NodeResourcesFit"].details
+    detail = msgspec.to_builtins(rejected.also_failing["NodeResourcesFit"].details[0])
     assert {key: detail[key] for key in ("reason", "resource", "requested", "free", "allocatable", "short")} == {
         "reason": "Insufficient cpu",
         "resource": "cpu",
