@@ -81,7 +81,13 @@ def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
                 f"kplan cannot follow feature gate {name}: {NOT_FOLLOWED[name]}",
                 hint=f"leave {name} out; the answer is then that of a scheduler without it",
             )
-    return replace(release, switched={**release.switched, **gates})
+    changed = replace(release, switched={**release.switched, **gates})
+    for name, others in changed.needs.items():
+        off = [other for other in others if not changed.is_on(other)]
+        if off and changed.is_on(name):
+            message = f"{name} is enabled, but depends on features that are disabled: [{' '.join(off)}]"
+            raise UsageError(message, hint=f"set {name}=false too: kube-scheduler does not start otherwise")
+    return changed
 
 
 def _unknown(release: Release, name: str) -> UsageError:

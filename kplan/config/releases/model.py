@@ -88,6 +88,7 @@ class Release:
     minor : such as "1.36"
     source : the tag of Kubernetes' sources that this was read from and that docstrings speak of
     gates : the feature gates that scheduling depends on
+    needs : gate -> the gates without which kube-scheduler does not start while it is on
     implements : plugin -> the extension points that it implements; in-tree ones, and those compiled in besides
     profile : the default profile's `multiPoint` with all gates on, in order, with the weight that counts where the
         plugin scores (0: none given)
@@ -102,6 +103,7 @@ class Release:
     minor: str
     source: str
     gates: Mapping[str, Gate]
+    needs: Mapping[str, tuple[str, ...]]
     implements: Mapping[str, frozenset[str]]
     profile: tuple[tuple[str, int], ...]
     plugin_gates: Mapping[str, str]
@@ -171,6 +173,7 @@ class Release:
         source: str,
         *,
         gates: Mapping[str, Gate | None] = MappingProxyType({}),
+        needs: Mapping[str, tuple[str, ...]] | None = None,
         implements: Mapping[str, frozenset[str] | None] = MappingProxyType({}),
         weights: Mapping[str, int] = MappingProxyType({}),
         absent_fields: frozenset[tuple[str, str]] = frozenset(),
@@ -182,16 +185,18 @@ class Release:
 
         Parameters
         ----------
+        needs : None for the same, as far as there are these gates
         gates, implements : None for a gate or a plugin that the other minor does not have
         weights : weights of the default profile
         absent_fields : fields of the configuration that the other minor lacks besides
         texts, rules : by the names of `Texts` and `Rules`
         """
-        plugins = _changed(self.implements, implements)
+        known, plugins = _changed(self.gates, gates), _changed(self.implements, implements)
         return Release(
             minor=minor,
             source=source,
-            gates=_changed(self.gates, gates),
+            gates=known,
+            needs={gate: others for gate, others in (self.needs if needs is None else needs).items() if gate in known},
             implements=plugins,
             profile=tuple((name, weights.get(name, weight)) for name, weight in self.profile if name in plugins),
             plugin_gates={plugin: gate for plugin, gate in self.plugin_gates.items() if plugin in plugins},

@@ -21,6 +21,7 @@ RELEASE = v1_35.RELEASE.but(
         "TaintTolerationComparisonOperators": None,
         "VolumeLimitScaling": None,
     },
+    needs={},
     implements={
         "DynamicResources": frozenset({"pre_enqueue", "pre_filter", "filter", "post_filter", "reserve", "pre_bind"}),
         "GangScheduling": None,

@@ -12,6 +12,7 @@ _ON = Gate(is_on=True, stage="Beta")
 _LOCKED = Gate(is_on=True, stage="GA", is_locked=True)
 _ALPHA = Gate(is_on=False, stage="Alpha")
 _OFF = Gate(is_on=False, stage="Beta")
+_DEVICES = ("DynamicResourceAllocation",)
 
 RELEASE = Release(
     minor="1.36",
@@ -52,6 +53,28 @@ RELEASE = Release(
         "VolumeAttributesClass": _LOCKED,
         "VolumeLimitScaling": _ALPHA,
         "WorkloadAwarePreemption": _ALPHA,
+    },
+    needs={
+        "DRAAdminAccess": _DEVICES,
+        "DRAConsumableCapacity": _DEVICES,
+        "DRADeviceBindingConditions": (*_DEVICES, "DRAResourceClaimDeviceStatus"),
+        "DRADeviceTaintRules": ("DRADeviceTaints",),
+        "DRADeviceTaints": _DEVICES,
+        "DRAExtendedResource": _DEVICES,
+        "DRAListTypeAttributes": _DEVICES,
+        "DRANodeAllocatableResources": _DEVICES,
+        "DRAPartitionableDevices": _DEVICES,
+        "DRAPrioritizedList": _DEVICES,
+        "DRASchedulerFilterTimeout": _DEVICES,
+        "DRAWorkloadResourceClaims": (*_DEVICES, "GenericWorkload"),
+        "GangScheduling": ("GenericWorkload",),
+        "InPlacePodLevelResourcesVerticalScaling": (
+            "InPlacePodVerticalScaling",
+            "PodLevelResources",
+            "NodeDeclaredFeatures",
+        ),
+        "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
+        "WorkloadAwarePreemption": ("GangScheduling",),
     },
     implements={
         "DefaultBinder": frozenset({"bind"}),

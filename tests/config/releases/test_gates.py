@@ -27,7 +27,8 @@ def test_what_is_no_gate_is_refused(text: str, message: str) -> None:
 
 
 def test_a_gate_that_is_set_is_set() -> None:
-    release = with_gates(release_of("1.36"), {"NodeDeclaredFeatures": False})
+    gates = {"NodeDeclaredFeatures": False, "InPlacePodLevelResourcesVerticalScaling": False}
+    release = with_gates(release_of("1.36"), gates)
 
     assert not release.is_on("NodeDeclaredFeatures")
     assert "NodeDeclaredFeatures" not in dict(release.default_plugins)
@@ -74,3 +75,16 @@ def test_what_cannot_be_followed_is_off_by_default_everywhere() -> None:
     for release in releases():
         assert not any(release.gates[gate].is_on for gate in NOT_FOLLOWED if gate in release.gates)
     assert set(NOT_FOLLOWED) <= set(release_of("1.36").gates)
+
+
+def test_a_gate_that_needs_another_is_refused_without_it() -> None:
+    with pytest.raises(UsageError, match=r"depends on features that are disabled: \[NodeDeclaredFeatures\]"):
+        with_gates(release_of("1.36"), {"NodeDeclaredFeatures": False})
+    with_gates(release_of("1.34"), {"DynamicResourceAllocation": False})
+
+
+def test_needs_are_met_by_default() -> None:
+    for release in releases():
+        for gate, others in release.needs.items():
+            assert set(others) <= set(release.gates)
+            assert not release.is_on(gate) or all(map(release.is_on, others))

@@ -22,7 +22,7 @@ from kplan.config.releases.model import Gate
 RELEASE = v1_36.RELEASE.but(
     minor="1.37",
     source="v1.37.0",
-    gates={"NodeDeclaredFeatures": Gate(is_on=False, stage="Beta")},
+    gates={"DRAExtendedResource": Gate(is_on=False, stage="Beta")},
     texts={"untolerated_taint": "node(s) had the taint {key} that nobody tolerates"},
     rules={"rejects_too_large_for_good": False},
 )
@@ -48,7 +48,8 @@ def test_one_file_adds_a_minor_with_a_gate_a_text_and_a_rule_of_its_own() -> Non
     newest, before = kplan.Planner(snapshot), kplan.Planner(snapshot, kubernetes="1.36")
 
     assert releases.known_minors()[-1] == newest.release.minor == "1.37"
-    assert "NodeDeclaredFeatures" not in dict(newest.release.default_plugins)
+    assert not newest.release.is_on("DRAExtendedResource")
+    assert before.release.is_on("DRAExtendedResource")
     assert newest.config == default_configuration(newest.release)
     placement = newest.place("default/large")
     assert placement.rejections["tainted"].reasons == ("node(s) had the taint moon that nobody tolerates",)

@@ -1,0 +1,68 @@
+"""Fields behind a gate that is off are dropped, as the API server drops them, and nothing else is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+import kplan
+from kplan.admission.disabled_fields import FIELDS, without_disabled_fields
+from kplan.config.releases import release_of
+from tests.planner.test_queue_plan import node, pod
+from tests.scenarios import scenarios
+
+
+def off(*gates: str) -> Any:
+    return lambda gate: gate not in gates
+
+
+@pytest.mark.parametrize("area", ["mixed", "dra2", "volumes"])
+def test_with_all_gates_on_nothing_is_dropped(area: str) -> None:
+    for scenario in scenarios(area)[:10]:
+        snapshot = kplan.load_snapshot(scenario["objects"])
+        assert without_disabled_fields(snapshot, off()) is snapshot
+
+
+def test_a_field_goes_with_its_gate_and_takes_nothing_along() -> None:
+    plain = pod("p", "1")
+    snapshot = kplan.load_snapshot([plain, pod("q", "1", resources={"requests": {"cpu": "3"}})])
+
+    kept = without_disabled_fields(snapshot, off("PodLevelResources"))
+
+    assert [each.spec.resources for each in kept.pods] == [None, None]
+    assert kept.pods[0] is snapshot.pods[0]
+    assert (
+        msgspec.structs.replace(kept.pods[1].spec, resources=snapshot.pods[1].spec.resources) == snapshot.pods[1].spec
+    )
+
+
+def test_fields_deep_inside_lists_are_dropped() -> None:
+    for scenario in scenarios("dra2"):
+        snapshot = kplan.load_snapshot(scenario["objects"])
+        kept = without_disabled_fields(snapshot, release_of("1.35").is_on)
+        for each in kept.resource_slices:
+            assert each.spec.shared_counters == ()
+            assert all(device.taints == device.consumes_counters == () for device in each.spec.devices)
+        for device_class in kept.device_classes:
+            assert device_class.spec.extended_resource_name is None
+
+
+def test_every_field_exists_and_belongs_to_a_gate_of_some_release() -> None:
+    gates = set(release_of("1.36").gates)
+    for gate, fields in FIELDS.items():
+        assert gate in gates
+        for cls, name in fields:
+            assert name in {field.name for field in msgspec.structs.fields(cls)}
+
+
+def test_pod_level_resources_count_where_their_gate_is_on() -> None:
+    objects = [node("a", "2"), pod("p", "1", resources={"requests": {"cpu": "3"}})]
+    snapshot = kplan.load_snapshot(objects)
+
+    assert kplan.Planner(snapshot).place("default/p").node is None
+    assert kplan.Planner(snapshot, kubernetes="1.33").place("default/p").node == "a"
+    gates = {"PodLevelResources": False, "InPlacePodLevelResourcesVerticalScaling": False}
+    assert kplan.Planner(snapshot, feature_gates=gates).place("default/p").node == "a"
+    assert kplan.Planner(snapshot, feature_gates=gates).place(objects[1]).node == "a"
