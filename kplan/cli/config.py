@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.faults import say
+from kplan.cli.help import KplanCommand
 from kplan.visible import as_json, as_yaml, shown, visible
 
 if TYPE_CHECKING:
@@ -48,7 +49,15 @@ _NEWEST = "auto"
 OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="How to print it")]
 
 
-@app.command("show", short_help="Print the effective configuration, and mark what is not default.")
+@app.command(
+    "show",
+    cls=KplanCommand,
+    epilog="""
+    kplan config show  # the default configuration
+    kplan config show scheduler.yaml  # another one, with what differs marked
+    """,
+    short_help="Print the effective configuration, and mark what is not default.",
+)
 def show(
     file: FileArgument = None,
     scheduler_config: ConfigOption = None,
@@ -69,7 +78,15 @@ def show(
     _print(render_config(shown(config)) if output is OutputFormat.TABLE else _dump(config_report(config), output))
 
 
-@app.command("check", short_help="Print ok, or every problem with what to write instead.")
+@app.command(
+    "check",
+    cls=KplanCommand,
+    epilog="""
+    kplan config check scheduler.yaml  # ok, or every problem with a hint
+    kplan config check scheduler.yaml --kubernetes-version 1.34  # as an older scheduler reads it
+    """,
+    short_help="Print ok, or every problem with what to write instead.",
+)
 def check(
     file: FileArgument = None,
     scheduler_config: ConfigOption = None,

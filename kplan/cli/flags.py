@@ -1,7 +1,7 @@
 """Options that several commands share, each described once.
 
 A command takes whole groups of them as parameters: a frozen dataclass whose fields are Typer options. `with_flags`
-shows Typer the fields in the group's place, and hands the command the group.
+shows Typer the fields in the group's place, and hands the command the group. In the help they stand under `panel`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
@@ -50,7 +50,6 @@ __all__ = [
     "with_flags",
 ]
 
-_OUTPUT_PANEL = "Output"
 _SCHEDULER_PANEL = "Scheduler"
 DEFAULT_TOP = 5
 DEFAULT_MAX_LISTED = 1000
@@ -115,6 +114,8 @@ class ExtenderMode(StrEnum):
 class ClusterFlags:
     """Where the cluster comes from."""
 
+    panel: ClassVar[str] = "Cluster"
+
     snapshot: SnapshotOption = ""
     kubeconfig: KubeconfigOption = ""
     context: ContextOption = ""
@@ -159,6 +160,8 @@ class ValidateMode(StrEnum):
 class ManifestFlags:
     """Which manifests, and how they are read."""
 
+    panel: ClassVar[str] = "Manifests"
+
     filename: Annotated[
         list[str] | None,
         typer.Option("--filename", "-f", metavar="FILE", help="A manifest, as the arguments; repeatable."),
@@ -182,13 +185,14 @@ class ManifestFlags:
 class SchedulerFlags:
     """How the scheduler decides."""
 
+    panel: ClassVar[str] = "Scheduler"
+
     scheduler_config: Annotated[
         str,
         typer.Option(
             "--scheduler-config",
             metavar="PATH",
             help="KubeSchedulerConfiguration; kube-scheduler's defaults without one.",
-            rich_help_panel=_SCHEDULER_PANEL,
         ),
     ] = ""
     kubernetes_version: KubernetesOption = "auto"
@@ -198,7 +202,6 @@ class SchedulerFlags:
         typer.Option(
             "--sampling",
             help="Look at every node, or stop early as percentageOfNodesToScore says.",
-            rich_help_panel=_SCHEDULER_PANEL,
         ),
     ] = SamplingMode.ALL
     start_index: Annotated[
@@ -208,7 +211,6 @@ class SchedulerFlags:
             metavar="N",
             min=0,
             help="Where the first search starts with --sampling as-configured.",
-            rich_help_panel=_SCHEDULER_PANEL,
         ),
     ] = None
     ties: Annotated[
@@ -217,7 +219,6 @@ class SchedulerFlags:
             "--ties",
             help="Of equal best nodes: the one that this release most likely takes (default), the first by name, or an "
             "even draw.",
-            rich_help_panel=_SCHEDULER_PANEL,
         ),
     ] = None
     seed: Annotated[
@@ -226,20 +227,19 @@ class SchedulerFlags:
             "--seed",
             metavar="N",
             help="Draw with this seed; alone it means --ties even.",
-            rich_help_panel=_SCHEDULER_PANEL,
         ),
     ] = None
     extenders: Annotated[
         ExtenderMode,
-        typer.Option(
-            "--extenders", help="Call the configuration's extenders, or not.", rich_help_panel=_SCHEDULER_PANEL
-        ),
+        typer.Option("--extenders", help="Call the configuration's extenders, or not."),
     ] = ExtenderMode.IGNORE
 
 
 @dataclass(frozen=True)
 class VerbosityFlags:
     """How much is said besides the answer."""
+
+    panel: ClassVar[str] = "Messages"
 
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Say more on standard error: what was read, what was left out.")
@@ -256,16 +256,17 @@ class VerbosityFlags:
 class OutputFlags:
     """What is shown, how, and what counts as a failure."""
 
-    output: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="How to print the answer.", rich_help_panel=_OUTPUT_PANEL)
-    ] = OutputFormat.TABLE
+    panel: ClassVar[str] = "Output"
+
+    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print the answer.")] = (
+        OutputFormat.TABLE
+    )
     report: Annotated[
         list[str] | None,
         typer.Option(
             "--report",
             metavar="FORMAT=PATH",
             help="Write a further format to a file in the same run; repeatable.",
-            rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = None
     explain: Annotated[
@@ -273,7 +274,6 @@ class OutputFlags:
         typer.Option(
             "--explain",
             help="Tell per node every failing plugin with numbers, and every plugin's score.",
-            rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = False
     top: Annotated[
@@ -283,7 +283,6 @@ class OutputFlags:
             metavar="N",
             min=1,
             help=f"So many nodes of each kind in tables (default {DEFAULT_TOP}, all with --explain).",
-            rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = None
     max_listed: Annotated[
@@ -293,12 +292,9 @@ class OutputFlags:
             metavar="N",
             min=1,
             help="List so many pods one by one, and count the others.",
-            rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = DEFAULT_MAX_LISTED
-    all_nodes: Annotated[
-        bool, typer.Option("--all-nodes", help="All nodes in tables.", rich_help_panel=_OUTPUT_PANEL)
-    ] = False
+    all_nodes: Annotated[bool, typer.Option("--all-nodes", help="All nodes in tables.")] = False
     fail_on: Annotated[
         str,
         typer.Option(
@@ -306,12 +302,11 @@ class OutputFlags:
             metavar="LIST",
             help="Exit with 1 if any of these happens: unschedulable, preemption, pdb-violation, gated, pending, "
             "warning; none.",
-            rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = ""
     exit_zero: Annotated[
         bool,
-        typer.Option("--exit-zero", help="Exit with 0 whatever the answer is.", rich_help_panel=_OUTPUT_PANEL),
+        typer.Option("--exit-zero", help="Exit with 0 whatever the answer is."),
     ] = False
 
 
@@ -339,6 +334,9 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 def _options_of(group: type) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
+    for hint in hints.values():
+        for option in getattr(hint, "__metadata__", ()):
+            option.rich_help_panel = group.panel  # type: ignore[attr-defined] # every group has one
     return [
         inspect.Parameter(
             each.name,

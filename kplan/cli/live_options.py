@@ -37,7 +37,6 @@ __all__ = [
     "print_warnings",
 ]
 
-_PANEL = "Live cluster"
 
 SnapshotOption = Annotated[
     str,
@@ -51,25 +50,15 @@ SnapshotOption = Annotated[
 ]
 KubeconfigOption = Annotated[
     str,
-    typer.Option("--kubeconfig", metavar="PATH", envvar="KUBECONFIG", help="Kubeconfig file.", rich_help_panel=_PANEL),
+    typer.Option("--kubeconfig", metavar="PATH", envvar="KUBECONFIG", help="Kubeconfig file."),
 ]
-ContextOption = Annotated[
-    str, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.", rich_help_panel=_PANEL)
-]
-ClusterOption = Annotated[
-    str, typer.Option("--cluster", metavar="NAME", help="Cluster of the kubeconfig.", rich_help_panel=_PANEL)
-]
-UserOption = Annotated[
-    str, typer.Option("--user", metavar="NAME", help="User of the kubeconfig.", rich_help_panel=_PANEL)
-]
-AsOption = Annotated[
-    str, typer.Option("--as", metavar="USER", help="Act as this user or service account.", rich_help_panel=_PANEL)
-]
+ContextOption = Annotated[str, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")]
+ClusterOption = Annotated[str, typer.Option("--cluster", metavar="NAME", help="Cluster of the kubeconfig.")]
+UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="User of the kubeconfig.")]
+AsOption = Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user or service account.")]
 AsGroupOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--as-group", metavar="GROUP", help="Act as a member of this group; repeatable.", rich_help_panel=_PANEL
-    ),
+    typer.Option("--as-group", metavar="GROUP", help="Act as a member of this group; repeatable."),
 ]
 RequestTimeoutOption = Annotated[
     str,
@@ -77,14 +66,11 @@ RequestTimeoutOption = Annotated[
         "--request-timeout",
         metavar="TIME",
         help="How long one request may take: 30s, 2m; 0 for no limit.",
-        rich_help_panel=_PANEL,
     ),
 ]
 InsecureOption = Annotated[
     bool,
-    typer.Option(
-        "--insecure-skip-tls-verify", help="Do not check the API server's certificate.", rich_help_panel=_PANEL
-    ),
+    typer.Option("--insecure-skip-tls-verify", help="Do not check the API server's certificate."),
 ]
 NamespacesOption = Annotated[
     list[str] | None,
@@ -92,7 +78,6 @@ NamespacesOption = Annotated[
         "--namespaces",
         metavar="NS,…",
         help="Read pods and the like in these namespaces only, for users without rights on the whole cluster.",
-        rich_help_panel=_PANEL,
     ),
 ]
 

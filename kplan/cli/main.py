@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from kplan import __version__
 from kplan.cli import capacity, config, drain, explain, place, plan, pods, preempt, schema, show, snapshot
 from kplan.cli.faults import FAILED, KplanGroup, say_traceback
+from kplan.cli.help import KplanCommand
 
 __all__ = ["app", "run"]
 
@@ -49,17 +51,90 @@ def main(
     """Set what holds for all commands."""
 
 
-app.command("place")(place.place)
-app.command("preempt")(preempt.preempt)
-app.command("plan")(plan.plan)
-app.command("capacity")(capacity.capacity)
-app.command("drain")(drain.drain)
-app.command("pods", short_help="Print the pods that manifests make, as they would be stored.")(pods.pods)
-app.command("explain")(explain.explain)
-app.command("show")(show.show)
+def _add(name: str, command: Callable[..., None], examples: str, short_help: str | None = None) -> None:
+    app.command(name, cls=KplanCommand, epilog=examples, short_help=short_help)(command)
+
+
+_add(
+    "place",
+    place.place,
+    """
+    kplan place web.yaml  # where the pods of a manifest would go
+    kplan place shop/voucher-api --explain  # every node with every plugin's verdict and score
+    kplan place web.yaml --report junit=kplan.xml  # for a pipeline: exit code 1 and a test report
+    """,
+)
+_add(
+    "preempt",
+    preempt.preempt,
+    """
+    kplan preempt  # whom each pending pod that fits nowhere would evict
+    kplan preempt web.yaml --explain  # every candidate, and who could stay
+    kplan preempt shop/flash-sale --settle  # as if it took place
+    """,
+)
+_add(
+    "plan",
+    plan.plan,
+    """
+    kplan plan  # the pending pods, worked off to the end
+    kplan plan web.yaml --save plan.json  # with those of a manifest; kept for kplan show
+    kplan plan --queue  # only the order in which they are tried
+    """,
+)
+_add(
+    "capacity",
+    capacity.capacity,
+    """
+    kplan capacity web.yaml  # how many replicas fit, and what stops the next one
+    kplan capacity web.yaml --replicas 50  # whether 50 fit, and else which nodes to add
+    kplan capacity web.yaml --exclude-nodes spot-a-1  # without a node
+    """,
+)
+_add(
+    "drain",
+    drain.drain,
+    """
+    kplan drain general-a-1  # where its pods go, and which budgets object
+    kplan drain "spot-*" --rolling  # node after node
+    kplan drain --zone eu-west-1a --lost  # a whole zone gone at once
+    """,
+)
+_add(
+    "pods",
+    pods.pods,
+    """
+    kplan pods web.yaml  # as the API server would store them, and what filled them in
+    kplan pods web.yaml -o name  # their names only
+    """,
+    "Print the pods that manifests make, as they would be stored.",
+)
+_add(
+    "explain",
+    explain.explain,
+    """
+    kplan explain ml/llm-eval  # why a pod is pending
+    kplan explain batch/report-daily-knqdn --explain  # why a running one is where it is, in full
+    """,
+)
+_add(
+    "show",
+    show.show,
+    """
+    kplan show plan.json  # print a saved report again
+    kplan show plan.json -o markdown  # in another format
+    """,
+)
 app.add_typer(snapshot.app)
 app.add_typer(config.app)
-app.command("schema")(schema.schema)
+_add(
+    "schema",
+    schema.schema,
+    """
+    kplan schema  # the kinds of documents
+    kplan schema PlanReport  # the JSON Schema of one
+    """,
+)
 
 
 def run() -> None:

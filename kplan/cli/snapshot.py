@@ -10,6 +10,7 @@ import typer
 from kplan.cli.answer import write_out
 from kplan.cli.faults import say
 from kplan.cli.flags import ClusterFlags, with_flags
+from kplan.cli.help import KplanCommand
 from kplan.cli.live_options import open_cluster, print_warnings
 from kplan.visible import as_json, as_yaml, shown
 from kplan.writing import check_writable
@@ -50,7 +51,15 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress an
 FormatOption = Annotated[SnapshotFormat, typer.Option("--output", "-o", help="How to print it.")]
 
 
-@app.command("save", short_help="Save what scheduling reads of a cluster; --redact hides names.")
+@app.command(
+    "save",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot save cluster.json.gz  # what scheduling reads of the cluster that kubectl speaks to
+    kplan snapshot save cluster.yaml --redact  # to hand on: names, labels and images hidden
+    """,
+    short_help="Save what scheduling reads of a cluster; --redact hides names.",
+)
 @with_flags
 def save(
     file: Annotated[
@@ -97,7 +106,15 @@ def save(
         say(f"saved {file}: {counted}, {size:,} bytes, {snapshot.digest}")
 
 
-@app.command("show", short_help="Show what is in a snapshot, and what is missing.")
+@app.command(
+    "show",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot show cluster.json.gz  # what is in it, and what is missing
+    kplan snapshot show demo -o json  # for programs
+    """,
+    short_help="Show what is in a snapshot, and what is missing.",
+)
 @with_flags
 def show(
     file: FileArgument = "",
@@ -113,7 +130,15 @@ def show(
     _print(render_overview(shown(report)) if output is SnapshotFormat.TABLE else _dump(report, output))
 
 
-@app.command("check", short_help="Find what is odd or wrong in a snapshot.")
+@app.command(
+    "check",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot check cluster.json.gz  # exit code 1 where something does not fit together
+    kplan snapshot check demo  # the cluster that comes with kplan
+    """,
+    short_help="Find what is odd or wrong in a snapshot.",
+)
 @with_flags
 def check(
     file: FileArgument = "",
@@ -134,7 +159,15 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command("rbac", short_help="Print the smallest ClusterRole that kplan needs.")
+@app.command(
+    "rbac",
+    cls=KplanCommand,
+    epilog="""
+    kplan snapshot rbac  # a ClusterRole for kubectl apply -f -
+    kplan snapshot rbac -o json  # the same as JSON
+    """,
+    short_help="Print the smallest ClusterRole that kplan needs.",
+)
 def rbac(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="What to call the role.")] = "kplan",
     output: Annotated[RoleFormat, typer.Option("--output", "-o", help="How to print it.")] = RoleFormat.YAML,
