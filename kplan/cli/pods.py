@@ -44,6 +44,9 @@ def pods(
 
     For a workload it is the pod as its controller creates it. What the cluster fills in stands beside it, with what
     fills it in: limit ranges, priority and runtime classes, default tolerations. Exits with 1 when a pod is refused.
+
+    Bounds, quotas and the Pod Security level of the namespace are looked at; webhooks, admission policies and whether
+    service accounts exist are not.
     """
     files, names = split_arguments(what or (), manifests.filename or ())
     if names or not (files or manifests.kustomize):
@@ -62,6 +65,11 @@ def pods(
     if not verbosity.quiet:
         for warning in made.warnings:
             say(f"warning: {visible(warning.object)}: {visible(warning.message)}")
+    if output is PodsFormat.NAME:
+        for made_alike in report.pods:
+            if made_alike.refusal:
+                source = made_alike.source
+                say(f"refused: {visible(f'{source.kind} {source.namespace}/{source.name}: {made_alike.refusal}')}")
     if output is PodsFormat.JSON:
         write_out(f"{as_json(report.to_dict())}\n")
     else:

@@ -178,3 +178,12 @@ def test_a_directory_with_a_kustomization_alone_says_how_to_build_it(tmp_path: P
 
     assert found.exit_code == 2
     assert f"build it with -k {tmp_path}" in found.stderr
+
+
+def test_names_leave_out_what_is_refused_and_say_so(web: Path, cluster: Path) -> None:
+    found = invoke("pods", web, "-s", cluster, "-o", "name")
+
+    assert found.exit_code == 1
+    assert found.stdout.splitlines() == ["pod/default/web-0"]
+    assert 'refused: Deployment default/web: pods "web-' in found.stderr
+    assert "is forbidden: exceeded quota: budget" in found.stderr
