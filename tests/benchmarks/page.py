@@ -40,7 +40,7 @@ KUBE_SCHEDULER_DRY_RUN = {next(iter(bench_preemption.KINDS)): "57 to 135"}
 
 SIZES = ((500, 5_000), (1_500, 15_000), (5_000, 50_000), (15_000, 150_000))
 DRAINED = 30
-REPEATS = 3
+REPEATS = 2
 
 HOW = """`python tests/benchmarks/page.py` measures all of this and writes this page. Every node is evaluated for every
 pod, and pods are placed one after another. Times are the process's own, so that what else the machine does counts
@@ -152,8 +152,9 @@ def child(snapshot: str) -> None:
     plan = planner.plan(new)
     moments.append(time.process_time())
     assert all(placement.node is not None for placement in plan.placements)
-    _read, _answer, _, _thousand = (then - before for before, then in itertools.pairwise(moments))
-    resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    read, answer, _, thousand = (then - before for before, then in itertools.pairwise(moments))
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"read": read, "answer": answer, "rate": len(new) / thousand, "megabytes": megabytes}))
 
 
 def growth(directory: Path) -> str:
