@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -53,12 +52,14 @@ on an idle machine with two cores."""
 WORKLOADS = """The workloads of `test/integration/scheduler_perf`, against the thresholds that its tests set for
 kube-scheduler with an API server."""
 
-Row = Sequence[str | int | float]
+Row = Sequence[str | int]
 
 
 def table(headers: Sequence[str], rows: Iterable[Row]) -> str:
     """Lay out a table in Markdown."""
-    return str(tabulate(list(rows), headers, tablefmt="pipe", floatfmt=".1f", intfmt=","))
+    cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    align = ["left", *["right"] * (len(headers) - 1)]
+    return str(tabulate(cells, headers, tablefmt="pipe", disable_numparse=True, colalign=align))
 
 
 def machine() -> str:
@@ -127,8 +128,14 @@ def _command(snapshot: Path, pod: Path) -> None:
 
 
 def _write_cluster(path: Path, n_nodes: int, n_pods: int) -> None:
+    """Write a cluster from a process of its own."""
+    subprocess.run([sys.executable, __file__, "--write", str(path), str(n_nodes), str(n_pods)], check=True)
+
+
+def write(path: str, n_nodes: int, n_pods: int) -> None:
+    """Do what `_write_cluster` asks."""
     items = clusters.cluster(n_nodes, n_pods)
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, separators=(",", ":")))
+    Path(path).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, separators=(",", ":")))
 
 
 def _child(snapshot: Path) -> dict[str, float]:
@@ -153,7 +160,8 @@ def child(snapshot: str) -> None:
     moments.append(time.process_time())
     assert all(placement.node is not None for placement in plan.placements)
     read, answer, _, thousand = (then - before for before, then in itertools.pairwise(moments))
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    (peak,) = (line.split()[1] for line in _lines("/proc/self/status") if line.startswith("VmHWM:"))
+    megabytes = int(peak) / 1024
     print(json.dumps({"read": read, "answer": answer, "rate": len(new) / thousand, "megabytes": megabytes}))
 
 
@@ -212,7 +220,7 @@ def workloads() -> str:
                 len(workload.measured),
                 workload.threshold,
                 round(rate),
-                rate / workload.threshold,
+                f"{rate / workload.threshold:.1f}",
             )
         )
     return table(("workload", "nodes", "pods", "threshold, pods/s", "kplan, pods/s", "ratio"), rows)
@@ -222,7 +230,8 @@ def capacity(directory: Path) -> str:
     """Count 100,000 replicas."""
     manifest = directory / "new.json"
     manifest.write_text(json.dumps(bench_capacity.TEMPLATE))
-    roomy = bench_capacity.write_cluster(directory, 5_000, 20_000, is_roomy=True)
+    roomy = directory / "roomy.json"
+    subprocess.run([sys.executable, __file__, "--write-roomy", str(directory), str(roomy)], check=True)
     found = bench_capacity.run(roomy, manifest, 100_000)
     return (
         "`kplan capacity` finds room for 100,000 replicas on 5,000 nodes with 20,000 running pods, as a whole process, "
@@ -232,6 +241,8 @@ def capacity(directory: Path) -> str:
 
 def page(directory: Path) -> str:
     """Measure, and write the page's text."""
+    # What is measured in processes of their own comes first: a process starts with what its parent holds.
+    counted, starting, growing = capacity(directory), cold_start(directory), growth(directory)
     parts = [
         "# Benchmarks",
         HOW,
@@ -241,17 +252,17 @@ def page(directory: Path) -> str:
         placing(),
         "## Cold start",
         "The same cluster as a JSON file of 10 MB.",
-        cold_start(directory),
+        starting,
         "## Preemption and drains",
         preempting(),
         draining(),
         "## Growth",
-        growth(directory),
+        growing,
         "## Kubernetes' own benchmark",
         WORKLOADS,
         workloads(),
         "## Capacity",
-        capacity(directory),
+        counted,
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -260,6 +271,12 @@ def main() -> None:
     """Write the page."""
     if sys.argv[1:2] == ["--child"]:
         child(sys.argv[2])
+        return
+    if sys.argv[1:2] == ["--write"]:
+        write(sys.argv[2], *map(int, sys.argv[3:]))
+        return
+    if sys.argv[1:2] == ["--write-roomy"]:
+        bench_capacity.write_cluster(Path(sys.argv[2]), 5_000, 20_000, is_roomy=True).rename(sys.argv[3])
         return
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
     with tempfile.TemporaryDirectory() as name:
