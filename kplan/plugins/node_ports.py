@@ -16,6 +16,7 @@ from kplan.documents.details import Detail, TakenHostPort
 from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.pod_table import PodTable
+from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
@@ -23,6 +24,9 @@ from kplan.rules.pod_info import ANY_ADDRESS, HostPort, PodInfo
 
 REASON_TAKEN = "node(s) didn't have free ports for the requested pod ports"
 REASON_NO_STATE = 'reading "PreFilterNodePorts" from cycleState: not found'
+
+MAX_KEPT = 256
+"""Ports, and sets of wanted ports, of which something is kept at a time: a byte a node each."""
 
 MAX_NAMED_PODS = 5
 """How many of the pods in the way a detail names."""
@@ -73,8 +77,8 @@ class NodePorts:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._holders = _Holders()
-        self._columns: dict[HostPort, _InUse] = {}
-        self._rivals: dict[tuple[tuple[HostPort, ...], int], list[HostPort]] = {}
+        self._columns: Recent[_InUse] = Recent(MAX_KEPT)
+        self._rivals: Recent[list[HostPort]] = Recent(MAX_KEPT)
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return the host ports that the pod wants."""
@@ -103,19 +107,21 @@ class NodePorts:
     def _rivals_of(self, pods: PodTable, wanted: tuple[HostPort, ...]) -> list[HostPort]:
         """List the ports of any pod that cannot be in use beside those wanted."""
         self._holders.follow(pods)
-        key = wanted, len(self._holders.pods_of)
-        rivals = self._rivals.get(key)
-        if rivals is None:
-            rivals = [port for port in self._holders.pods_of if any(conflicts(each, port) for each in wanted)]
-            self._rivals[key] = rivals
-        return rivals
+        known = self._holders.pods_of
+        return self._rivals.get(
+            (wanted, len(known)),
+            lambda: [port for port in known if any(conflicts(each, port) for each in wanted)],
+        )
 
     def _in_use(self, cluster: Cluster, port: HostPort) -> BoolArray:
         """Return on which nodes a port is in use, kept up to date node by node as pods come and go."""
-        in_use = self._columns.get(port)
-        if in_use is None:
-            in_use = self._columns[port] = _InUse(np.zeros(len(cluster), np.bool_), len(cluster.log))
-            in_use.column[[row for row, used in cluster.used_ports.items() if port in used]] = True
+
+        def count() -> _InUse:
+            column = np.zeros(len(cluster), np.bool_)
+            column[[row for row, used in cluster.used_ports.items() if port in used]] = True
+            return _InUse(column, len(cluster.log))
+
+        in_use = self._columns.get(port, count)
         for change in cluster.log[in_use.position :]:
             in_use.column[change.row] = port in cluster.used_ports.get(change.row, ())
         in_use.position = len(cluster.log)
