@@ -103,6 +103,14 @@ def _current(placement: PodPlacement, current: Current) -> Iterator[Block]:
 # --- nodes that can take the pod --------------------------------------------------------------------------------------
 
 
+_RULES: Mapping[str, str] = {
+    "scheduler": "taken is the one that this release takes most often, of equally likely ones the first by name",
+    "name": "taken is the first by name",
+    "even": "taken is the one that was drawn",
+}
+"""Which of equal best nodes is taken, by --ties."""
+
+
 def _winner(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> Iterator[Block]:
     feasible = placement.feasible_count
     of_all = f"{feasible} of {count(n_nodes, 'node')} can take it"
@@ -112,7 +120,7 @@ def _winner(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> It
         yield line(f"{only}{note}.")
         return
     ranked = _ranked(placement)
-    yield line(f"{of_all}. ", *_margin(placement, ranked))
+    yield line(f"{of_all}. ", *_margin(placement, ranked, options.ties))
     shown = ranked if options.top is None else ranked[: options.top]
     yield _score_table(placement, ranked[0], shown, options)
     yield from _score_details(placement, shown)
@@ -124,14 +132,14 @@ def _ranked(placement: PodPlacement) -> list[str]:
     return sorted(scores, key=lambda node: (node != placement.node, -scores[node].total, node))
 
 
-def _margin(placement: PodPlacement, ranked: Sequence[str]) -> list[Cell]:
+def _margin(placement: PodPlacement, ranked: Sequence[str], rule: str) -> list[Cell]:
     scores, ties, node = placement.scores, placement.ties, ranked[0]
     total = scores[node].total
     if len(ties) > 1:
         others = listing([tie for tie in ties if tie != node])
         same = "the same score" if len(ties) == 2 else "the same best score"
         verb = "has" if len(ties) == 2 else "have"
-        chance = "kube-scheduler may take any of them; --ties says which one is taken here, --seed draws one."
+        chance = f"kube-scheduler may take any of them; {_RULES.get(rule, _RULES['name'])}."
         return [Span("A tie", "warn"), f": {others} {verb} {same}, {total} points. {chance}"]
     if len(ranked) < 2:
         return [f"{node} scores best with {total} points."]

@@ -35,6 +35,7 @@ class ReportOptions:
     is_wide : every plugin's score in a column, and where the answer comes from
     width : of text, in characters
     has_colour : text may hold a terminal's control sequences
+    ties : which of equal best nodes was taken, as the document says; empty where it does not
     """
 
     top: int | None = DEFAULT_TOP
@@ -42,3 +43,4 @@ class ReportOptions:
     is_wide: bool = False
     width: int = DEFAULT_WIDTH
     has_colour: bool = False
+    ties: str = ""

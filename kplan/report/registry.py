@@ -6,6 +6,7 @@ A kind is one module that has ``VIEW``; a new one needs an entry in `_MODULES` a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -45,6 +46,7 @@ def render(document: Report, output: str, options: ReportOptions) -> str:
     if output == "yaml":
         return as_yaml(document.to_dict())
     view = view_of(document.kind)
+    options = replace(options, ties=document.scheduler.ties or "")
     as_it_is, document = document, shown(document)
     if output == "name":
         return _lines(view.names(document))
