@@ -175,6 +175,8 @@ complete -c kplan -n '__fish_seen_subcommand_from drain' -l lost -d 'The nodes a
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l one-by-one -d 'Pods leave one after the other, each when all is at rest'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l rolling -d 'One node after the other, each taken into use again when it is empty'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l replace -d 'One node after the other, each replaced by a fresh one like it'
+complete -c kplan -n '__fish_seen_subcommand_from drain' -l each -d 'Each node alone, from the same start: may any one of them go?'
+complete -c kplan -n '__fish_seen_subcommand_from drain' -l by -x -d 'With --each: all nodes of a zone, a pool or a label\'s value'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l force -d 'Pods that no controller makes again go, too'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l delete-emptydir-data -d 'Pods with emptyDir volumes go, too'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l disable-eviction -d 'Delete the pods, past all disruption budgets'

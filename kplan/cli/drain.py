@@ -45,6 +45,15 @@ def drain(
     replace: Annotated[
         bool, typer.Option("--replace", help="One node after the other, each replaced by a fresh one like it.")
     ] = False,
+    each: Annotated[
+        bool, typer.Option("--each", help="Each node alone, from the same start: may any one of them go?")
+    ] = False,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by", metavar="zone|pool|LABEL", help="With --each: all nodes of a zone, a pool or a label's value."
+        ),
+    ] = "",
     force: Annotated[bool, typer.Option("--force", help="Pods that no controller makes again go, too.")] = False,
     delete_emptydir_data: Annotated[
         bool, typer.Option("--delete-emptydir-data", help="Pods with emptyDir volumes go, too.")
@@ -65,6 +74,9 @@ def drain(
     pending because of it (--fail-on).
     """
     _check(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
+    is_each = each or bool(by)
+    if is_each and (rolling or replace):
+        raise UsageError("--each takes nodes alone, not one after the other", hint="leave out --rolling and --replace")
     output = saving(output, save)
     fail_on = fail_on_of(output, "drain")
     with_map = wants_map(output, formats_of(output))
@@ -73,14 +85,29 @@ def drain(
     from kplan.simulation.draining import DrainOptions
 
     planner = question.planner
-    names = chosen_nodes(planner.world, nodes or (), selector, zone)
+    options = DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
+    names = chosen_nodes(
+        planner.world, nodes or (["*"] if is_each and not selector and not zone else ()), selector, zone
+    )
+    if is_each:
+        from kplan.planner.drains import drains_report, label_of, together
+
+        label = label_of(planner, by) if by else None
+        if by and label is None:
+            raise NotFoundError(f"no node has label {by}", hint="choose zone, pool or a label that nodes have")
+        groups = together(planner, names, label)
+        document = drains_report(
+            planner, groups, label=label, lost=lost, one_by_one=one_by_one, options=options, fail_on=fail_on
+        )
+        emit(document, output, verbosity)
+        return
     change = planner.drain(
         names,
         lost=lost,
         one_by_one=one_by_one,
         rolling=rolling,
         replace=replace,
-        options=DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction),
+        options=options,
     )
     shown = shown_nodes(output)
     emit(change_report(planner, change, "drain", fail_on=fail_on, nodes=shown, with_map=with_map), output, verbosity)

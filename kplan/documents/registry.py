@@ -13,6 +13,7 @@ REPORTS: Mapping[str, str] = {
     "PlanReport": "kplan.documents.plan",
     "QueueReport": "kplan.documents.queue",
     "CapacityReport": "kplan.documents.capacity",
+    "DrainsReport": "kplan.documents.drains",
     "OddsReport": "kplan.documents.odds",
 }
 """Answers with a verdict, which `kplan show` prints again."""

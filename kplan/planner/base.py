@@ -220,6 +220,10 @@ class Base:
 
     def pending(self) -> AskedPods:
         """Return all pending pods of the snapshot."""
+        return self._all_pending
+
+    @cached_property
+    def _all_pending(self) -> AskedPods:
         keys = (f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self.world.pods if not pod.spec.node_name)
         rows = (self.session.find(key) for key in keys)
         node_of = self.session.cluster.node_of

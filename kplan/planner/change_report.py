@@ -68,7 +68,7 @@ def change_report(
     nodes : the nodes to tell about for pods that stay pending
     with_map : tell about every node before and after
     """
-    told = _Told(base, change, nodes)
+    told = Told(base, change, nodes)
     chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
     context = base.context()
     warnings = (*context.warnings, *_endings(change), *_unseen(change))
@@ -119,14 +119,17 @@ def _unseen(change: ChangePlan) -> Iterator[InputWarning]:
             yield InputWarning("UnseenFields", f"{each.kind}/{each.namespace}/{each.name}", message)
 
 
-class _Told:
+class Told:
     """What is told about the pods of a change."""
 
     def __init__(self, base: Base, change: ChangePlan, nodes: NodesShown) -> None:
         self._simulation = change.simulation
         self._change = change
         self._nodes = nodes
-        self._was_pending = {base.session.cluster.pods.infos[row].key for row in base.pending().rows}
+        keys = (base.session.cluster.pods.infos[row].key for row in base.pending().rows)
+        rows = (change.simulation.session.pod_ids.get(key) for key in keys)
+        pending = (change.simulation.pods.get(row) for row in rows if row is not None)
+        self._was_pending = {pod.key: pod for pod in pending if pod is not None and not pod.is_new}
         self._elsewhere = set(self._was_pending)
         """Pods that were pending before, and what comes in the place of pods that they preempted, and so on."""
         self.placements: list[PodPlacement] = []
@@ -135,18 +138,16 @@ class _Told:
 
     def _fates(self) -> list[_Fate]:
         """Pair what left with what came in its place: by name in a stateful set, in order elsewhere."""
-        by_key = {pod.key: pod for pod in self._simulation.pods.values()}
         gone: dict[str, list[Step]] = {}
-        known = {key for key in by_key if not by_key[key].is_new}
         born: set[str] = set()
         came: dict[str, list[ObservedPod]] = {}
         for step in self._change.steps:
             if step.event is StepEvent.CREATED:
                 born.add(step.pod)
-            elif step.event in _LEAVING and step.pod not in born and step.pod not in known:
+            elif step.event in _LEAVING and step.pod not in born:
                 gone.setdefault(step.workload, []).append(step)
-            if step.event is StepEvent.BOUND and step.pod in known and step.pod in self._was_pending:
-                came.setdefault(step.workload, []).append(by_key[step.pod])
+            elif step.event is StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
+                came.setdefault(step.workload, []).append(self._was_pending[step.pod])
         for pod in self._simulation.pods.values():
             if pod.is_new:
                 owner = self._simulation.owner(pod.row)

@@ -177,7 +177,8 @@ def _title(document: PlanReport) -> str:
 
 def _names(document: PlanReport) -> list[str]:
     listed = [f"{each.action} {each.pod} {each.to_node or '-'}" for each in document.changes]
-    return listed + unlisted_names(document.unlisted)
+    blocked = [f"x {each.pod} {each.node or '-'}" for each in document.obstacles]
+    return [*listed, *unlisted_names(document.unlisted), *blocked]
 
 
 VIEW = View(_title, plan_blocks, plan_cases, _names)

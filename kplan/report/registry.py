@@ -28,6 +28,7 @@ _MODULES: Mapping[str, str] = {
     "PlanReport": "kplan.report.plan",
     "QueueReport": "kplan.report.queue",
     "CapacityReport": "kplan.report.capacity",
+    "DrainsReport": "kplan.report.drains",
     "OddsReport": "kplan.report.odds",
 }
 KINDS = tuple(_MODULES)

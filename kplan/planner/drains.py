@@ -1,0 +1,122 @@
+"""Every node drained alone, from the same start, or all nodes that share a label's value together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from kplan.api.wellknown import ZONE
+from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.drains import DrainOutcome, DrainsReport
+from kplan.documents.plan import Action
+from kplan.planner.base import Base
+from kplan.planner.change import ChangePlan, drain
+from kplan.planner.change_report import Told
+from kplan.planner.utilisation import pool_label
+from kplan.planner.verdict import DEFAULT_FAIL_ON, counted_warnings
+from kplan.simulation.draining import DrainOptions
+
+Groups = Mapping[str, Sequence[str]]
+
+
+def label_of(base: Base, name: str) -> str | None:
+    """Return the label that is meant by ``zone``, ``pool`` or a label; None where no node has it."""
+    nodes = base.session.cluster.nodes
+    label = ZONE if name == "zone" else pool_label(nodes) if name == "pool" else name
+    return label if label and nodes.label(label).present.any() else None
+
+
+def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, list[str]]:
+    """Return which nodes go together: each alone, or those that share a label's value; others are left out."""
+    if label is None:
+        return {name: [name] for name in nodes}
+    groups: dict[str, list[str]] = {}
+    for name in nodes:
+        value = base.world.node_by_name[name].metadata.labels.get(label)
+        if value is not None:
+            groups.setdefault(value, []).append(name)
+    return dict(sorted(groups.items()))
+
+
+def drain_each(
+    base: Base,
+    groups: Groups,
+    *,
+    lost: bool = False,
+    one_by_one: bool = False,
+    options: DrainOptions | None = None,
+) -> Iterator[tuple[str, ChangePlan]]:
+    """Drain each group of nodes from the same start; see `Planner.drain`."""
+    for name, nodes in groups.items():
+        yield name, drain(base, nodes, lost=lost, one_by_one=one_by_one, options=options)
+
+
+def drains_report(
+    base: Base,
+    groups: Groups,
+    *,
+    label: str | None = None,
+    lost: bool = False,
+    one_by_one: bool = False,
+    options: DrainOptions | None = None,
+    fail_on: Sequence[Condition] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> DrainsReport:
+    """Return the DrainsReport.
+
+    Parameters
+    ----------
+    label : what the nodes of a group have in common
+    fail_on : what makes the verdict a failure; None for the defaults of drain
+    progress : told how many groups are done
+    """
+    chosen = DEFAULT_FAIL_ON["drain"] if fail_on is None else fail_on
+    outcomes: list[DrainOutcome] = []
+    for name, change in drain_each(base, groups, lost=lost, one_by_one=one_by_one, options=options):
+        outcomes.append(_outcome(base, name, tuple(groups[name]), change, chosen))
+        if progress is not None:
+            progress(len(outcomes))
+    outcomes.sort(key=lambda each: (each.may_go, -each.pending, -each.blocked, -each.preempted, -each.evicted))
+    context = base.context()
+    counted = [
+        Counted(each.name, rule)
+        for each in outcomes
+        for rule in dict.fromkeys(counted.rule for counted in each.counted)
+    ]
+    return DrainsReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=Verdict.of(chosen, [*counted, *counted_warnings(context.warnings, chosen)]),
+        warnings=context.warnings,
+        label=label,
+        drains=tuple(outcomes),
+    )
+
+
+def _outcome(
+    base: Base, name: str, nodes: tuple[str, ...], change: ChangePlan, fail_on: Sequence[Condition]
+) -> DrainOutcome:
+    told = Told(base, change, ())
+    counted = told.counted(fail_on)
+    summary = told.summary()
+    blamed = {each.object for each in counted}
+    waiting = [each for each in told.changes if each.action is Action.PENDING]
+    pending = next((each for each in waiting if (each.recreated_as or each.pod) in blamed), next(iter(waiting), None))
+    if pending is not None:
+        pod, because = pending.recreated_as or pending.pod, pending.reason
+    elif change.obstacles:
+        pod, because = change.obstacles[0].pod, change.obstacles[0].words
+    else:
+        pod = because = ""
+    return DrainOutcome(
+        name=name,
+        nodes=nodes,
+        may_go=not counted,
+        placed=summary.placed + summary.moved,
+        pending=summary.pending,
+        blocked=len(change.obstacles),
+        evicted=summary.evicted,
+        preempted=summary.victims,
+        because=because,
+        pod=pod,
+        counted=tuple(counted),
+    )

@@ -1,0 +1,94 @@
+"""The DrainsReport for people: may any one node go, and which are the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kplan.api.wellknown import ZONE
+from kplan.documents.drains import DrainOutcome, DrainsReport
+from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
+from kplan.report.cases import Case, State
+from kplan.report.footer import closing_blocks, opening_blocks
+from kplan.report.options import ReportOptions
+from kplan.report.view import View
+from kplan.report.words import count
+
+__all__ = ["VIEW", "drains_blocks"]
+
+_MOST_TOLD = 5
+_MOST_ROWS = 20
+
+
+def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
+    """Tell a DrainsReport."""
+    yield from opening_blocks(document, options)
+    stay = _that_stay(document)
+    yield Heading((Span(_sentence(document), "bad" if stay else "good"),))
+    shown = document.drains if options.top is None or options.is_wide else document.drains[: max(_MOST_ROWS, len(stay))]
+    yield Table(
+        (_what(document).upper(), "MAY GO", "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "GONE FOR GOOD"),
+        tuple(_row(each) for each in shown),
+        "<<>>>>>",
+    )
+    left_out = len(document.drains) - len(shown)
+    if left_out:
+        yield line(f"and {left_out} more that may go (--all-nodes shows all)")
+    for each in [each for each in stay if each.because][:_MOST_TOLD]:
+        yield Heading((f"{each.name}: ", Span(_trouble(each), "bad")))
+        yield Preformatted(each.pod, each.because)
+    yield line(Span("Each goes alone, from the cluster as it is: a drain is undone before the next.", "dim"))
+    yield from closing_blocks(document)
+
+
+def _that_stay(document: DrainsReport) -> list[DrainOutcome]:
+    return [each for each in document.drains if not each.may_go]
+
+
+def _what(document: DrainsReport) -> str:
+    if document.label is None:
+        return "node"
+    return "zone" if document.label == ZONE else "pool" if "pool" in document.label else document.label
+
+
+def _sentence(document: DrainsReport) -> str:
+    n_stay, what = len(_that_stay(document)), _what(document)
+    if not n_stay:
+        return f"Any one {what} may go: yes, each of {len(document.drains)}"
+    return f"Any one {what} may go: no, {n_stay} of {len(document.drains)} may not"
+
+
+def _row(each: DrainOutcome) -> tuple[Cell, ...]:
+    answer = Span("yes", "good") if each.may_go else Span("no", "bad")
+    numbers = (each.placed, each.pending, each.blocked, each.preempted, each.evicted)
+    return (each.name, answer, *(str(number) for number in numbers))
+
+
+def _trouble(each: DrainOutcome) -> str:
+    parts = []
+    if each.pending:
+        parts.append(f"{count(each.pending, 'pod')} {'finds' if each.pending == 1 else 'find'} no place")
+    if each.blocked:
+        parts.append(f"{count(each.blocked, 'pod')} may not be evicted")
+    return ", ".join(parts) or "something in --fail-on happens"
+
+
+def _title(document: DrainsReport) -> str:
+    return f"kplan drain --each: {_sentence(document)}"
+
+
+def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+    for each in document.drains:
+        counted = document.verdict.counted_of(each.name)
+        has_trouble = bool(each.pending or each.blocked)
+        message = _trouble(each) if has_trouble or counted else f"{count(each.placed, 'pod')} placed elsewhere"
+        rule = counted[0].rule if counted else "Drained"
+        state: State = "failed" if counted else "skipped" if has_trouble else "passed"
+        detail = f"{each.pod}: {each.because}" if each.because else ""
+        yield Case(each.name, state, rule, message, detail)
+
+
+def _names(document: DrainsReport) -> list[str]:
+    return [f"{'yes' if each.may_go else 'no'} {each.name}" for each in document.drains]
+
+
+VIEW = View(_title, drains_blocks, _cases, _names)

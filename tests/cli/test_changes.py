@@ -1,0 +1,86 @@
+"""Manifests of what runs in the demo cluster already."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+import kplan
+from kplan.documents.schemas import load_schema
+from kplan.report.registry import FORMATS
+from tests.cli.commands import invoke
+
+INFERENCE = "Deployment/ml/inference"
+
+
+def manifest(key: str = "Deployment/shop/storefront", **spec: Any) -> dict[str, Any]:
+    """Return a workload of the demo cluster as somebody would have written it, with some other fields."""
+    written = copy.deepcopy(dict(kplan.load_snapshot("demo").whole[key]))
+    written.pop("status", None)
+    written["metadata"] = {name: written["metadata"][name] for name in ("name", "namespace")}
+    written["spec"] = {**written["spec"], **spec}
+    return written
+
+
+def place(tmp_path: Path, written: dict[str, Any], *args: str, command: str = "place") -> Any:
+    path = tmp_path / "changed.yaml"
+    path.write_text(yaml.safe_dump(written))
+    return invoke(command, path, *args)
+
+
+def with_image(written: dict[str, Any]) -> dict[str, Any]:
+    written["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example.com/new:2"
+    return written
+
+
+@pytest.mark.parametrize("command", ["place", "plan"])
+@pytest.mark.parametrize("key", sorted(kplan.load_snapshot("demo").whole))
+def test_what_says_nothing_new_places_nothing(tmp_path: Path, key: str, command: str) -> None:
+    if key.startswith("ReplicaSet/"):
+        pytest.skip("a deployment has it")
+    found = place(tmp_path, manifest(key), command=command)
+
+    assert found.stdout.startswith("unchanged 1: nothing to place\n"), found.output
+    assert found.exit_code == 0
+
+
+def test_an_image_is_rolled_within_what_may_be_missing(tmp_path: Path) -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
+    found = place(tmp_path, with_image(manifest(INFERENCE, strategy=rolling)), "-o", "json")
+
+    document = json.loads(found.stdout)
+    jsonschema.validate(document, load_schema("PlanReport"))
+    workload = document["workloads"][0]
+    assert (found.exit_code, workload["change"], workload["state"]) == (0, "rollout", "complete")
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_shows_a_change(tmp_path: Path, output: str) -> None:
+    found = place(tmp_path, manifest(INFERENCE, replicas=2), "-o", output)
+
+    assert found.exit_code == 0, found.output
+    assert output in ("name", "github", "sarif") or "inference" in found.stdout
+
+
+def test_what_may_not_be_changed_is_refused_in_the_words_of_the_api_server(tmp_path: Path) -> None:
+    found = place(tmp_path, manifest(selector={"matchLabels": {"tier": "web"}}))
+
+    assert found.exit_code == 1
+    assert "field is immutable" in " ".join(found.stdout.split())
+
+
+def test_never_rolls_nothing_and_always_rolls_what_is_the_same(tmp_path: Path) -> None:
+    changed, same = with_image(manifest(INFERENCE)), manifest(INFERENCE)
+
+    assert place(tmp_path, changed, "--rollout", "never").stdout.startswith("unchanged 1: nothing to place")
+    assert place(tmp_path, same, "--rollout", "always").stdout.startswith("rolled 1: ")
+
+
+def test_steps_are_told_when_asked_for(tmp_path: Path) -> None:
+    assert "created" in place(tmp_path, with_image(manifest(INFERENCE)), "--explain").stdout

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from kplan.documents.schemas import load_schema
+from kplan.report.registry import FORMATS
+from tests.cli.commands import invoke
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_shows_a_drain(output: str) -> None:
+    found = invoke("drain", "general-b-2", "-o", output)
+
+    assert found.exit_code == 1, found.output
+    assert "shop/checkout-tjlqbm6p8-45l5t" in found.stdout
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_shows_drains_of_each_node(output: str) -> None:
+    found = invoke("drain", "general-*", "--each", "-o", output)
+
+    assert found.exit_code == 1, found.output
+    assert "general-c-1" in found.stdout
+
+
+@pytest.mark.parametrize("args", [("general-b-2",), ("--each", "-l", "pool=gpu"), ("--by", "zone"), ("--by", "pool")])
+def test_the_document_keeps_to_its_schema(args: tuple[str, ...]) -> None:
+    document = json.loads(invoke("drain", *args, "-o", "json").stdout)
+
+    jsonschema.validate(document, load_schema(document["kind"]))
+    assert document["verdict"]["exitCode"] == 1
+
+
+def test_what_is_blocked_names_the_budget_and_the_way_out() -> None:
+    found = invoke("drain", "general-b-2")
+
+    assert "blocked" in found.stdout.splitlines()[0]
+    assert "budget" in found.stdout
+
+
+def test_steps_are_told_when_asked_for() -> None:
+    assert "evicted" in invoke("drain", "general-b-2", "--explain").stdout
+
+
+def test_a_drain_is_shown_again(tmp_path: Path) -> None:
+    path = tmp_path / "drain.json"
+    path.write_text(invoke("drain", "--each", "-o", "json").stdout)
+
+    assert invoke("show", path).stdout.startswith("Any one node may go: no, ")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), "no node to drain"),
+        (("general-x",), "general-x"),
+        (("-l", "pool=nothing"), "no node has labels pool=nothing"),
+        (("--zone", "mars"), "no node is in zone mars"),
+        (("general-a-1", "--lost", "--one-by-one"), "two ways"),
+        (("--each", "--rolling"), "--each takes nodes alone"),
+        (("--by", "colour"), "no node has label colour"),
+        (("-l", "a in"), "--selector a in"),
+    ],
+)
+def test_what_cannot_be_asked(args: tuple[str, ...], words: str) -> None:
+    found = invoke("drain", *args)
+
+    assert found.exit_code == 2
+    assert words in found.stderr
