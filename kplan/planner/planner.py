@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from kplan.documents.drains import DrainsReport
+from kplan.errors import NotFoundError
 from kplan.planner.base import Base, PodLike
 from kplan.planner.capacity import Template
 from kplan.planner.capacity_plan import Capacity, measure
 from kplan.planner.change import ChangePlan, drain, roll_out
+from kplan.planner.drains import drains_report, label_of, together
+from kplan.planner.not_found import no_node
 from kplan.planner.odds import scheduled_here
 from kplan.planner.odds_report import DEFAULT_RUNS, DEFAULT_SEED, Odds, odds_in_order, odds_of_queue
 from kplan.planner.placement import Placement
@@ -210,6 +214,38 @@ class Planner(Base):
             When the snapshot has no such node.
         """
         return drain(self, nodes, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
+
+    def drain_each(
+        self,
+        nodes: Sequence[str] | None = None,
+        *,
+        by: str | None = None,
+        lost: bool = False,
+        one_by_one: bool = False,
+        options: DrainOptions | None = None,
+    ) -> DrainsReport:
+        """Say of every node whether it may go, each alone from the same start.
+
+        Parameters
+        ----------
+        nodes : those that are looked at; None for all
+        by : a label, ``zone`` or ``pool``: all nodes that share its value go together
+        lost, one_by_one, options : as for `drain`
+
+        Raises
+        ------
+        NotFoundError
+            When the snapshot has no such node, or no node has the label.
+        """
+        label = None if by is None else label_of(self, by)
+        if by is not None and label is None:
+            raise NotFoundError(f"no node has label {by}", hint="choose zone, pool or a label that nodes have")
+        chosen = sorted(self.world.node_by_name) if nodes is None else nodes
+        for name in chosen:
+            if name not in self.world.node_by_name:
+                raise no_node([name], self.world.node_by_name)
+        groups = together(self, chosen, label)
+        return drains_report(self, groups, label=label, lost=lost, one_by_one=one_by_one, options=options)
 
     def capacity(
         self,

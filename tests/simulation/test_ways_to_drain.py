@@ -88,10 +88,7 @@ def test_an_unknown_node_is_named() -> None:
 
 
 def test_each_node_alone_from_the_same_start() -> None:
-    from kplan.planner.drains import drains_report, together
-
-    strict = planner(single("tool"))
-    report = drains_report(strict, together(strict, NODES, None))
+    report = planner(single("tool")).drain_each()
 
     assert [(each.name, each.may_go) for each in report.drains] == [("n0", False), ("n1", True), ("n2", True)]
     assert report.verdict.failed
