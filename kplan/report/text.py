@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from kplan.report.blocks import Block, Heading, Line, Preformatted, Span, Style, Table, plain, spans_of
+from kplan.report.tables import plain_table, rich_table
 
 __all__ = ["MIN_WIDTH", "layout", "render_plain", "render_terminal"]
 
 MIN_WIDTH = 60
 _STEP = "  "
-_GAP = "  "
-_LEAST_LAST_COLUMN = 24
 _RICH_STYLES = {
     "good": "green",
     "bad": "red",
@@ -37,15 +36,28 @@ def render_terminal(blocks: Iterable[Block], width: int) -> str:
     import io
 
     from rich.console import Console
+    from rich.padding import Padding
     from rich.text import Text
 
     console = Console(
         file=io.StringIO(), force_terminal=True, color_system="standard", width=max(width, 400), legacy_windows=False
     )
-    for each in layout(blocks, width):
-        runs = itertools.groupby(each, key=lambda span: span.style)
-        pieces = [("".join(span.text for span in run), _RICH_STYLES.get(style, "")) for style, run in runs]
-        console.print(Text.assemble(*pieces, no_wrap=True), soft_wrap=True)
+
+    def write(lines: Iterable[TextLine]) -> None:
+        for each in lines:
+            runs = itertools.groupby(each, key=lambda span: span.style)
+            pieces = [("".join(span.text for span in run), _RICH_STYLES.get(style, "")) for style, run in runs]
+            console.print(Text.assemble(*pieces, no_wrap=True), soft_wrap=True)
+
+    for block, has_gap in _with_gaps(blocks):
+        write([[]] if has_gap else [])
+        if isinstance(block, Table):
+            left = len(_STEP) * block.indent
+            made = rich_table(block, max(width, MIN_WIDTH) - left, _RICH_STYLES)
+            console.print(Padding(made, (0, 0, 0, left)), soft_wrap=True)
+            write(_note(block))
+        else:
+            write(_lines_of(block, max(width, MIN_WIDTH)))
     written = console.file
     assert isinstance(written, io.StringIO)  # noqa: S101 - made above
     return written.getvalue()
@@ -54,13 +66,18 @@ def render_terminal(blocks: Iterable[Block], width: int) -> str:
 def layout(blocks: Iterable[Block], width: int) -> list[TextLine]:
     """Arrange a report in lines of at most `width` characters, as far as names allow."""
     lines: list[TextLine] = []
+    for block, has_gap in _with_gaps(blocks):
+        lines += [[]] if has_gap else []
+        lines += _lines_of(block, max(width, MIN_WIDTH))
+    return lines
+
+
+def _with_gaps(blocks: Iterable[Block]) -> Iterator[tuple[Block, bool]]:
+    """Yield each block with whether an empty line comes before it."""
     previous: Block | None = None
     for block in blocks:
-        if previous is not None and _needs_gap(previous, block):
-            lines.append([])
-        lines += _lines_of(block, max(width, MIN_WIDTH))
+        yield block, previous is not None and _needs_gap(previous, block)
         previous = block
-    return lines
 
 
 def _needs_gap(previous: Block, block: Block) -> bool:
@@ -83,11 +100,19 @@ def _lines_of(block: Block, width: int) -> list[TextLine]:
             first = _STEP * indent
             return _wrapped([Span(f"{label}: ", "dim"), Span(text)], first, first + _STEP, width)
         case Table():
-            return _table(block, width)
+            left = _STEP * block.indent
+            return [*([Span(left + text)] for text in plain_table(block, width - len(left))), *_note(block)]
+
+
+def _note(table: Table) -> list[TextLine]:
+    return [[Span(_STEP * table.indent), Span(table.note, "dim")]] if table.note else []
 
 
 def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:
-    """Break pieces at blanks into lines; a word that is too long stays whole."""
+    """Break pieces at blanks into lines; a word that is too long stays whole.
+
+    By hand: `textwrap` knows no styled pieces, and Rich no indent of the lines that follow the first.
+    """
     lines: list[TextLine] = []
     current: TextLine = [Span(first)]
     used, is_fresh = len(first), True
@@ -122,31 +147,3 @@ def _without_trailing_blanks(spans: TextLine) -> TextLine:
     while kept and kept[-1].text.isspace():
         kept.pop()
     return kept
-
-
-def _table(table: Table, width: int) -> list[TextLine]:
-    indent = _STEP * table.indent
-    all_rows = (table.header, *table.rows)
-    widths = [max(len(plain(row[column])) for row in all_rows) for column in range(len(table.header))]
-    used = len(indent) + sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
-    widths[-1] = min(widths[-1], max(width - used, _LEAST_LAST_COLUMN))
-    lines = _row([Span(each, "header") for each in table.header], widths, table.align, indent)
-    for row in table.rows:
-        lines += _row(spans_of(row), widths, table.align, indent)
-    if table.note:
-        lines.append([Span(indent), Span(table.note, "dim")])
-    return lines
-
-
-def _row(cells: Sequence[Span], widths: Sequence[int], align: str, indent: str) -> list[TextLine]:
-    *leading, last = cells
-    line: TextLine = [Span(indent)]
-    for cell, width, side in zip(leading, widths, align, strict=False):
-        blanks = " " * (width - len(cell.text))
-        line += [Span(blanks + cell.text if side == ">" else cell.text + blanks, cell.style), Span(_GAP)]
-    offset = sum(widths[:-1]) + len(_GAP) * len(leading)
-    if align[-1] == ">":
-        return [[*line, Span(last.text.rjust(widths[-1]), last.style)]]
-    pieces = _wrapped([last], "", "", widths[-1])
-    rest = indent + " " * offset
-    return [[*line, *pieces[0]], *([Span(rest), *piece] for piece in pieces[1:])]

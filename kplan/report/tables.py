@@ -1,0 +1,96 @@
+"""Tables in text: columns that fit the width, long cells folded between words or after dots and dashes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kplan.report.blocks import Table, plain, spans_of
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+__all__ = ["fold", "plain_table", "rich_table"]
+
+GAP = 2
+_PREFERRED_LAST = 24
+"""The last column, most often a sentence, gives way first, down to this.
+
+Then the widest does that can be folded between words, and only then are names folded.
+"""
+
+_PIECE = re.compile(r"\s+|\S+?(?:(?<=\w[-/,;=:])(?=\w)|(?<=\w\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z][a-z])|(?=\s)|\Z)")
+"""What stays together: blanks, or a word up to its next dash, slash, comma, dot or capital; numbers keep their dots."""
+
+
+def fold(text: str, width: int) -> list[str]:
+    """Break a text into lines between words, and where one is too long after dots, dashes and the like."""
+    lines: list[str] = []
+    line = ""
+    for word in text.split():
+        for number, piece in enumerate(_PIECE.findall(word)):
+            blank = " " if line and not number else ""
+            is_kept_whole = not number and len(word) <= width < len(line) + len(blank) + len(word)
+            if line and (is_kept_whole or len(line) + len(blank) + len(piece) > width):
+                lines.append(line)
+                line, blank = "", ""
+            line += blank + piece
+    return [*lines, line]
+
+
+def plain_table(table: Table, width: int) -> list[str]:
+    """Return the lines of a table without colour."""
+    from tabulate import tabulate
+
+    widths = _widths(table, width)
+    # The header is a row like the others: to one of its own tabulate gives two more blanks.
+    rows = [
+        ["\n".join(fold(plain(cell), limit)) for cell, limit in zip(row, widths, strict=True)]
+        for row in (table.header, *table.rows)
+    ]
+    sides = ["right" if side == ">" else "left" for side in table.align]
+    return tabulate(rows, tablefmt="plain", colalign=sides, disable_numparse=True).splitlines()
+
+
+def rich_table(table: Table, width: int, styles: dict[str, str]) -> RichTable:
+    """Return a table for a terminal, in colour; the same as `plain_table` but for that."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    widths = _widths(table, width)
+    made = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style=styles["header"])
+    for heading, side, limit in zip(table.header, table.align, widths, strict=True):
+        made.add_column(
+            "\n".join(fold(heading, limit)), justify="right" if side == ">" else "left", width=limit, no_wrap=True
+        )
+    for row in table.rows:
+        made.add_row(
+            *(
+                Text("\n".join(fold(span.text, limit)), styles.get(span.style, ""))
+                for span, limit in zip(spans_of(row), widths, strict=True)
+            )
+        )
+    return made
+
+
+def _widths(table: Table, width: int) -> list[int]:
+    """Return a width for each column, so that all fit as far as words allow."""
+    rows = [[" ".join(plain(cell).split()) for cell in row] for row in (table.header, *table.rows)]
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, cells)) for cells in columns]
+    words = [max(len(word) for cell in cells for word in ["", *cell.split()]) for cells in columns]
+    pieces = [max(len(piece) for cell in cells for piece in ["", *_PIECE.findall(cell)]) for cells in columns]
+    last = min(max(words[-1], _PREFERRED_LAST), widths[-1]) if table.align.endswith("<") else widths[-1]
+    for least in ([*widths[:-1], last], words, pieces):
+        _narrow(widths, least, width - GAP * (len(widths) - 1))
+    return widths
+
+
+def _narrow(widths: list[int], least: Sequence[int], most: int) -> None:
+    """Take from the widest columns that may be narrower, until all together are as wide as allowed."""
+    while sum(widths) > most:
+        index = max(range(len(widths)), key=lambda each: (widths[each] > least[each], widths[each]))
+        if widths[index] <= least[index]:
+            return
+        widths[index] -= 1

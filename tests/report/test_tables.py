@@ -1,0 +1,80 @@
+"""Tables fit their width, fold where one may, and lose nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplan.report.blocks import Span, Table
+from kplan.report.tables import fold, plain_table
+from kplan.report.text import render_plain, render_terminal
+
+NODE = "gke-prod-eu-west1-standard-pool-8-1a2b3c4d-xyz9.int"
+WIDTHS = st.integers(40, 120)
+PROSE = st.text("ab -./9", max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("one two three", 7, ["one two", "three"]),
+        ("gke-prod-eu.internal.example", 12, ["gke-prod-eu.", "internal.", "example"]),
+        ("10.0.0.10 1.5Gi", 4, ["10.0.0.10", "1.5Gi"]),
+        ("NodeResourcesBalancedAllocation", 14, ["NodeResources", "Balanced", "Allocation"]),
+        ("short gke-prod-eu", 11, ["short", "gke-prod-eu"]),
+        ("unbreakable", 4, ["unbreakable"]),
+        ("", 4, [""]),
+    ],
+)
+def test_where_a_text_is_folded(text: str, width: int, lines: list[str]) -> None:
+    assert fold(text, width) == lines
+
+
+@given(PROSE, st.integers(1, 40))
+def test_folding_loses_nothing_and_adds_nothing(text: str, width: int) -> None:
+    lines = fold(text, width)
+
+    assert "".join(lines).replace(" ", "") == "".join(text.split())
+    assert all(line == line.strip() for line in lines)
+
+
+@given(
+    st.lists(st.tuples(st.text("ab-.", max_size=50), st.integers(0, 10**6), PROSE), max_size=5), st.integers(40, 120)
+)
+def test_a_table_holds_every_cell_within_its_width(rows: list[tuple[str, int, str]], width: int) -> None:
+    table = Table(("NAME", "NUMBER", "WHY"), tuple((name, str(number), why) for name, number, why in rows), "<><")
+    lines = plain_table(table, width)
+
+    letters = sorted("".join(lines).replace(" ", ""))
+    cells = [*table.header, *(str(cell) for row in table.rows for cell in row)]
+    assert letters == sorted("".join("".join(cell.split()) for cell in cells))
+    words = max(len(word) for cell in cells for word in ["", *re.split(r"[\s./-]", cell)])
+    if words * 2 + 10 < width // 2:
+        assert max(map(len, lines)) <= width
+
+
+def test_long_node_names_fit_eighty_columns() -> None:
+    why = "NodeResourcesFit (unused resources) -12, ImageLocality (images that are there already) +3"
+    table = Table(("NODE", "SCORE", "TO BEST", "WHERE IT DIFFERS"), ((Span(NODE, "good"), "416", "-2", why),), "<>><")
+
+    lines = render_plain([table], 80).splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert any(NODE in line for line in lines)
+
+
+def test_numbers_end_in_one_column() -> None:
+    table = Table(("NODE", "SCORE"), (("a", "9"), ("b", "1000")), "<>")
+
+    assert [line[-5:] for line in plain_table(table, 80)] == ["SCORE", "    9", " 1000"]
+
+
+@given(st.lists(st.tuples(PROSE, st.integers(0, 99)), min_size=1, max_size=4), st.integers(60, 100))
+def test_a_terminal_shows_the_same_table(rows: list[tuple[str, int]], width: int) -> None:
+    table = Table(("A", "N"), tuple((Span(text, "bad"), str(number)) for text, number in rows), "<>", note="and more")
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", render_terminal([table], width))
+
+    assert [line.rstrip() for line in shown.splitlines()] == render_plain([table], width).splitlines()
