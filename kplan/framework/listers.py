@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from kplan.api.apps import ReplicaSet, StatefulSet
 from kplan.api.core import Namespace, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service
 from kplan.api.policy import PodDisruptionBudget
-from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX, DeviceClass
+from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX, DeviceClass, ResourceClaim
 from kplan.api.storage import CSIDriver, CSINode, StorageClass, VolumeAttachment
 from kplan.api.time import to_micros
 from kplan.snapshot.model import Snapshot
@@ -35,16 +35,19 @@ class Listers:
 
     Attributes
     ----------
+    device_claims : claims that were made since, in order, of which plugins take note
     kept : what plugins find out from these objects for all sessions around them, by its type
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+        self.device_claims: list[ResourceClaim] = []
         self.kept: dict[type, Any] = {}
 
     def fork(self) -> Listers:
         """Return listers to which objects can be added by name without these noticing; what is known is shared."""
         twin = copy.copy(self)
+        twin.device_claims = []
         twin.kept = {}
         for name in ("replica_sets", "stateful_sets", "replication_controllers", "persistent_volume_claims"):
             twin.__dict__[name] = getattr(self, name).copy()

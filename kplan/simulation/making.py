@@ -7,12 +7,15 @@ from msgspec.structs import replace
 from kplan.admission import Admitter
 from kplan.api.apps import StatefulSet
 from kplan.api.core import Pod, PodStatus, PodTemplateSpec
+from kplan.api.kinds import type_of
 from kplan.api.meta import OwnerReference
 from kplan.api.pod import PodMeta
+from kplan.api.resource import ResourceClaim
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import Create
 from kplan.simulation.owners import DaemonSetState, ForeignState, JobState, Owner, StatefulSetState
+from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.claims import generated_claims, stateful_claims
 from kplan.workloads.daemons import pinned, with_tolerations
@@ -153,6 +156,8 @@ class PodMaker:
             metadata = each.metadata  # type: ignore[attr-defined] # every kind has it
             if type(each).__name__ == "PersistentVolumeClaim":
                 claims[metadata.namespace, metadata.name] = each  # type: ignore[assignment] # it is a claim
+            elif isinstance(each, ResourceClaim):
+                self._listers.device_claims.append(complete(each, type_of(each)))
         return pod
 
 

@@ -27,6 +27,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.framework.interface import Handle
 from kplan.framework.listers import Listers, by_name
 from kplan.plugins.dynamic_resources.allocator import Limits, Market, NamedClaim, Search, TimedOutError
+from kplan.plugins.dynamic_resources.claims import key_of
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo, Inventory, PoolId
 from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, device_matches, gather_pools
 from kplan.plugins.dynamic_resources.ranks import rank
@@ -211,6 +212,8 @@ class ClusterDevices:
     def __init__(self, cluster: Cluster, listers: Listers) -> None:
         self.catalogue = catalogue_of(listers)
         self.tracker = ClaimTracker(listers.snapshot.resource_claims)
+        self._made = listers.device_claims
+        self._n_made = 0
         self._nodes = cluster.nodes
         self._pods = cluster.pods
         self._changes = cluster.log
@@ -248,11 +251,14 @@ class ClusterDevices:
         return outcomes
 
     def catch_up(self) -> None:
-        """Free the devices of pods that left, and mark the nodes that can reach a device whose state changed."""
+        """Free devices of pods that left, take in new claims, and mark the nodes of devices whose state changed."""
         for change in self._changes[self._n_changes :]:
             if change.sign < 0:
                 self.tracker.release(self._pods.infos[change.pod].pod)
         self._n_changes = len(self._changes)
+        for claim in self._made[self._n_made :]:
+            self.tracker.claims[key_of(claim)] = claim
+        self._n_made = len(self._made)
         log = self.tracker.log
         if self._position == len(log):
             return
