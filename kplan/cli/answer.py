@@ -16,7 +16,6 @@ import typer
 
 from kplan.cli.faults import say, silence_output
 from kplan.cli.flags import (
-    ClusterFlags,
     ExtenderMode,
     ManifestFlags,
     OutputFlags,
@@ -27,6 +26,7 @@ from kplan.cli.flags import (
     VerbosityFlags,
 )
 from kplan.cli.live_options import open_cluster
+from kplan.cli.on_paper import ChangedClusterFlags, asked_changes
 from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Question:
 
 def ask(
     what: Sequence[str] | None,
-    cluster: ClusterFlags,
+    cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
     verbosity: VerbosityFlags,
     manifests: ManifestFlags | None = None,
@@ -97,14 +97,15 @@ def ask(
     release = chosen_release(scheduler.kubernetes_version, gates)
     # What is wrong with the configuration is said before the cluster is read, unless its server is to judge it.
     config = read_configuration(scheduler.scheduler_config or None, release) if release else None
-    live = cluster.live(stdin_is_free=_STANDARD_INPUT not in (*files, scheduler.scheduler_config))
+    live = cluster.live(
+        stdin_is_free=_STANDARD_INPUT not in (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
+    )
+    changes = asked_changes(cluster)
     snapshot = open_cluster(cluster.snapshot, live, quiet=verbosity.quiet)
     if config is None:
         release = with_gates(nearest(snapshot.server_version), gates)
         config = read_configuration(scheduler.scheduler_config or None, release)
     _tell_snapshot(snapshot, verbosity)
-    found = _manifests(files, manifests, snapshot, verbosity)
-    incoming = None if found is None else _incoming(found, snapshot)
     from kplan.planner.planner import Planner
 
     planner = Planner(
@@ -117,9 +118,15 @@ def ask(
         ties=None if scheduler.ties is None else scheduler.ties.value,
         seed=scheduler.seed,
         extenders=_extenders(config, scheduler),
-        additions=incoming.objects if incoming else (),
-        warnings=incoming.warnings if incoming else (),
     )
+    if changes:
+        from kplan.planner.changed import changed
+
+        planner = changed(planner, changes)
+    found = _manifests(files, manifests, planner.snapshot, verbosity)
+    incoming = None if found is None else _incoming(found, planner.snapshot)
+    if incoming is not None:
+        planner = planner.with_world(planner.snapshot, incoming.objects, incoming.warnings)
     return Question(planner, [*(incoming.pods if incoming else ()), *names], found, bool(names))
 
 
@@ -153,8 +160,10 @@ def _exists(path: str) -> bool:
         return False
 
 
-def _check(cluster: ClusterFlags, manifests: ManifestFlags, scheduler: SchedulerFlags, files: Sequence[str]) -> None:
-    if [*files, cluster.snapshot, scheduler.scheduler_config].count(_STANDARD_INPUT) > 1:
+def _check(
+    cluster: ChangedClusterFlags, manifests: ManifestFlags, scheduler: SchedulerFlags, files: Sequence[str]
+) -> None:
+    if [*files, *(cluster.with_ or ()), cluster.snapshot, scheduler.scheduler_config].count(_STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     if scheduler.start_index is not None and scheduler.sampling is SamplingMode.ALL:
         raise UsageError("--start-index is for sampling only", hint="add --sampling as-configured")

@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, split_arguments
-from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
+from kplan.cli.on_paper import SettledClusterFlags
 from kplan.cli.plan import SaveOption, saving
 from kplan.errors import UsageError
 
@@ -53,7 +54,7 @@ def capacity(
     ] = False,
     save: SaveOption = "",
     manifests: ManifestFlags,
-    cluster: ClusterFlags,
+    cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

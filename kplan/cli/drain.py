@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
-from kplan.cli.flags import ClusterFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.on_paper import SettledClusterFlags
 from kplan.cli.plan import SaveOption, saving
 from kplan.errors import NotFoundError, UsageError
 
@@ -62,7 +63,7 @@ def drain(
         bool, typer.Option("--disable-eviction", help="Delete the pods, past all disruption budgets.")
     ] = False,
     save: SaveOption = "",
-    cluster: ClusterFlags,
+    cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

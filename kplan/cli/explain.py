@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
-from kplan.cli.flags import ClusterFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.on_paper import SettledClusterFlags
 
 __all__ = ["explain"]
 
@@ -16,7 +17,7 @@ __all__ = ["explain"]
 def explain(
     pod: Annotated[str, typer.Argument(metavar="NS/POD", help="A pod of the snapshot, pending or running.")],
     *,
-    cluster: ClusterFlags,
+    cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

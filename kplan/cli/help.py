@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperCommand
+from kplan.cli.ordering import OrderedCommand
 
 __all__ = ["KplanCommand"]
 
@@ -15,7 +15,7 @@ _OPTIONS = "Options"
 _ARGUMENTS = "Arguments"
 
 
-class KplanCommand(TyperCommand):
+class KplanCommand(OrderedCommand):
     """A command whose options stand in groups (``rich_help_panel``), and whose epilog holds examples.
 
     Each line of the epilog is a command, two blanks, ``#`` and what it is for.

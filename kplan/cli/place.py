@@ -9,7 +9,6 @@ import typer
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, seed_of_runs, shown_nodes, wants_map
 from kplan.cli.changes import RolloutMode, RolloutOption, change_document
 from kplan.cli.flags import (
-    ClusterFlags,
     ManifestFlags,
     OutputFlags,
     RunsOption,
@@ -17,6 +16,7 @@ from kplan.cli.flags import (
     VerbosityFlags,
     with_flags,
 )
+from kplan.cli.on_paper import SettledClusterFlags
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def place(
     runs: RunsOption = None,
     rollout: RolloutOption = RolloutMode.AUTO,
     manifests: ManifestFlags,
-    cluster: ClusterFlags,
+    cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

@@ -9,9 +9,10 @@ import typer
 
 from kplan.cli.answer import split_arguments, write_out
 from kplan.cli.faults import say
-from kplan.cli.flags import ClusterFlags, ManifestFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
 from kplan.cli.live_options import open_cluster
 from kplan.cli.manifests import read_manifests
+from kplan.cli.on_paper import SettledClusterFlags, asked_changes
 from kplan.errors import UsageError
 
 __all__ = ["pods"]
@@ -37,7 +38,7 @@ def pods(
         PodsFormat, typer.Option("--output", "-o", help="The pods as YAML, a report, a line for each object, or names.")
     ] = PodsFormat.YAML,
     manifests: ManifestFlags,
-    cluster: ClusterFlags,
+    cluster: SettledClusterFlags,
     verbosity: VerbosityFlags,
 ) -> None:
     """Print the pods that manifests make, as the API server would store them.
@@ -52,9 +53,15 @@ def pods(
     if names or not (files or manifests.kustomize):
         message = f"{names[0]} is no manifest" if names else "no manifest given"
         raise UsageError(message, hint="name a manifest: kplan pods web.yaml")
-    if [*files, cluster.snapshot].count("-") > 1:
+    if [*files, *(cluster.with_ or ()), cluster.snapshot].count("-") > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
+    changes = asked_changes(cluster)
     snapshot = open_cluster(cluster.snapshot, cluster.live(), quiet=verbosity.quiet)
+    if changes:
+        from kplan.planner.changed import changed
+        from kplan.planner.planner import Planner
+
+        snapshot = changed(Planner(snapshot), changes).snapshot
     found = read_manifests(files, manifests, snapshot, verbosity, replicas=manifests.replicas)
     from kplan.planner.pods import made_pods, pods_report
     from kplan.report.pods import render_names, render_table, render_yaml

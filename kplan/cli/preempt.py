@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
-from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.on_paper import ChangedClusterFlags
 
 __all__ = ["preempt"]
 
@@ -36,7 +37,7 @@ def preempt(
         ),
     ] = None,
     manifests: ManifestFlags,
-    cluster: ClusterFlags,
+    cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

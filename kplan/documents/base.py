@@ -59,13 +59,32 @@ class MissingKind(Document, frozen=True):
     blinds: tuple[str, ...] = ()
 
 
+class ClusterChange(Document, frozen=True, kw_only=True):
+    """Something about the cluster that was changed on paper before the question was asked.
+
+    Attributes
+    ----------
+    change : what was done: with, without, add-nodes, cordon, uncordon, scale, or settle
+    what : as it was asked for; a file for with, empty for settle
+    count : how many objects were added, replaced, taken away or otherwise changed, dependent ones included
+    objects : the first of them, as KIND/NAME or KIND/NAMESPACE/NAME
+    """
+
+    change: Literal["with", "without", "add-nodes", "cordon", "uncordon", "scale", "settle"]
+    what: str
+    count: Count = 0
+    objects: tuple[str, ...] = ()
+
+
 class SnapshotRef(Document, frozen=True, kw_only=True):
-    """Where the cluster comes from.
+    """Where the cluster comes from, and what was changed about it on paper.
 
     Attributes
     ----------
     taken_at : RFC 3339; null when unknown
+    nodes, pods, digest : of the cluster as it was changed
     missing : kinds that could not be read
+    changes : what was changed on paper, in that order; absent where nothing was
     """
 
     source: str
@@ -74,6 +93,7 @@ class SnapshotRef(Document, frozen=True, kw_only=True):
     pods: Count
     digest: Digest
     missing: tuple[MissingKind, ...]
+    changes: tuple[ClusterChange, ...] | UnsetType = UNSET
 
 
 class SchedulerRef(Document, frozen=True, kw_only=True):

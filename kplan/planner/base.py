@@ -67,6 +67,10 @@ class Base:
     plugins : classes of plugins that kube-scheduler does not bring along, for profiles that enable them
     additions : objects that the cluster would hold besides, such as those that come with manifests
     warnings : what was odd about the question, to be told with every answer
+
+    Attributes
+    ----------
+    shares_with : until its session is made, the planner of a cluster much like this one, what is the same being shared
     """
 
     def __init__(
@@ -99,14 +103,15 @@ class Base:
             follows_heap=self.ties == "scheduler" and self.release.rules.ties == HEAP,
         )
         self.extenders = tuple(extenders)
-        self.world = without_disabled_fields(with_objects(snapshot, additions), self.release.is_on)
+        self._additions = tuple(additions)
+        self.world = without_disabled_fields(with_objects(snapshot, self._additions), self.release.is_on)
         self._asked_with = tuple(warnings)
+        self.shares_with: Base | None = None
 
     @cached_property
     def session(self) -> Session:
         """The snapshot's cluster before anything is planned; not to be changed, only forked."""
-        nodes = NodeTable(self.world.nodes)
-        infos = [PodInfo(pod) for pod in self.world.pods if pod.status.phase not in _TERMINATED]
+        nodes, infos = self._node_table(), self._pod_infos()
         # Among equal victims the order on the node decides, and the order in a file must not.
         infos.sort(key=lambda info: (info.namespace, info.name))
         cluster = Cluster.build(nodes, infos)
@@ -115,7 +120,23 @@ class Base:
             cluster, Listers(self.world), self.config, plugin_factory(self.plugins), self.options, self.extenders
         )
         session.nominate_from_status(range(len(infos)))
+        self.shares_with = None
         return session
+
+    def _node_table(self) -> NodeTable:
+        """Return the nodes as columns; those of the planner that this one comes from, where they are the same."""
+        origin = self.shares_with
+        is_same = origin is not None and origin.world.nodes is self.world.nodes
+        return origin.session.cluster.nodes if origin is not None and is_same else NodeTable(self.world.nodes)
+
+    def _pod_infos(self) -> list[PodInfo]:
+        """Return all pods that have not ended; what was worked out about one is taken over."""
+        known = (
+            {}
+            if self.shares_with is None
+            else {id(info.pod): info for info in self.shares_with.session.cluster.pods.infos}
+        )
+        return [known.get(id(pod)) or PodInfo(pod) for pod in self.world.pods if pod.status.phase not in _TERMINATED]
 
     @cached_property
     def at_rest(self) -> Simulation:
@@ -154,6 +175,7 @@ class Base:
                 pods=len(snapshot.pods),
                 digest=snapshot.digest,
                 missing=snapshot.missing,
+                changes=snapshot.changes or msgspec.UNSET,
             ),
             scheduler=SchedulerRef(
                 kubernetes_version=self.release.version,
@@ -184,6 +206,12 @@ class Base:
             additions=additions,
             warnings=warnings,
         )
+
+    def with_snapshot(self, snapshot: Snapshot) -> Self:
+        """Return the same question about this cluster changed; what is the same object is not worked out anew."""
+        other = self.with_world(snapshot, self._additions, self._asked_with)
+        other.shares_with = self if "session" in self.__dict__ else self.shares_with
+        return other
 
     # --- pods ---------------------------------------------------------------------------------------------------------
 

@@ -61,22 +61,27 @@ def _shape(node: Node) -> bytes:
     return encoder.encode((kept, node.status.allocatable, node.spec.taints))
 
 
-def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot) -> tuple[list[Node], list[Pod]]:
-    """Return nodes of a shape under new names, with copies of the daemon pods that its model runs."""
+def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "added") -> tuple[list[Node], list[Pod]]:
+    """Return nodes of a shape under new names, with copies of the daemon pods that its model runs.
+
+    Parameters
+    ----------
+    mark : stands in the new names between that of the model and a number
+    """
     model = shape.like.metadata.name
     daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and _is_daemon(pod)]
     taken = {node.metadata.name for node in snapshot.nodes}
-    names = _new_names(model, n, taken)
+    names = _new_names(f"{model}-{mark}", n, taken)
     nodes = [_renamed(shape.like, name) for name in names]
     pods = [_moved(pod, name) for name in names for pod in daemons]
     return nodes, pods
 
 
-def _new_names(model: str, n: int, taken: set[str]) -> list[str]:
+def _new_names(prefix: str, n: int, taken: set[str]) -> list[str]:
     names: list[str] = []
     number = 1
     while len(names) < n:
-        name = f"{model}-added-{number}"
+        name = f"{prefix}-{number}"
         number += 1
         if name not in taken:
             names.append(name)

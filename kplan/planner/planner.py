@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
 
 from kplan.documents.drains import DrainsReport
 from kplan.errors import NotFoundError
@@ -10,15 +12,18 @@ from kplan.planner.base import Base, PodLike
 from kplan.planner.capacity import Template
 from kplan.planner.capacity_plan import Capacity, measure
 from kplan.planner.change import ChangePlan, drain, roll_out
+from kplan.planner.changed import changed
 from kplan.planner.drains import drains_report, label_of, together
 from kplan.planner.not_found import no_node
 from kplan.planner.odds import scheduled_here
 from kplan.planner.odds_report import DEFAULT_RUNS, DEFAULT_SEED, Odds, odds_in_order, odds_of_queue
+from kplan.planner.on_paper import Asked, Settle, With, Without, cordoned, parse_add_nodes, parse_scale
 from kplan.planner.placement import Placement
 from kplan.planner.plan import Plan
 from kplan.planner.pods import MadePod, made_pods
 from kplan.planner.queue_plan import QueuePlan, plan_queue, with_successors
 from kplan.planner.queue_run import DEFAULT_MAX_ROUNDS
+from kplan.planner.references import parse_reference
 from kplan.planner.run import run_in_order
 from kplan.simulation.applying import Rollout
 from kplan.simulation.draining import DrainOptions
@@ -246,6 +251,51 @@ class Planner(Base):
                 raise no_node([name], self.world.node_by_name)
         groups = together(self, chosen, label)
         return drains_report(self, groups, label=label, lost=lost, one_by_one=one_by_one, options=options)
+
+    def changed(
+        self,
+        *,
+        with_: Iterable[str | Path | Mapping[str, Any]] = (),
+        without: Iterable[str] = (),
+        add_nodes: Iterable[str] = (),
+        cordon: Iterable[str] = (),
+        uncordon: Iterable[str] = (),
+        scale: Iterable[str] = (),
+        settle: bool = False,
+    ) -> Self:
+        """Return a planner of the cluster as it would be with changes, applied in the order of the parameters.
+
+        This planner stays as it is, and shares what does not change. For another order, change what is changed.
+
+        Parameters
+        ----------
+        with_ : files, directories, or objects that are there besides, or in place of those of the same name; a node
+            without status takes its capacity from the node that its annotation ``kplan/like`` names
+        without : ``KIND/[NS/]NAME``, which may hold globs, or ``KIND?label=value``, of objects that are not there, nor
+            what they own; pods of nodes are pending again, as far as controllers make them
+        add_nodes : ``N=NODE``, so many more nodes like this one, empty but for their daemons
+        cordon, uncordon : names of nodes, or globs
+        scale : ``KIND/[NS/]NAME=N``
+        settle : then let whatever can move do so
+
+        Raises
+        ------
+        NotFoundError
+            When something that is named is not there; the hint names the nearest.
+        UsageError
+            When a change cannot be read.
+        SnapshotError
+            When a file cannot be used.
+        """
+        asked: list[Asked] = [
+            *map(With.of, with_),
+            *(Without(parse_reference(each)) for each in without),
+            *map(parse_add_nodes, add_nodes),
+            *map(cordoned, cordon),
+            *(cordoned(each, is_cordoned=False) for each in uncordon),
+            *map(parse_scale, scale),
+        ]
+        return changed(self, [*asked, Settle()] if settle else asked)
 
     def capacity(
         self,

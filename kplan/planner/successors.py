@@ -6,6 +6,7 @@ own, and claims of its own where they are made for single pods.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -22,6 +23,10 @@ from kplan.workloads.claims import generated_claims
 _KEEPS_NAME = "StatefulSet"
 MAX_EVICTIONS = 3
 """A pod whose replacements are evicted more often goes round in circles."""
+
+_ON_EACH_NODE = "DaemonSet"
+_ENDED = ("Succeeded", "Failed")
+_AGAIN = re.compile(r"-again([0-9]{1,9})$")
 
 _NOT_RECREATED = "Node"
 """A static pod's owner: nobody but the kubelet makes it again, on the same node."""
@@ -43,6 +48,23 @@ def successor(info: PodInfo, generation: int, created: str | None, world: Snapsh
     world : where the templates of its claims are
     """
     return PodInfo(generated_claims(_next(info.pod, generation, created), world)[0])
+
+
+def pending_again(lost: Iterable[Pod], world: Snapshot) -> list[msgspec.Struct]:
+    """Return what controllers make when pods are lost with their nodes: pending ones in their place, and their claims.
+
+    Daemon pods go with the node for good, and pods that have ended stay ended.
+    """
+    found: list[msgspec.Struct] = []
+    for pod in lost:
+        owner = controller_of(pod.metadata)
+        if owner is None or owner.kind in (_NOT_RECREATED, _ON_EACH_NODE) or pod.status.phase in _ENDED:
+            continue
+        earlier = _AGAIN.search(pod.metadata.name)
+        generation = 1 if earlier is None or owner.kind == _KEEPS_NAME else int(earlier[1]) + 1
+        made, claims = generated_claims(_next(pod, generation, world.taken_at), world)
+        found += [made, *(complete(claim, type_of(claim)) for claim in claims)]
+    return found
 
 
 def claims_of_successors(infos: Iterable[PodInfo], world: Snapshot) -> list[msgspec.Struct]:

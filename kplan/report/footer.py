@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kplan.documents.base import Report, Verdict
+from kplan.documents.base import ClusterChange, Report, Verdict
 from kplan.documents.placement import PlacementReport
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.report.blocks import Block, Heading, Line, Span, line
@@ -17,7 +17,9 @@ _MOST_REASONS = 5
 
 
 def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
-    """Say which cluster and which scheduler the answer is about, if much is asked for."""
+    """Say what was changed on paper; which cluster and which scheduler it is about, if much is asked for."""
+    for change in document.snapshot.changes or ():
+        yield line("On paper: ", change_text(change), indent=0)
     if not options.is_wide:
         return
     snapshot, scheduler = document.snapshot, document.scheduler
@@ -33,6 +35,15 @@ def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
         f"{profiles}",
         indent=0,
     )
+
+
+def change_text(change: ClusterChange) -> str:
+    """Say what was changed on paper."""
+    word = change.change.replace("-", " ")
+    if change.change == "settle":
+        return f"settled, {count(change.count, 'pod')} moved" if change.count else "settled, nothing moved"
+    more = f" ({count(change.count, 'object')})" if change.count != 1 else ""
+    return f"{word} {change.what}{more}"
 
 
 def footer_blocks(document: PlacementReport | PreemptionReport, options: ReportOptions) -> Iterator[Block]:

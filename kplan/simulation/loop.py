@@ -195,6 +195,14 @@ class Simulation:
         if patience < EVER:
             self._queue.now = max(self.now, end)
 
+    def run_controllers(self) -> None:
+        """Let controllers say all that they have to say, and nobody else move."""
+        while (self._dirty or self._dirty_deployments) and len(self.steps) <= MAX_STEPS:
+            if self._dirty:
+                self._sync(self._dirty.pop(next(iter(self._dirty))))
+            else:
+                self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
+
     def _wait(self, end: float) -> bool:
         """Let time pass until the next job may go on; tell whether there is one before the end."""
         due = [job for job in self._waiting_jobs.values() if job.waits_until <= end or job.holds_on]

@@ -247,6 +247,11 @@ class Workloads:
         self._owners.update({each.ref.key: each for each in found.sets.values()})
         return found
 
+    def keys(self) -> list[str]:
+        """Return the keys of all workloads, deployments last."""
+        original = [] if self._original is None else self._original.keys()
+        return list(dict.fromkeys((*original, *self._owners, *self._deployments)))
+
     def find(self, key: str) -> Owner | DeploymentState | None:
         """Return a workload of any kind."""
         return self.deployment(key) or self.owner(key)

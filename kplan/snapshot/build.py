@@ -104,6 +104,18 @@ class SnapshotBuilder:
         if earlier is not obj:
             self._note_duplicate(earlier, obj, object_name(kind.name, *key), place)
 
+    def objects(self) -> tuple[msgspec.Struct, ...]:
+        """Return what was collected, kind by kind, without what decides nothing.
+
+        Raises
+        ------
+        SnapshotError
+            With all problems of all objects.
+        """
+        if self.problems:
+            raise SnapshotError(self.problems)
+        return tuple(lean(obj) for same_kind in self._objects.values() for obj in same_kind.values())
+
     def finish(
         self,
         *,

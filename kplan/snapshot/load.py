@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,6 +37,9 @@ from kplan.snapshot.times import TIME_HINT, is_time
 DEMO = "demo"
 _DEMO_FILE = Path(__file__).with_name("demo.yaml")
 _OBJECTS_A_STEP = 1000
+
+LIKE = "kplan/like"
+"""Annotation of a node without status: it has the capacity of the node that is named."""
 _OWN_LISTS = {field_name(kind): kind for kind in KINDS}
 _NO_NODES_HINT = (
     "take one with kplan snapshot save, or with kubectl get -A -o json"
@@ -107,8 +111,54 @@ def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress:
     return loader.finish(name)
 
 
+@dataclass(frozen=True)
+class GivenObjects:
+    """Objects that stand beside a cluster, not in it.
+
+    Attributes
+    ----------
+    objects : completed as an API server would, in reading order
+    whole : workloads as they were read, as `Snapshot.whole`
+    likes : node -> the node whose capacity it has, as its annotation `LIKE` says
+    """
+
+    objects: tuple[msgspec.Struct, ...]
+    whole: Mapping[str, msgspec.Raw | dict[str, Any]]
+    likes: Mapping[str, str]
+
+
+def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> GivenObjects:
+    """Read objects from a file, a directory, ``-``, or memory.
+
+    Raises
+    ------
+    SnapshotError
+        With everything that is wrong, each with file, document and JSON path.
+    """
+    from_files = isinstance(source, str | Path)
+    loader = _Loader(SnapshotBuilder(refuses_odd=from_files))
+    if isinstance(source, str | Path):
+        for item in read_items(source, loader.builder.problems, limits=SNAPSHOTS):
+            loader.take(item)
+            loader.note_like(item.api_version, item.kind, item.content)
+    else:
+        for index, obj in enumerate([source] if isinstance(source, Mapping) else source):
+            loader.take_mapping(dict(obj), Place(json_path=f"$[{index}]"))
+            loader.note_like(str(obj.get("apiVersion")), str(obj.get("kind")), dict(obj))
+    return loader.given()
+
+
 WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"})
 """Kinds of which a snapshot keeps the whole object while it is in memory."""
+
+
+class _LikeMeta(msgspec.Struct):
+    name: str = ""
+    annotations: dict[str, str] = {}
+
+
+class _Annotated(msgspec.Struct):
+    metadata: _LikeMeta = msgspec.field(default_factory=_LikeMeta)
 
 
 class _Loader:
@@ -121,6 +171,7 @@ class _Loader:
         self._unread: Counter[tuple[str, str]] = Counter()
         self._metadata: SnapshotMetadata | None = None
         self._whole: dict[str, msgspec.Raw | dict[str, Any]] = {}
+        self._likes: dict[str, str] = {}
 
     def take(self, item: Item) -> None:
         place = Place(item.origin, item.json_path)
@@ -177,6 +228,31 @@ class _Loader:
                 for (api_version, kind), count in sorted(self._unread.items())
             ),
         )
+
+    def note_like(self, api_version: str, kind: str, content: msgspec.Raw | dict[str, Any]) -> None:
+        """Note whose capacity a node has, if it says so."""
+        if (api_version, kind) != ("v1", "Node"):
+            return
+        try:
+            if isinstance(content, msgspec.Raw):
+                read = msgspec.json.decode(content, type=_Annotated)
+            else:
+                read = msgspec.convert(content, _Annotated)
+        except (msgspec.MsgspecError, RecursionError):
+            return  # what is wrong with it is told where the node is decoded
+        model = read.metadata.annotations.get(LIKE)
+        if model:
+            self._likes[read.metadata.name] = model
+
+    def given(self) -> GivenObjects:
+        """Return what was read.
+
+        Raises
+        ------
+        SnapshotError
+            With everything that is wrong.
+        """
+        return GivenObjects(self.builder.objects(), self._whole, self._likes)
 
     def _add(self, obj: msgspec.Struct, kind: Kind, place: Place, *, completes: bool = True) -> None:
         self.has_nodes = self.has_nodes or kind.name == "Node"

@@ -12,7 +12,7 @@ import msgspec
 
 from kplan.api import apps, batch, core, node, policy, resource, resource_slice, scheduling, storage
 from kplan.api.kinds import KINDS
-from kplan.documents.base import InputWarning, MissingKind
+from kplan.documents.base import ClusterChange, InputWarning, MissingKind
 
 Warning = InputWarning  # noqa: A001 - the contract's word; Python's own warnings play no part here
 
@@ -26,7 +26,7 @@ class Snapshot:
     give an equal ``digest``, whatever their order and source. ``whole`` holds workloads as
     they were read, by ``Kind/namespace/name``, where the source had more than what scheduling reads: it tells whether a
     manifest says anything new, and is never written. ``versions`` tells in which order pods were changed last, by
-    ``namespace/name``, where their source says so.
+    ``namespace/name``, where their source says so. ``changes`` lists what was changed on paper, in order.
     """
 
     nodes: tuple[core.Node, ...] = ()
@@ -65,6 +65,7 @@ class Snapshot:
     whole: Mapping[str, msgspec.Raw | dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
     versions: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     kept: tuple[str, ...] = ()
+    changes: tuple[ClusterChange, ...] = ()
 
     def objects(self, attribute: str) -> tuple[msgspec.Struct, ...]:
         """Return the objects of one kind by the name of its attribute."""

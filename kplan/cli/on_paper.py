@@ -1,0 +1,128 @@
+"""The options that change the cluster on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.flags import ClusterFlags
+from kplan.cli.ordering import in_order
+from kplan.errors import InputError, KplanError
+
+if TYPE_CHECKING:
+    from kplan.planner.on_paper import Asked
+
+__all__ = ["ChangedClusterFlags", "SettledClusterFlags", "asked_changes"]
+
+_NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale")
+
+
+_CHANGES_PANEL = "What if"
+
+
+@dataclass(frozen=True)
+class ChangedClusterFlags(ClusterFlags):
+    """Where the cluster comes from, and what is different about it on paper."""
+
+    with_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="Objects that are there besides, or in place of those of the same name.",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = None
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without",
+            metavar="KIND/[NS/]NAME",
+            help="Objects that are not there, nor what they own; globs, or KIND?label=value.",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = None
+    add_nodes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-nodes", metavar="N=NODE", help="N more nodes like this one.", rich_help_panel=_CHANGES_PANEL
+        ),
+    ] = None
+    cordon: Annotated[
+        list[str] | None,
+        typer.Option("--cordon", metavar="NODE", help="Nodes that take no new pods.", rich_help_panel=_CHANGES_PANEL),
+    ] = None
+    uncordon: Annotated[
+        list[str] | None,
+        typer.Option("--uncordon", metavar="NODE", help="Nodes that do so again.", rich_help_panel=_CHANGES_PANEL),
+    ] = None
+    scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scale",
+            metavar="KIND/[NS/]NAME=N",
+            help="A workload with N replicas; new ones are pending.",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what can move then does so before the question is asked."""
+        return False
+
+
+@dataclass(frozen=True)
+class SettledClusterFlags(ChangedClusterFlags):
+    """The same for commands whose ``--settle`` is about the cluster."""
+
+    settle: Annotated[
+        bool,
+        typer.Option(
+            "--settle",
+            help="After these changes, let whatever can move do so before the question is asked.",
+            rich_help_panel=_CHANGES_PANEL,
+        ),
+    ] = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what can move then does so before the question is asked."""
+        return self.settle
+
+
+def asked_changes(flags: ChangedClusterFlags) -> list[Asked]:
+    """Read what is to be different, in the order given; settling comes last.
+
+    Raises
+    ------
+    KplanError
+        For a change that cannot be read, with the option that asks for it.
+    """
+    given = {name: getattr(flags, name) or () for name in _NAMES}
+    if not any(given.values()) and not flags.is_settled:
+        return []
+    from kplan.planner.on_paper import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
+    from kplan.planner.references import parse_reference
+
+    readers: Mapping[str, Callable[[str], Asked]] = {
+        "with_": With.of,
+        "without": lambda text: Without(parse_reference(text)),
+        "add_nodes": parse_add_nodes,
+        "cordon": cordoned,
+        "uncordon": lambda text: cordoned(text, is_cordoned=False),
+        "scale": parse_scale,
+    }
+    found: list[Asked] = []
+    for name, value in in_order(given):
+        try:
+            found.append(readers[name](value))
+        except InputError:
+            raise
+        except KplanError as error:
+            option = name.strip("_").replace("_", "-")
+            raise type(error)(f"--{option} {error.message}", hint=error.hint) from None
+    return [*found, Settle()] if flags.is_settled else found

@@ -1,0 +1,374 @@
+"""A cluster changed on paper: objects added, replaced or taken away, nodes added and cordoned, workloads scaled.
+
+Changes are applied in the order given, each to what the earlier ones left. Objects come and go as they do in a cluster:
+what an object owns goes with it, as the garbage collector sees to, and so do the objects of a namespace, the pods of a
+node and what is published for it. The pods of a node that controllers own are pending again at once; nothing else moves
+unless the cluster is let settle.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from kplan.api.core import Node, Pod
+from kplan.api.kinds import KINDS, Kind, type_of
+from kplan.documents.base import ClusterChange
+from kplan.errors import UsageError
+from kplan.planner.incoming import with_objects
+from kplan.planner.node_shapes import NodeShape, added_nodes
+from kplan.planner.not_found import no_node
+from kplan.planner.references import Reference, find, name_of, parse_reference
+from kplan.planner.successors import pending_again
+from kplan.snapshot.checks import reference_warnings
+from kplan.snapshot.load import GivenObjects, load_objects
+from kplan.snapshot.model import Snapshot, object_name
+from kplan.snapshot.priorities import resolve_priority
+
+__all__ = [
+    "AddNodes",
+    "Asked",
+    "Cordon",
+    "Scale",
+    "Settle",
+    "With",
+    "Without",
+    "cordoned",
+    "parse_add_nodes",
+    "parse_scale",
+    "rewritten",
+    "with_change",
+]
+
+MAX_ADDED = 100_000
+"""More nodes than a cluster can have are not added."""
+
+MAX_REPLICAS = 1_000_000
+
+_MOST_NAMED = 20
+"""So many objects that a change is about are named in reports, and the others counted."""
+
+_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+"""Taint that the node controller keeps on cordoned nodes."""
+
+_NO_SPEC = Node().spec
+
+_FRESH_TAINTS = ("node.kubernetes.io/",)
+"""Taints that tell about a node's present condition; a new one does not have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class With:
+    """Objects that are there besides, or in the place of those of the same kind and name."""
+
+    given: GivenObjects
+    what: str
+
+    @staticmethod
+    def of(source: str | Path | Mapping[str, Any]) -> With:
+        """Read a file, a directory, or one object; raises SnapshotError for what cannot be used."""
+        given = load_objects(source)
+        named = [name_of(type_of(obj), obj) for obj in given.objects]
+        what = str(source) if isinstance(source, str | Path) else ", ".join(named)
+        if not given.objects:
+            raise UsageError(
+                f"{what or 'with'}: no object that scheduling reads", hint="give nodes, pods, workloads, …"
+            )
+        return With(given, what)
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """Objects that are not there."""
+
+    which: Reference
+
+
+@dataclass(frozen=True, slots=True)
+class AddNodes:
+    """More nodes like one."""
+
+    count: int
+    like: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cordon:
+    """Nodes that take no new pods, or do so again."""
+
+    which: Reference
+    what: str
+    is_cordoned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Workloads that are to have so many replicas."""
+
+    which: Reference
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Whatever can move does so."""
+
+
+Asked = With | Without | AddNodes | Cordon | Scale | Settle
+
+
+def cordoned(name: str, *, is_cordoned: bool = True) -> Cordon:
+    """Return the change for nodes of this name, which may be a glob or labels behind a question mark."""
+    separator = "" if name.startswith("?") and "=" in name else "/"
+    return Cordon(parse_reference(f"node{separator}{name}"), name, is_cordoned)
+
+
+def parse_add_nodes(text: str) -> AddNodes:
+    """Read ``N=NODE``; raises UsageError for anything else."""
+    number, _, like = text.partition("=")
+    if not like or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= MAX_ADDED:
+        hint = f"for example 3=node-01; N is a number from 1 to {MAX_ADDED}"
+        raise UsageError(f"{text}: expected N=NODE", hint=hint)
+    return AddNodes(int(number), like)
+
+
+def parse_scale(text: str) -> Scale:
+    """Read ``KIND/[NS/]NAME=N``; raises UsageError for anything else."""
+    which, _, number = text.rpartition("=")
+    if not which or not number.isascii() or not number.isdecimal() or int(number[:9]) > MAX_REPLICAS:
+        hint = f"for example deployment/shop/web=5; N is a number up to {MAX_REPLICAS}"
+        raise UsageError(f"{text}: expected KIND/[NS/]NAME=N", hint=hint)
+    return Scale(parse_reference(which), int(number))
+
+
+# --- applying ---------------------------------------------------------------------------------------------------------
+
+
+def rewritten(snapshot: Snapshot, asked: With | Without | AddNodes | Cordon) -> tuple[Snapshot, ClusterChange]:
+    """Apply one change that is about objects alone.
+
+    Returns
+    -------
+    snapshot : with the change, which is not noted in it yet
+    change : what was done
+
+    Raises
+    ------
+    NotFoundError
+        When nothing is called so; the hint names the nearest.
+    """
+    if isinstance(asked, With):
+        return _with(snapshot, asked)
+    if isinstance(asked, Without):
+        return _without(snapshot, asked)
+    if isinstance(asked, AddNodes):
+        return _add_nodes(snapshot, asked)
+    return _cordon(snapshot, asked)
+
+
+def with_change(snapshot: Snapshot, change: ClusterChange) -> Snapshot:
+    """Return the snapshot with a change noted."""
+    return dataclasses.replace(snapshot, changes=(*snapshot.changes, change))
+
+
+def with_warnings(before: Snapshot, after: Snapshot) -> Snapshot:
+    """Return a changed snapshot with the warnings about its references, not those about what it was before."""
+    if before.nodes is after.nodes and before.pods is after.pods:
+        return after
+    stale = set(reference_warnings(before))
+    kept = tuple(each for each in after.warnings if each not in stale)
+    return dataclasses.replace(after, warnings=(*kept, *reference_warnings(after)))
+
+
+def change_of(change: str, what: str, names: Sequence[str]) -> ClusterChange:
+    """Return a change as reports list it."""
+    return ClusterChange(change=change, what=what, count=len(names), objects=tuple(names[:_MOST_NAMED]))  # type: ignore[arg-type] # one of the words
+
+
+def _with(snapshot: Snapshot, asked: With) -> tuple[Snapshot, ClusterChange]:
+    given = asked.given
+    nodes = {**snapshot.node_by_name, **{obj.metadata.name: obj for obj in given.objects if isinstance(obj, Node)}}
+    unknown = [model for model in given.likes.values() if model not in nodes]
+    if unknown:
+        raise no_node(unknown, snapshot.node_by_name)
+    newer: dict[str, dict[tuple[str, str], Any]] = {}
+    for obj in given.objects:
+        metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+        newer.setdefault(type_of(obj).attribute, {})[metadata.namespace, metadata.name] = obj
+    classes = {(each.metadata.name): each for each in snapshot.priority_classes}
+    classes |= {name: each for (_, name), each in newer.get("priority_classes", {}).items()}
+    changes: dict[str, Any] = {}
+    for attribute, objects in newer.items():
+        older = {(obj.metadata.namespace, obj.metadata.name): obj for obj in getattr(snapshot, attribute)}
+        held = {**older, **{key: _taken(obj, older.get(key), classes) for key, obj in objects.items()}}
+        changes[attribute] = tuple(_roomy(obj, given.likes, nodes) for obj in held.values())
+    names = [name_of(type_of(obj), obj) for obj in given.objects]
+    whole = {**snapshot.whole, **given.whole}
+    return dataclasses.replace(snapshot, **changes, whole=whole), change_of("with", asked.what, names)
+
+
+def _taken(obj: Any, older: Any, classes: Mapping[str, Any]) -> Any:
+    """Return an object as the cluster holds it then: an update keeps who the object is, and what it reports."""
+    if isinstance(obj, Pod):
+        return _with_priority(obj, classes)
+    if older is None:
+        return obj
+    if not obj.metadata.uid:
+        obj = replace(obj, metadata=replace(obj.metadata, uid=older.metadata.uid))
+    if hasattr(obj, "status") and obj.status == type(obj.status)():
+        obj = replace(obj, status=older.status)
+    return obj
+
+
+def _with_priority(pod: Pod, classes: Mapping[str, Any]) -> Pod:
+    if pod.metadata.uid or pod.spec.priority is not None:
+        return pod
+    found = resolve_priority(pod.spec.priority_class_name, classes.values())
+    if found is None:
+        raise UsageError(
+            f"Pod/{pod.metadata.namespace}/{pod.metadata.name}: no priority class {pod.spec.priority_class_name!r}",
+            hint="give the class with --with, too, or leave it out",
+        )
+    spec = replace(
+        pod.spec,
+        priority=found.priority,
+        priority_class_name=found.class_name,
+        preemption_policy=pod.spec.preemption_policy or found.preemption_policy,
+    )
+    return replace(pod, spec=spec)
+
+
+def _roomy(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]) -> Any:
+    """Return a node without status with that of the node which it is like."""
+    if not isinstance(obj, Node) or obj.metadata.name not in likes or obj.status.capacity or obj.status.allocatable:
+        return obj
+    return replace(obj, status=nodes[likes[obj.metadata.name]].status)
+
+
+# --- without ----------------------------------------------------------------------------------------------------------
+
+
+def _without(snapshot: Snapshot, asked: Without) -> tuple[Snapshot, ClusterChange]:
+    kind = asked.which.kind
+    gone = {id(obj): (kind, obj) for obj in find(asked.which, snapshot)}
+    lost: list[Pod] = []
+    if kind.name == "Node":
+        names = {obj.metadata.name for _, obj in gone.values()}
+        lost = [pod for pod in snapshot.pods if pod.spec.node_name in names]
+        gone |= {id(obj): (each, obj) for each, obj in _published_for(snapshot, names)}
+    elif kind.name == "Namespace":
+        names = {obj.metadata.name for _, obj in gone.values()}
+        gone |= {id(obj): (each, obj) for each, obj in _all(snapshot) if obj.metadata.namespace in names}
+    gone |= {id(pod): (type_of(pod), pod) for pod in lost}
+    _take_dependents(snapshot, gone)
+    changes: dict[str, Any] = {
+        each.attribute: tuple(obj for obj in snapshot.objects(each.attribute) if id(obj) not in gone)
+        for each in dict.fromkeys(each for each, _ in gone.values())
+    }
+    left = {object_name(each.name, obj.metadata.namespace, obj.metadata.name) for each, obj in gone.values()}
+    whole = {key: value for key, value in snapshot.whole.items() if key not in left}
+    after = dataclasses.replace(snapshot, **changes, whole=whole)
+    after = with_objects(after, pending_again(lost, after))
+    named = [name_of(each, obj) for each, obj in gone.values()]
+    return after, change_of("without", asked.which.text, named)
+
+
+def _all(snapshot: Snapshot) -> Iterable[tuple[Kind, Any]]:
+    return ((kind, obj) for kind in KINDS for obj in snapshot.objects(kind.attribute))
+
+
+def _published_for(snapshot: Snapshot, nodes: set[str]) -> Iterable[tuple[Kind, Any]]:
+    """Yield what drivers and controllers keep for nodes."""
+    is_about: Mapping[str, Callable[[Any], bool]] = {
+        "csi_nodes": lambda obj: obj.metadata.name in nodes,
+        "volume_attachments": lambda obj: obj.spec.node_name in nodes,
+        "resource_slices": lambda obj: obj.spec.node_name in nodes,
+    }
+    return ((kind, obj) for kind, obj in _all(snapshot) if kind.attribute in is_about and is_about[kind.attribute](obj))
+
+
+def _take_dependents(snapshot: Snapshot, gone: dict[int, tuple[Kind, Any]]) -> None:
+    """Add all objects that have owners, and none that is left."""
+    owned = [(kind, obj) for kind, obj in _all(snapshot) if obj.metadata.owner_references]
+    owners: set[tuple[str, str, str]] = set()
+    fresh = list(gone.values())
+    while fresh:
+        owners |= {(kind.name, obj.metadata.namespace, obj.metadata.name) for kind, obj in fresh}
+        fresh = [
+            (kind, obj)
+            for kind, obj in owned
+            if id(obj) not in gone
+            and all(
+                (owner.kind, obj.metadata.namespace, owner.name) in owners or (owner.kind, "", owner.name) in owners
+                for owner in obj.metadata.owner_references
+            )
+        ]
+        gone |= {id(obj): (kind, obj) for kind, obj in fresh}
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def _add_nodes(snapshot: Snapshot, asked: AddNodes) -> tuple[Snapshot, ClusterChange]:
+    model = snapshot.node_by_name.get(asked.like)
+    if model is None:
+        raise no_node([asked.like], snapshot.node_by_name)
+    taints = tuple(taint for taint in model.spec.taints if not taint.key.startswith(_FRESH_TAINTS))
+    fresh = replace(model, spec=replace(model.spec, unschedulable=False, taints=taints))
+    nodes, pods = added_nodes(NodeShape(fresh, 1), asked.count, snapshot, mark="more")
+    added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods)}
+    names = [node.metadata.name for node in nodes]
+    added["csi_nodes"] = tuple(
+        replace(each, metadata=replace(each.metadata, name=name, uid=f"added-{name}"))
+        for name in names
+        for each in snapshot.csi_nodes
+        if each.metadata.name == asked.like
+    )
+    added["resource_slices"] = tuple(
+        _moved_slice(each, asked.like, name)
+        for name in names
+        for each in snapshot.resource_slices
+        if each.spec.node_name == asked.like
+    )
+    changes: dict[str, Any] = {
+        attribute: (*snapshot.objects(attribute), *objects) for attribute, objects in added.items() if objects
+    }
+    told = [f"Node/{name}" for name in names]
+    return dataclasses.replace(snapshot, **changes), change_of("add-nodes", f"{asked.count}={asked.like}", told)
+
+
+def _moved_slice(obj: Any, old: str, name: str) -> Any:
+    """Return a driver's slice of a node as it publishes the same devices of another."""
+    pool = obj.spec.pool
+    moved = replace(pool, name=name if pool.name == old else f"{pool.name}-{name}")
+    metadata = replace(obj.metadata, name=f"{obj.metadata.name}-{name}", uid=f"added-{obj.metadata.name}-{name}")
+    return replace(obj, metadata=metadata, spec=replace(obj.spec, node_name=name, pool=moved))
+
+
+def _cordon(snapshot: Snapshot, asked: Cordon) -> tuple[Snapshot, ClusterChange]:
+    meant = {id(node) for node in find(asked.which, snapshot)}
+    changed = [
+        node for node in snapshot.nodes if id(node) in meant and bool(node.spec.unschedulable) != asked.is_cordoned
+    ]
+    ids = {id(node) for node in changed}
+    nodes = tuple(
+        _node_cordoned(node, is_cordoned=asked.is_cordoned) if id(node) in ids else node for node in snapshot.nodes
+    )
+    word = "cordon" if asked.is_cordoned else "uncordon"
+    names = [f"Node/{node.metadata.name}" for node in changed]
+    return dataclasses.replace(snapshot, nodes=nodes), change_of(word, asked.what, names)
+
+
+def _node_cordoned(node: Node, *, is_cordoned: bool) -> Node:
+    """Return the node cordoned or not; the scheduler takes the field for the taint, so only the end of it is told."""
+    taints = node.spec.taints
+    if not is_cordoned:
+        taints = tuple(taint for taint in taints if taint.key != _UNSCHEDULABLE)
+    spec = replace(node.spec, unschedulable=is_cordoned, taints=taints)
+    # What says nothing is the very default, as in a node that was read: only so it is left out where it is written.
+    return replace(node, spec=_NO_SPEC if spec == _NO_SPEC else spec)

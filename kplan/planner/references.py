@@ -1,0 +1,161 @@
+"""Objects of a snapshot as people name them: ``KIND/[NS/]NAME``, with globs, or ``KIND?label=value``."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from kplan.api.kinds import KINDS, Kind
+from kplan.api.labels import InvalidSelector, Selector
+from kplan.api.selector_text import parse_selector
+from kplan.errors import NotFoundError, UsageError
+from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.snapshot.model import Snapshot, object_name
+
+__all__ = ["Reference", "find", "name_of", "parse_reference"]
+
+_GLOB = "*?["
+_MOST_NEAR = 3
+_SHORT = {
+    "no": "Node",
+    "po": "Pod",
+    "ns": "Namespace",
+    "svc": "Service",
+    "rc": "ReplicationController",
+    "rs": "ReplicaSet",
+    "sts": "StatefulSet",
+    "deploy": "Deployment",
+    "ds": "DaemonSet",
+    "cj": "CronJob",
+    "pdb": "PodDisruptionBudget",
+    "pc": "PriorityClass",
+    "pv": "PersistentVolume",
+    "pvc": "PersistentVolumeClaim",
+    "sc": "StorageClass",
+    "quota": "ResourceQuota",
+    "limits": "LimitRange",
+}
+"""kubectl's short names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Which objects are meant.
+
+    Attributes
+    ----------
+    text : as it was written
+    namespace, name : globs; the namespace is empty for kinds that have none
+    labels : of the objects; None for any
+    """
+
+    text: str
+    kind: Kind
+    namespace: str
+    name: str
+    labels: Selector | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it names a single object."""
+        return self.labels is None and not any(letter in self.namespace + self.name for letter in _GLOB)
+
+
+@lru_cache(maxsize=1)
+def _kind_names() -> dict[str, Kind]:
+    found: dict[str, Kind] = {}
+    for kind in KINDS:
+        for name in (kind.name.lower(), kind.resource):
+            found.setdefault(name, kind)
+    return found | {short: next(kind for kind in KINDS if kind.name == name) for short, name in _SHORT.items()}
+
+
+def parse_reference(text: str) -> Reference:
+    """Read ``KIND/NAME``, ``KIND/NAMESPACE/NAME`` or ``KIND?labels``; kinds as kubectl takes them.
+
+    Raises
+    ------
+    UsageError
+        For anything else, and for kinds that scheduling does not read.
+    """
+    # A label is never asked for behind a slash, where a question mark is a glob's.
+    head, mark, labels = text.partition("?")
+    by_labels = bool(mark) and "/" not in head
+    word, *path = [head] if by_labels else text.split("/")
+    kind = _kind_names().get(word.lower())
+    if kind is None:
+        near = difflib.get_close_matches(word.lower(), _kind_names(), n=1)
+        hint = f"did you mean {near[0]}?" if near else "such as node/NAME, pod/NS/NAME, deployment/NS/NAME, pod?app=web"
+        raise UsageError(f"{text}: no kind that scheduling reads is called {word!r}", hint=hint)
+    if by_labels:
+        return Reference(text, kind, "*" if kind.is_namespaced else "", "*", _selector(text, labels))
+    example = f"{word}/NS/NAME" if kind.is_namespaced else f"{word}/NAME"
+    if not path or not all(path) or len(path) > 1 + kind.is_namespaced:
+        raise UsageError(f"{text}: expected {example}", hint=f"for example {example} or {word}?label=value")
+    namespace = path[0] if len(path) > 1 else DEFAULT_NAMESPACE if kind.is_namespaced else ""
+    return Reference(text, kind, namespace, path[-1])
+
+
+def _selector(text: str, labels: str) -> Selector:
+    try:
+        found = parse_selector(labels)
+    except InvalidSelector as error:
+        raise UsageError(f"{text}: {error}", hint="for example node?pool=gpu") from None
+    if found.is_empty:
+        raise UsageError(f"{text}: names no label", hint="for example node?pool=gpu")
+    return found
+
+
+def find(reference: Reference, snapshot: Snapshot) -> list[Any]:
+    """Return the objects that are meant, in the snapshot's order, at least one.
+
+    Raises
+    ------
+    NotFoundError
+        When there is none; the hint names the nearest.
+    """
+    held: tuple[Any, ...] = snapshot.objects(reference.kind.attribute)
+    found = [obj for obj in held if _is_meant(reference, obj)]
+    if not found:
+        raise _not_found(reference, held)
+    return found
+
+
+def _is_meant(reference: Reference, obj: Any) -> bool:
+    metadata = obj.metadata
+    if reference.labels is not None:
+        return reference.labels.matches(metadata.labels)
+    # A name may hold what a glob means something else by, so it is compared as it stands, too.
+    return _fits(metadata.namespace, reference.namespace) and _fits(metadata.name, reference.name)
+
+
+def _fits(text: str, wanted: str) -> bool:
+    return text == wanted or fnmatch.fnmatchcase(text, wanted)
+
+
+def _not_found(reference: Reference, held: tuple[Any, ...]) -> NotFoundError:
+    kind = reference.kind
+    known = {_path(obj): None for obj in held}
+    wanted = f"{reference.namespace}/{reference.name}" if kind.is_namespaced else reference.name
+    near = [path for path in known if path.rpartition("/")[2] == reference.name]
+    near += difflib.get_close_matches(wanted, known, n=_MOST_NEAR)
+    meant = [f"{kind.name.lower()}/{path}" for path in dict.fromkeys(near)][:_MOST_NEAR]
+    if meant:
+        hint = f"did you mean {', '.join(meant)}?"
+    elif known:
+        hint = f"the snapshot has {len(known)} of that kind, such as {kind.name.lower()}/{next(iter(known))}"
+    else:
+        hint = f"the snapshot has no {kind.resource} at all"
+    return NotFoundError(f"the snapshot has no {reference.text}", hint=hint)
+
+
+def _path(obj: Any) -> str:
+    return "/".join(part for part in (obj.metadata.namespace, obj.metadata.name) if part)
+
+
+def name_of(kind: Kind, obj: Any) -> str:
+    """Return how an object is named in reports."""
+    return object_name(kind.name, obj.metadata.namespace if kind.is_namespaced else "", obj.metadata.name)

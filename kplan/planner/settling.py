@@ -1,0 +1,189 @@
+"""Changes on paper in which controllers take part: workloads scaled, and a cluster let settle."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.apps import Deployment, ReplicaSet, StatefulSet
+from kplan.api.batch import Job
+from kplan.api.core import Pod, PodCondition, ReplicationController
+from kplan.documents.base import ClusterChange, InputWarning
+from kplan.errors import UsageError
+from kplan.planner.base import Base
+from kplan.planner.change import begin
+from kplan.planner.incoming import with_objects
+from kplan.planner.on_paper import Scale, Settle, change_of
+from kplan.planner.references import find, name_of
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.loop import Simulation
+from kplan.simulation.owners import ReplicaSetState, StatefulSetState
+from kplan.snapshot.model import Snapshot, object_name
+
+__all__ = ["scaled", "settled"]
+
+_SCALED: Mapping[type, str] = {
+    Deployment: "replicas",
+    ReplicaSet: "replicas",
+    ReplicationController: "replicas",
+    StatefulSet: "replicas",
+    Job: "parallelism",
+}
+_ENDED = ("Succeeded", "Failed")
+
+
+def scaled(base: Base, asked: Scale) -> tuple[Snapshot, ClusterChange]:
+    """Give workloads another number of replicas, and let their controllers make or delete pods.
+
+    New pods are pending; where they go is decided when something moves.
+
+    Raises
+    ------
+    NotFoundError
+        When nothing is called so.
+    UsageError
+        For a kind that has no replicas.
+    """
+    kind = asked.which.kind
+    field = _SCALED.get(kind.type)
+    if field is None:
+        kinds = ", ".join(each.__name__.lower() for each in _SCALED)
+        raise UsageError(f"{asked.which.text}: a {kind.name} has no number of replicas", hint=f"it can be {kinds}")
+    found: list[Any] = find(asked.which, base.snapshot)
+    objects = [replace(obj, spec=replace(obj.spec, **{field: asked.replicas})) for obj in found]
+    keys = [object_name(kind.name, obj.metadata.namespace, obj.metadata.name) for obj in objects]
+    whole = {**base.snapshot.whole, **_scaled_whole(base.snapshot, keys, field, asked.replicas)}
+    rewritten = dataclasses.replace(_in_place(base.snapshot, kind.attribute, objects), whole=whole)
+    simulation = begin(base.with_snapshot(rewritten))
+    for key in keys:
+        owner = simulation.workloads.find(key)
+        if owner is not None:
+            simulation.ask(owner)
+    simulation.run_controllers()
+    names = [name_of(kind, obj) for obj in objects]
+    what = f"{asked.which.text}={asked.replicas}"
+    return _standing(simulation, rewritten), change_of("scale", what, names)
+
+
+def settled(base: Base, asked: Settle) -> tuple[Snapshot, ClusterChange]:  # noqa: ARG001 - it has nothing to say
+    """Let all controllers and the scheduler do what they would, until nothing moves."""
+    simulation = begin(base)
+    for key in simulation.workloads.keys():  # noqa: SIM118 - not a mapping
+        owner = simulation.workloads.find(key)
+        if owner is not None:
+            simulation.ask(owner)
+    simulation.run()
+    after = _standing(simulation, base.snapshot)
+    moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
+    after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, base.snapshot)))
+    return after, change_of("settle", "", list(moved))
+
+
+def _in_place(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> Snapshot:
+    newer = {(obj.metadata.namespace, obj.metadata.name): obj for obj in objects}
+    held = tuple(newer.get((obj.metadata.namespace, obj.metadata.name), obj) for obj in getattr(snapshot, attribute))
+    changes: dict[str, Any] = {attribute: held}
+    return dataclasses.replace(snapshot, **changes)
+
+
+def _scaled_whole(snapshot: Snapshot, keys: Iterable[str], field: str, replicas: int) -> dict[str, dict[str, Any]]:
+    """Return workloads as they would have been read: a manifest is compared with all their fields."""
+    found = {}
+    for key in keys:
+        content = snapshot.whole.get(key)
+        if content is None:
+            continue
+        read = msgspec.json.decode(content) if isinstance(content, msgspec.Raw) else content
+        found[key] = {**read, "spec": {**read.get("spec", {}), field: replicas}}
+    return found
+
+
+def _unsettled(simulation: Simulation, world: Snapshot) -> Iterable[InputWarning]:
+    if simulation.circle:
+        yield InputWarning("EvictionCycle", "", simulation.circle)
+    claims = {(each.metadata.namespace, each.metadata.name): each for each in world.persistent_volume_claims}
+    infos = simulation.session.cluster.pods.infos
+    for row, pod in simulation.pods.items():
+        spec = infos[row].pod.spec
+        if not pod.node or spec.node_name:
+            continue
+        named = [each.persistent_volume_claim for each in spec.volumes if each.persistent_volume_claim is not None]
+        bound = [claims.get((pod.namespace, each.claim_name)) for each in named]
+        is_unbound = any(claim is None or not claim.spec.volume_name for claim in bound)
+        if is_unbound or spec.resource_claims:
+            message = "settled on its node, but the volumes and devices that it takes there are still free on paper"
+            yield InputWarning("UnsettledClaims", f"Pod/{pod.key}", message)
+
+
+# --- what stands then -------------------------------------------------------------------------------------------------
+
+
+def _standing(simulation: Simulation, world: Snapshot) -> Snapshot:
+    """Return the snapshot that would be taken of a simulation; what did not move stays the same object."""
+    infos = simulation.session.cluster.pods.infos
+    nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
+    now = datetime.fromtimestamp(simulation.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    left = {pod.key: pod for pod in simulation.pods.values()}
+    pods: list[Pod] = []
+
+    def standing(pod: ObservedPod) -> Pod:
+        promised = nominator.row_of(pod.row)
+        promise = "" if promised is None else names[promised]
+        return _standing_pod(infos[pod.row].pod, pod, promise, simulation.messages.get(pod.row, ""), now)
+
+    for pod in world.pods:
+        if pod.status.phase in _ENDED:
+            pods.append(pod)
+        elif (found := left.pop(f"{pod.metadata.namespace}/{pod.metadata.name}", None)) is not None:
+            pods.append(standing(found))
+    pods += map(standing, left.values())
+    listers = simulation.session.listers
+    known = {(each.metadata.namespace, each.metadata.name) for each in world.persistent_volume_claims}
+    added = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
+    after = with_objects(dataclasses.replace(world, pods=tuple(pods)), added)
+    return dataclasses.replace(
+        after,
+        replica_sets=tuple(_standing_workload(obj, simulation) for obj in listers.replica_sets.values()),
+        stateful_sets=tuple(_standing_workload(obj, simulation) for obj in listers.stateful_sets.values()),
+    )
+
+
+def _standing_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, now: str) -> Pod:
+    if observed.node and not pod.spec.node_name:
+        created = pod.metadata.creation_timestamp or now
+        ready = PodCondition(type="Ready", status="True", last_transition_time=now)
+        return replace(
+            pod,
+            metadata=replace(pod.metadata, creation_timestamp=created),
+            spec=replace(pod.spec, node_name=observed.node),
+            status=replace(pod.status, phase="Running", conditions=(ready,), start_time=now, nominated_node_name=""),
+        )
+    if observed.node:
+        return pod
+    conditions = pod.status.conditions
+    said = next((each.message for each in conditions if each.type == "PodScheduled" and each.status == "False"), "")
+    is_new = observed.is_new and not pod.metadata.creation_timestamp
+    if promise == pod.status.nominated_node_name and message == said and not is_new:
+        return pod
+    others = tuple(each for each in conditions if each.type != "PodScheduled")
+    told = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
+    metadata = replace(pod.metadata, creation_timestamp=now) if is_new else pod.metadata
+    status = replace(pod.status, nominated_node_name=promise, conditions=(*others, *told))
+    return replace(pod, metadata=metadata, status=status)
+
+
+def _standing_workload(obj: Any, simulation: Simulation) -> Any:
+    kind = type(obj).__name__
+    state = simulation.workloads.find(f"{kind}/{obj.metadata.namespace}/{obj.metadata.name}")
+    if isinstance(state, ReplicaSetState) and obj.spec.replicas != state.replicas:
+        if obj.spec.replicas is None and state.replicas == 1:
+            return obj
+        return replace(obj, spec=replace(obj.spec, replicas=state.replicas))
+    if isinstance(state, StatefulSetState) and obj.status.current_revision not in ("", state.wanted.current):
+        return replace(obj, status=replace(obj.status, current_revision=state.wanted.current))
+    return obj

@@ -1,0 +1,119 @@
+"""Changes on paper, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import invoke
+
+
+def changes(*args: str) -> list[tuple[str, str]]:
+    report = json.loads(invoke("place", "shop/voucher-api", *args, "--exit-zero", "-o", "json").stdout)
+    return [(each["change"], each["what"]) for each in report["snapshot"]["changes"]]
+
+
+def test_changes_are_applied_in_the_order_given_across_options() -> None:
+    given = [
+        "--cordon",
+        "general-a-*",
+        "--add-nodes",
+        "1=general-a-1",
+        "--uncordon=general-a-1",
+        "--cordon",
+        "general-b-1",
+    ]
+
+    assert changes(*given) == [
+        ("cordon", "general-a-*"),
+        ("add-nodes", "1=general-a-1"),
+        ("uncordon", "general-a-1"),
+        ("cordon", "general-b-1"),
+    ]
+    assert changes("--uncordon", "general-a-1", "--cordon", "general-a-1") == [
+        ("uncordon", "general-a-1"),
+        ("cordon", "general-a-1"),
+    ]
+
+
+def test_an_order_makes_a_difference() -> None:
+    added = ("--add-nodes", "1=general-a-1")
+    removed = ("--without", "node/general-a-1*")
+
+    assert invoke("place", "shop/voucher-api", *added, *removed, "--exit-zero").exit_code == 0
+    failed = invoke("place", "shop/voucher-api", *removed, *added)
+    assert failed.exit_code == 2
+    assert "the snapshot has no node general-a-1" in failed.stderr
+
+
+def test_settling_comes_last_wherever_it_stands() -> None:
+    report = json.loads(invoke("plan", "--settle", "--cordon", "general-a-1", "--exit-zero", "-o", "json").stdout)
+
+    assert [each["change"] for each in report["snapshot"]["changes"]] == ["cordon", "settle"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["place", "shop/voucher-api"],
+        ["preempt"],
+        ["plan"],
+        ["plan", "--queue"],
+        ["explain", "ml/llm-eval"],
+        ["drain", "general-b-1"],
+        ["place", "shop/voucher-api", "--runs", "2"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_tells_what_was_changed(command: list[str]) -> None:
+    table = invoke(*command, "--cordon", "general-a-1", "--exit-zero")
+
+    assert table.exit_code == 0, table.stderr
+    assert "On paper: cordon general-a-1\n" in table.stdout
+
+
+def test_a_file_of_objects_is_there_besides(tmp_path: Path) -> None:
+    path = tmp_path / "node.yaml"
+    path.write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: extra, annotations: {kplan/like: general-a-1}}\n",
+        encoding="utf-8",
+    )
+
+    report = json.loads(
+        invoke("place", "shop/voucher-api", "--cordon", "*", "--with", str(path), "-o", "json", "--exit-zero").stdout
+    )
+
+    assert report["placements"][0]["node"] == "extra"
+    assert report["snapshot"]["nodes"] == 14
+
+
+def test_a_file_that_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "node.yaml"
+    path.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: 7}\n", encoding="utf-8")
+
+    failed = invoke("place", "shop/voucher-api", "--with", str(path))
+
+    assert failed.exit_code == 2
+    assert f"{path} (document 1, line 3)" in failed.stderr
+    missing = invoke("place", "shop/voucher-api", "--with", str(tmp_path / "none.yaml"))
+    assert missing.exit_code == 2
+    assert "no such file" in missing.stderr.lower()
+
+
+def test_pods_follow_a_changed_cluster(tmp_path: Path) -> None:
+    limits = tmp_path / "limits.yaml"
+    limits.write_text(
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: fresh}\n---\n"
+        "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l, namespace: fresh}\n"
+        "spec: {limits: [{type: Container, defaultRequest: {cpu: 123m}}]}\n",
+        encoding="utf-8",
+    )
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: fresh}\nspec: {containers: [{name: c, image: i}]}\n",
+        encoding="utf-8",
+    )
+
+    assert "123m" in invoke("pods", str(manifest), "--with", str(limits)).stdout

@@ -1,0 +1,332 @@
+"""Changes on paper: laws, and what each kind of change means."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from kplan.errors import NotFoundError, SnapshotError, UsageError
+from kplan.planner.planner import Planner
+from kplan.snapshot import Snapshot, load_snapshot
+
+Object = dict[str, Any]
+
+
+def node(name: str, cpu: str = "4", **labels: str) -> Object:
+    room = {"cpu": cpu, "memory": "8Gi", "pods": "20"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": f"node-{name}", "labels": {"kubernetes.io/hostname": name, **labels}},
+        "status": {"capacity": room, "allocatable": room},
+    }
+
+
+def pod(name: str, on: str = "", cpu: str = "500m", owner: Object | None = None, app: str = "a") -> Object:
+    metadata: Object = {"name": name, "namespace": "default", "labels": {"app": app}, "uid": f"pod-{name}"}
+    if owner is not None:
+        metadata["ownerReferences"] = [{**owner, "controller": True}]
+    spec: Object = {
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "256Mi"}}}],
+        "schedulerName": "default-scheduler",
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": app}},
+            }
+        ],
+    }
+    if on:
+        spec["nodeName"] = on
+    status = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"} if on else {"phase": "Pending"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "set-web"}
+DAEMONS = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "set-agent"}
+
+
+def replica_set(replicas: int) -> Object:
+    template = pod("web", app="web")
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default", "uid": "set-web"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": template["spec"]},
+        },
+    }
+
+
+def some_cluster(seed: int) -> list[Object]:
+    draw = random.Random(seed)
+    names = [f"n{index}" for index in range(6)]
+    objects = [node(name, cpu=draw.choice(["2", "4", "8"]), pool=draw.choice("ab")) for name in names]
+    for index in range(20):
+        owner = draw.choice([None, DAEMONS])
+        cpu = draw.choice(["100m", "500m", "1"])
+        objects.append(pod(f"p{index}", draw.choice(names), cpu, owner, app=draw.choice("abc")))
+    return objects
+
+
+def answers(planner: Planner) -> Object:
+    """What is asked of every cluster: three pods, one after the other, and what was odd about it."""
+    asked = [pod(f"new-{app}", cpu="900m", app=app) for app in "abc"]
+    for each in asked:
+        del each["metadata"]["uid"]
+    report: Object = planner.plan(asked).report(fail_on=()).to_dict()
+    del report["generatedAt"]
+    for name in ("source", "changes"):
+        report["snapshot"].pop(name, None)
+    return report
+
+
+def planner_of(objects: list[Object]) -> Planner:
+    return Planner(load_snapshot(objects))
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("is_asked_first", [True, False])
+def test_a_cluster_without_a_node_is_one_that_never_had_it(seed: int, is_asked_first: bool) -> None:
+    objects = some_cluster(seed)
+    planner = planner_of(objects)
+    if is_asked_first:
+        answers(planner)
+    never = [
+        each for each in objects if each["metadata"]["name"] != "n2" and each.get("spec", {}).get("nodeName") != "n2"
+    ]
+
+    owned_by_daemons_or_nobody = planner.changed(without=["node/n2"])
+
+    assert answers(owned_by_daemons_or_nobody) == answers(planner_of(never))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_cluster_without_pods_is_one_that_never_had_them(seed: int) -> None:
+    objects = some_cluster(seed)
+    planner = planner_of(objects)
+    answers(planner)
+    never = [each for each in objects if each["metadata"]["labels"].get("app") != "b"]
+
+    assert answers(planner.changed(without=["pod?app=b"])) == answers(planner_of(never))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_change_and_its_opposite_give_the_first_answer_again(seed: int) -> None:
+    objects = some_cluster(seed)
+    planner = planner_of(objects)
+    first = answers(planner)
+    gone = [each for each in objects if "n1" in (each["metadata"]["name"], each.get("spec", {}).get("nodeName"))]
+
+    there_again = planner.changed(without=["node/n1"]).changed(with_=gone)
+    cordoned = planner.changed(cordon=["n1", "n2"])
+    more = planner.changed(add_nodes=["3=n1"])
+
+    assert answers(there_again) == first
+    assert answers(cordoned) != first
+    assert answers(cordoned.changed(uncordon=["n1", "n2"])) == first
+    assert answers(more) != first
+    assert answers(more.changed(without=["node/n1-more-*"])) == first
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_first_planner_stays_as_it_is(seed: int) -> None:
+    planner = planner_of(some_cluster(seed))
+    first = answers(planner)
+
+    other = planner.changed(without=["node/n3", "pod?app=c"], add_nodes=["1=n1"], cordon=["n2"], settle=True)
+    answers(other)
+
+    assert answers(planner) == first
+    assert planner.snapshot.changes == ()
+
+
+def test_scaling_up_and_down_again_leaves_the_pods_that_there_were() -> None:
+    planner = planner_of([node("n1"), replica_set(2), *(pod(f"web-{i}", "n1", owner=SET, app="web") for i in "ab")])
+
+    more = planner.changed(scale=["rs/web=5"])
+    again = more.changed(scale=["rs/web=2"])
+
+    assert len(more.snapshot.pods) == 5
+    assert sorted(each.spec.node_name for each in more.snapshot.pods) == ["", "", "", "n1", "n1"]
+    assert again.snapshot.pods == planner.snapshot.pods
+    assert again.snapshot.replica_sets == planner.snapshot.replica_sets
+
+
+# --- each kind of change ----------------------------------------------------------------------------------------------
+
+
+def test_pods_of_a_node_that_is_gone_wait_for_another_where_a_controller_makes_them() -> None:
+    objects = [node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web")]
+    objects += [pod("agent-a", "n1", owner=DAEMONS), pod("alone", "n1")]
+
+    other = planner_of(objects).changed(without=["node/n1"])
+
+    assert [(each.metadata.name, each.spec.node_name) for each in other.snapshot.pods] == [("web-a-again1", "")]
+    assert other.place("default/web-a-again1").node == "n2"
+
+
+def test_what_an_object_owns_goes_with_it() -> None:
+    planner = planner_of([node("n1"), replica_set(1), pod("web-a", "n1", owner=SET), pod("alone", "n1")])
+
+    other = planner.changed(without=["replicaset/web"])
+
+    assert [each.metadata.name for each in other.snapshot.pods] == ["alone"]
+    assert other.snapshot.replica_sets == ()
+    [change] = other.snapshot.changes
+    assert (change.change, change.what, change.count) == ("without", "replicaset/web", 2)
+    assert change.objects == ("ReplicaSet/default/web", "Pod/default/web-a")
+
+
+def test_added_nodes_have_their_daemons_and_nothing_else() -> None:
+    planner = planner_of([node("n1"), pod("agent-a", "n1", owner=DAEMONS), pod("alone", "n1")])
+
+    other = planner.changed(cordon=["n1"]).changed(add_nodes=["2=n1"])
+
+    added = [each for each in other.snapshot.nodes if each.metadata.name != "n1"]
+    assert [each.metadata.name for each in added] == ["n1-more-1", "n1-more-2"]
+    assert not any(each.spec.unschedulable for each in added)
+    assert [each.metadata.labels["kubernetes.io/hostname"] for each in added] == ["n1-more-1", "n1-more-2"]
+    assert [each.spec.node_name for each in other.snapshot.pods] == ["n1", "n1", "n1-more-1", "n1-more-2"]
+
+
+def test_an_uncordoned_node_has_no_taint_of_a_cordoned_one() -> None:
+    cordoned = node("n1")
+    taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    cordoned["spec"] = {"unschedulable": True, "taints": [taint]}
+    planner = planner_of([cordoned])
+
+    assert planner.place(pod("new")).node is None
+    assert planner.changed(uncordon=["n1"]).place(pod("new")).node == "n1"
+
+
+def test_a_node_without_status_has_the_capacity_of_the_one_that_it_is_like() -> None:
+    planner = planner_of([node("n1", cpu="6")])
+    bare = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n9", "annotations": {"kplan/like": "n1"}}}
+    lost = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n9", "annotations": {"kplan/like": "m1"}}}
+
+    other = planner.changed(with_=[bare])
+
+    assert other.snapshot.node_by_name["n9"].status == planner.snapshot.node_by_name["n1"].status
+    with pytest.raises(NotFoundError, match="no node m1"):
+        planner.changed(with_=[lost])
+
+
+def test_an_object_takes_the_place_of_the_one_of_its_name_and_keeps_what_that_reports() -> None:
+    planner = planner_of([node("n1"), node("n2")])
+    tainted = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n1"},
+        "spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
+    }
+
+    other = planner.changed(with_=[tainted])
+
+    before, after = planner.snapshot.node_by_name["n1"], other.snapshot.node_by_name["n1"]
+    assert after.status == before.status
+    assert after.metadata.uid == before.metadata.uid
+    assert other.place(pod("new")).node == "n2"
+
+
+def test_settling_lets_controllers_and_scheduler_do_what_they_would() -> None:
+    objects = [node("n1"), node("n2"), replica_set(3), pod("web-a", "n1", owner=SET, app="web")]
+
+    settled = planner_of(objects).changed(without=["node/n1"], settle=True)
+
+    assert [each.spec.node_name for each in settled.snapshot.pods] == ["n2"] * 3
+    assert [change.change for change in settled.snapshot.changes] == ["without", "settle"]
+    nothing_left = settled.changed(settle=True)
+    assert nothing_left.snapshot.changes[-1].count == 0
+    assert nothing_left.snapshot.digest == settled.snapshot.digest
+
+
+def test_a_settled_cluster_is_the_same_as_its_snapshot_read_anew() -> None:
+    objects = [node("n1"), node("n2"), replica_set(3), pod("web-a", "n1", owner=SET, app="web")]
+    settled = planner_of(objects).changed(scale=["rs/web=6"], settle=True)
+
+    anew = Planner(load_snapshot([*settled.snapshot]))
+
+    assert answers(settled)["placements"] == answers(anew)["placements"]
+
+
+def test_warnings_about_what_is_gone_go_with_it() -> None:
+    planner = planner_of([node("n1"), pod("lost", "n7")])
+
+    assert [each.code for each in planner.snapshot.warnings] == ["UnknownNode"]
+    assert planner.changed(without=["pod/lost"]).snapshot.warnings == ()
+
+
+# --- what cannot be done ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "hint"),
+    [
+        ({"without": ["node/n3"]}, "the snapshot has no node/n3", "the snapshot has 2 of that kind, such as node/n1"),
+        ({"without": ["pod/other/alone"]}, "the snapshot has no pod/other/alone", "did you mean pod/default/alone?"),
+        ({"without": ["pvc/x"]}, "the snapshot has no pvc/x", "the snapshot has no persistentvolumeclaims at all"),
+        ({"without": ["nodde/x"]}, "nodde/x: no kind that scheduling reads is called 'nodde'", "did you mean node?"),
+        ({"without": ["node/a/b"]}, "node/a/b: expected node/NAME", "for example node/NAME or node?label=value"),
+        ({"without": ["pod"]}, "pod: expected pod/NS/NAME", "for example pod/NS/NAME or pod?label=value"),
+        ({"without": ["pod?"]}, "pod?: names no label", "for example node?pool=gpu"),
+        ({"cordon": ["n3"]}, "the snapshot has no node/n3", None),
+        ({"add_nodes": ["n1"]}, "n1: expected N=NODE", "for example 3=node-01; N is a number from 1 to 100000"),
+        ({"add_nodes": ["0=n1"]}, "0=n1: expected N=NODE", "for example 3=node-01; N is a number from 1 to 100000"),
+        ({"add_nodes": ["1=n3"]}, "the snapshot has no node n3", None),
+        ({"scale": ["pod/alone=2"]}, "pod/alone: a Pod has no number of replicas", None),
+        ({"scale": ["rs/web"]}, "rs/web: expected KIND/[NS/]NAME=N", None),
+        ({"scale": ["rs/web=-1"]}, "rs/web=-1: expected KIND/[NS/]NAME=N", None),
+    ],
+)
+def test_what_cannot_be_changed_is_told_with_the_nearest(change: Any, message: str, hint: str | None) -> None:
+    planner = planner_of([node("n1"), node("n2"), pod("alone", "n1")])
+
+    with pytest.raises((NotFoundError, UsageError)) as caught:
+        planner.changed(**change)
+
+    assert caught.value.message == message
+    assert hint is None or caught.value.hint == hint
+
+
+def test_objects_that_cannot_be_read_are_told_all_at_once() -> None:
+    planner = planner_of([node("n1")])
+    broken = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": 7}}, {"kind": 3}]
+
+    with pytest.raises(SnapshotError):
+        planner.changed(with_=broken)
+    with pytest.raises(UsageError, match="no priority class 'high'"):
+        planner.changed(with_=[{**pod("x"), "metadata": {"name": "x"}, "spec": {"priorityClassName": "high"}}])
+
+
+def test_a_report_lists_the_changes_in_order() -> None:
+    planner = planner_of([node("n1"), node("n2")])
+    assert "changes" not in planner.plan([pod("new")]).report().to_dict()["snapshot"]
+
+    report = planner.changed(cordon=["n1"]).changed(uncordon=["n*"]).plan([pod("new")]).report().to_dict()
+
+    assert report["snapshot"]["changes"] == [
+        {"change": "cordon", "what": "n1", "count": 1, "objects": ["Node/n1"]},
+        {"change": "uncordon", "what": "n*", "count": 1, "objects": ["Node/n1"]},
+    ]
+
+
+def test_changed_snapshots_share_what_did_not_change() -> None:
+    planner = planner_of(some_cluster(1))
+    answers(planner)
+
+    other = planner.changed(cordon=["n1"])
+
+    assert isinstance(other.snapshot, Snapshot)
+    assert other.snapshot.pods is planner.snapshot.pods
+    shared = {id(info) for info in planner.session.cluster.pods.infos}
+    assert {id(info) for info in other.session.cluster.pods.infos} == shared
