@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from kplan.cli.live_options import open_cluster
 from kplan.cli.manifests import read_manifests
 from kplan.cli.on_paper import SettledClusterFlags, asked_changes
 from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Snapshot
 
 __all__ = ["pods"]
 
@@ -55,13 +58,7 @@ def pods(
         raise UsageError(message, hint="name a manifest: kplan pods web.yaml")
     if [*files, *(cluster.with_ or ()), cluster.snapshot].count("-") > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
-    changes = asked_changes(cluster)
-    snapshot = open_cluster(cluster.snapshot, cluster.live(), quiet=verbosity.quiet)
-    if changes:
-        from kplan.planner.changed import changed
-        from kplan.planner.planner import Planner
-
-        snapshot = changed(Planner(snapshot), changes).snapshot
+    snapshot = _cluster(cluster, verbosity)
     found = read_manifests(files, manifests, snapshot, verbosity, replicas=manifests.replicas)
     from kplan.planner.pods import made_pods, pods_report
     from kplan.report.pods import render_names, render_table, render_yaml
@@ -84,3 +81,15 @@ def pods(
         write_out(render[output](report))
     if report.summary.refused or any(each.refusal for each in report.pods):
         raise typer.Exit(1)
+
+
+def _cluster(cluster: SettledClusterFlags, verbosity: VerbosityFlags) -> Snapshot:
+    """Return the cluster, changed on paper where that is asked for."""
+    changes = asked_changes(cluster)
+    snapshot = open_cluster(cluster.snapshot, cluster.live(), quiet=verbosity.quiet)
+    if not changes:
+        return snapshot
+    from kplan.planner.changed import changed
+    from kplan.planner.planner import Planner
+
+    return changed(Planner(snapshot), changes).snapshot
