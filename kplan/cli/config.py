@@ -75,7 +75,9 @@ def show(
     release = _release(kubernetes_version, feature_gates)
     config = read_configuration(_source(file, scheduler_config), release)
     _print_warnings(config)
-    _print(render_config(shown(config)) if output is OutputFormat.TABLE else _dump(config_report(config), output))
+    _print(
+        render_config(shown(config)) if output is OutputFormat.TABLE else _dump(config_report(config).to_dict(), output)
+    )
 
 
 @app.command(
@@ -116,7 +118,7 @@ def check(
     if output is OutputFormat.TABLE:
         _print(render_check(visible(source), shown(config), shown(problems)))
     else:
-        _print(_dump(check_report(source, config, problems), output))
+        _print(_dump(check_report(source, config, problems).to_dict(), output))
     if config is None:
         raise typer.Exit(2)
 

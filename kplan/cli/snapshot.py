@@ -127,7 +127,7 @@ def show(
     from kplan.report.snapshot_view import overview_report, render_overview
 
     report = overview_report(_open(file, cluster, quiet=quiet))
-    _print(render_overview(shown(report)) if output is SnapshotFormat.TABLE else _dump(report, output))
+    _print(render_overview(shown(report)) if output is SnapshotFormat.TABLE else _dump(report.to_dict(), output))
 
 
 @app.command(
@@ -154,8 +154,8 @@ def check(
     from kplan.report.snapshot_view import check_report, render_check
 
     report = check_report(_open(file, cluster, quiet=quiet))
-    _print(render_check(shown(report)) if output is SnapshotFormat.TABLE else _dump(report, output))
-    if not report["valid"]:
+    _print(render_check(shown(report)) if output is SnapshotFormat.TABLE else _dump(report.to_dict(), output))
+    if not report.valid:
         raise typer.Exit(1)
 
 

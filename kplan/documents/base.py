@@ -194,7 +194,7 @@ class Head(Document, frozen=True, kw_only=True):
 
     api_version: Literal["kplan/v1"] = "kplan/v1"
     kind: str
-    format_version: FormatVersion = "1.1"
+    format_version: FormatVersion = "1.0"
 
 
 class Report(Head, frozen=True, kw_only=True):
@@ -205,6 +205,7 @@ class Report(Head, frozen=True, kw_only=True):
     generated_at : RFC 3339, in UTC
     """
 
+    format_version: FormatVersion = "1.1"
     generated_at: str = msgspec.field(default_factory=now)
     snapshot: SnapshotRef
     scheduler: SchedulerRef

@@ -26,12 +26,13 @@ class GateState(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    stage : Alpha, Beta or GA
     locked : it cannot be set to anything else
     """
 
     on: bool
     default: bool
-    stage: Literal["Alpha", "Beta", "GA"]
+    stage: str
     locked: bool
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 from kplan.config.defaults import default_configuration
 from kplan.config.effective import Difference, args_document, differences, to_document
 from kplan.config.wire import POINT_NAMES
+from kplan.documents import config as documents
+from kplan.documents.config import ConfigProblem, GateState, SchedulerConfigCheck, SchedulerConfigReport
 from kplan.visible import without_account
 
 if TYPE_CHECKING:
@@ -26,45 +28,34 @@ _WIDTH: Final = 100
 _LEGEND: Final = "* differs from the default   + added   - left out   ~ moved"
 
 
-def config_report(config: SchedulerConfiguration) -> dict[str, object]:
+def config_report(config: SchedulerConfiguration) -> SchedulerConfigReport:
     """Return the document of `kplan config show`: a loadable configuration, its differences and warnings."""
-    return {
-        "apiVersion": "kplan/v1",
-        "kind": "SchedulerConfigReport",
-        "formatVersion": "1.0",
-        "source": config.source,
-        "kubernetesVersion": config.release.version,
-        "featureGates": {
-            name: {
-                "on": config.release.is_on(name),
-                "default": gate.is_on,
-                "stage": gate.stage,
-                "locked": gate.is_locked,
-            }
+    return SchedulerConfigReport(
+        source=config.source,
+        kubernetes_version=config.release.version,
+        feature_gates={
+            name: GateState(on=config.release.is_on(name), default=gate.is_on, stage=gate.stage, locked=gate.is_locked)
             for name, gate in sorted(config.release.gates.items())
         },
-        "configuration": to_document(config),
-        "differences": [
-            {"path": found.path, "default": found.default, "effective": found.effective}
+        configuration=to_document(config),
+        differences=tuple(
+            documents.Difference(path=found.path, default=found.default, effective=found.effective)
             for found in differences(config)
-        ],
-        "warnings": _warnings(config),
-    }
+        ),
+        warnings=config.warnings,
+    )
 
 
-def check_report(source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]) -> dict[str, object]:
+def check_report(
+    source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]
+) -> SchedulerConfigCheck:
     """Return the document of `kplan config check`; without a configuration it was refused."""
-    return {
-        "apiVersion": "kplan/v1",
-        "kind": "SchedulerConfigCheck",
-        "formatVersion": "1.0",
-        "source": source,
-        "valid": config is not None,
-        "problems": [
-            {"path": problem.json_path, "message": problem.message, "hint": problem.hint} for problem in problems
-        ],
-        "warnings": _warnings(config) if config else [],
-    }
+    return SchedulerConfigCheck(
+        source=source,
+        valid=config is not None,
+        problems=tuple(ConfigProblem(path=each.json_path, message=each.message, hint=each.hint) for each in problems),
+        warnings=config.warnings if config is not None else (),
+    )
 
 
 def render_check(source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]) -> str:
@@ -112,10 +103,6 @@ def _gates(release: Release) -> str:
         ]
         lines.append(_wrap(f"  {word}".ljust(7), names or ["none"], 7))
     return "\n".join(lines)
-
-
-def _warnings(config: SchedulerConfiguration) -> list[dict[str, str]]:
-    return [{"code": each.code, "object": each.object, "message": each.message} for each in config.warnings]
 
 
 def _settings(config: SchedulerConfiguration, found: tuple[Difference, ...]) -> str:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
 
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.config.releases import nearest
+from kplan.documents.base import InputWarning, MissingKind
+from kplan.documents.snapshot import (
+    InspectedSnapshot,
+    NodeOverview,
+    PodOverview,
+    ResourceTotal,
+    SnapshotCheck,
+    SnapshotOverview,
+)
 from kplan.rules.resources import nano, pod_requests, resource_order
-from kplan.snapshot.inspect import Finding, check_snapshot, overview_of_nodes, overview_of_pods
+from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods
 from kplan.snapshot.model import Snapshot
 
 __all__ = ["check_report", "overview_report", "render_check", "render_overview"]
@@ -21,59 +29,42 @@ _BYTES = ("memory", "ephemeral-storage", "hugepages-")
 _MOST_LINES = 12
 
 
-def overview_report(snapshot: Snapshot) -> dict[str, Any]:
+def overview_report(snapshot: Snapshot) -> SnapshotOverview:
     """Return the document of `kplan snapshot show`."""
-    return {
-        **_header(snapshot, "SnapshotOverview"),
-        "counts": {KINDS_BY_ATTRIBUTE[name].resource: count for name, count in snapshot.counts().items()},
-        "skipped": dict(snapshot.skipped),
-        "nodes": _camel(asdict(overview_of_nodes(snapshot))),
-        "pods": _camel(asdict(overview_of_pods(snapshot))),
-        "resources": _resources(snapshot),
-        "warnings": [{"code": each.code, "object": each.object, "message": each.message} for each in snapshot.warnings],
-    }
+    return SnapshotOverview(
+        snapshot=_inspected(snapshot),
+        counts={KINDS_BY_ATTRIBUTE[name].resource: count for name, count in snapshot.counts().items()},
+        skipped=dict(snapshot.skipped),
+        nodes=overview_of_nodes(snapshot),
+        pods=overview_of_pods(snapshot),
+        resources=_resources(snapshot),
+        warnings=snapshot.warnings,
+    )
 
 
-def check_report(snapshot: Snapshot) -> dict[str, Any]:
+def check_report(snapshot: Snapshot) -> SnapshotCheck:
     """Return the document of `kplan snapshot check`."""
     findings = check_snapshot(snapshot)
-    return {
-        **_header(snapshot, "SnapshotCheck"),
-        "valid": all(finding.is_note for finding in findings),
-        "findings": [_finding(finding) for finding in findings if not finding.is_note],
-        "notes": [_finding(finding) for finding in findings if finding.is_note],
-    }
+    problems, notes = (
+        tuple(InputWarning(each.code, each.object, each.message) for each in findings if each.is_note is is_note)
+        for is_note in (False, True)
+    )
+    return SnapshotCheck(snapshot=_inspected(snapshot), valid=not problems, findings=problems, notes=notes)
 
 
-def _header(snapshot: Snapshot, kind: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "kplan/v1",
-        "kind": kind,
-        "formatVersion": "1.0",
-        "snapshot": {
-            "source": snapshot.source,
-            "takenAt": snapshot.taken_at,
-            "serverVersion": snapshot.server_version,
-            "nodes": len(snapshot.nodes),
-            "pods": len(snapshot.pods),
-            "digest": snapshot.digest,
-            "missing": [
-                {"resource": each.resource, "reason": each.reason, "blinds": list(each.blinds)}
-                for each in snapshot.missing
-            ],
-        },
-    }
+def _inspected(snapshot: Snapshot) -> InspectedSnapshot:
+    return InspectedSnapshot(
+        source=snapshot.source,
+        taken_at=snapshot.taken_at,
+        server_version=snapshot.server_version,
+        nodes=len(snapshot.nodes),
+        pods=len(snapshot.pods),
+        digest=snapshot.digest,
+        missing=snapshot.missing,
+    )
 
 
-def _finding(finding: Finding) -> dict[str, str]:
-    return {"code": finding.code, "object": finding.object, "message": finding.message}
-
-
-def _camel(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name.partition("_")[0] + name.partition("_")[2].title().replace("_", ""): fields[name] for name in fields}
-
-
-def _resources(snapshot: Snapshot) -> list[dict[str, Any]]:
+def _resources(snapshot: Snapshot) -> tuple[ResourceTotal, ...]:
     """Add up what nodes offer and what pods on them ask for, in cores, bytes or pieces."""
     offered: Counter[str] = Counter()
     requested: Counter[str] = Counter()
@@ -85,11 +76,11 @@ def _resources(snapshot: Snapshot) -> list[dict[str, Any]]:
         if pod.spec.node_name in names and pod.status.phase not in {"Succeeded", "Failed"}:
             requested.update(pod_requests(pod, use_status=True))
             requested["pods"] += _NANOS
-    return [
-        {"name": name, "allocatable": _units(offered[name]), "requested": _units(requested[name])}
+    return tuple(
+        ResourceTotal(name=name, allocatable=_units(offered[name]), requested=_units(requested[name]))
         for name in resource_order(offered.keys() | requested.keys())
         if offered[name] or requested[name]
-    ]
+    )
 
 
 def _units(nanos: int) -> float | int:
@@ -97,53 +88,53 @@ def _units(nanos: int) -> float | int:
     return nanos // _NANOS if nanos % _NANOS == 0 else round(nanos / _NANOS, 3)
 
 
-def render_overview(report: dict[str, Any]) -> str:
+def render_overview(report: SnapshotOverview) -> str:
     """Write the document of `kplan snapshot show` as text."""
     from tabulate import tabulate
 
-    facts = report["snapshot"]
+    facts = report.snapshot
     lines = [
-        f"Snapshot {facts['source']}",
-        f"  taken    {facts['takenAt'] or 'unknown'}",
-        f"  server   {_server(facts['serverVersion'])}",
-        f"  digest   {facts['digest']}",
+        f"Snapshot {facts.source}",
+        f"  taken    {facts.taken_at or 'unknown'}",
+        f"  server   {_server(facts.server_version)}",
+        f"  digest   {facts.digest}",
         "",
-        f"Nodes: {_nodes(report['nodes'])}",
-        *_shares("  zones    ", report["nodes"]["zones"], "without a zone"),
-        *_shares("  kubelets ", report["nodes"]["kubeletVersions"], "of unknown version"),
-        f"Pods:  {_pods(report['pods'])}",
-        *_shares("  by       ", report["pods"]["schedulers"], "without a scheduler"),
+        f"Nodes: {_nodes(report.nodes)}",
+        *_shares("  zones    ", report.nodes.zones, "without a zone"),
+        *_shares("  kubelets ", report.nodes.kubelet_versions, "of unknown version"),
+        f"Pods:  {_pods(report.pods)}",
+        *_shares("  by       ", report.pods.schedulers, "without a scheduler"),
         "",
     ]
     rows = [
         (
-            each["name"],
-            _amount(each["name"], each["allocatable"]),
-            _amount(each["name"], each["requested"]),
-            f"{100 * each['requested'] / each['allocatable']:.0f} %" if each["allocatable"] else "",
+            each.name,
+            _amount(each.name, each.allocatable),
+            _amount(each.name, each.requested),
+            f"{100 * each.requested / each.allocatable:.0f} %" if each.allocatable else "",
         )
-        for each in report["resources"]
+        for each in report.resources
     ]
     headers = ("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE")
     lines += [tabulate(rows, headers, tablefmt="plain", colalign=("left", "right", "right", "right"))] if rows else []
-    counts = [(name, count) for name, count in report["counts"].items() if name not in {"nodes", "pods"}]
+    counts = [(name, count) for name, count in report.counts.items() if name not in {"nodes", "pods"}]
     lines += ["", tabulate(counts, ("KIND", "OBJECTS"), tablefmt="plain")] if counts else []
-    lines += _missing_lines(facts["missing"])
-    if report["skipped"]:
-        lines += ["", "Left out, since scheduling does not read them: " + _listing(report["skipped"])]
+    lines += _missing_lines(facts.missing)
+    if report.skipped:
+        lines += ["", "Left out, since scheduling does not read them: " + _listing(report.skipped)]
     # Missing kinds have their own paragraph.
-    lines += _section("Warnings", [each for each in report["warnings"] if each["code"] != "MissingKind"])
+    lines += _section("Warnings", [each for each in report.warnings if each.code != "MissingKind"])
     return "\n".join(lines)
 
 
-def render_check(report: dict[str, Any]) -> str:
+def render_check(report: SnapshotCheck) -> str:
     """Write the document of `kplan snapshot check` as text: `ok`, or all that was found."""
-    facts = report["snapshot"]
-    size = f"{_count(facts['nodes'], 'node')}, {_count(facts['pods'], 'pod')}"
-    verdict = "ok" if report["valid"] else _count(len(report["findings"]), "problem")
-    lines = [f"{facts['source']}: {verdict} ({size})"]
-    lines += _section("Problems", report["findings"])
-    lines += _section("Worth knowing", report["notes"])
+    facts = report.snapshot
+    size = f"{_count(facts.nodes, 'node')}, {_count(facts.pods, 'pod')}"
+    verdict = "ok" if report.valid else _count(len(report.findings), "problem")
+    lines = [f"{facts.source}: {verdict} ({size})"]
+    lines += _section("Problems", report.findings)
+    lines += _section("Worth knowing", report.notes)
     return "\n".join(lines)
 
 
@@ -151,19 +142,19 @@ def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def _section(title: str, findings: list[dict[str, str]]) -> list[str]:
+def _section(title: str, findings: Sequence[InputWarning]) -> list[str]:
     if not findings:
         return []
-    return ["", f"{title}:", *(f"  {each['object']}: {each['message']} [{each['code']}]" for each in findings)]
+    return ["", f"{title}:", *(f"  {each.object}: {each.message} [{each.code}]" for each in findings)]
 
 
-def _missing_lines(missing: list[dict[str, Any]]) -> list[str]:
+def _missing_lines(missing: Sequence[MissingKind]) -> list[str]:
     if not missing:
         return []
     lines = ["", "Missing:"]
     for each in missing:
-        blind = f"; blind without it: {', '.join(each['blinds'])}" if each["blinds"] else ""
-        lines.append(f"  {each['resource']}: {each['reason']}{blind}")
+        blind = f"; blind without it: {', '.join(each.blinds)}" if each.blinds else ""
+        lines.append(f"  {each.resource}: {each.reason}{blind}")
     return lines
 
 
@@ -171,21 +162,21 @@ def _server(version: str | None) -> str:
     return f"{version or 'unknown version'} (kplan decides as v{nearest(version).version})"
 
 
-def _nodes(nodes: dict[str, Any]) -> str:
-    parts = [f"{nodes['total']} in all", f"{nodes['ready']} ready"]
-    for key, word in (
-        ("unschedulable", "cordoned"),
-        ("tainted", "with taints that repel pods"),
-        ("controlPlane", "of the control plane"),
-    ):
-        if nodes[key]:
-            parts.append(f"{nodes[key]} {word}")
+def _nodes(nodes: NodeOverview) -> str:
+    parts = [f"{nodes.total} in all", f"{nodes.ready} ready"]
+    others = (
+        (nodes.unschedulable, "cordoned"),
+        (nodes.tainted, "with taints that repel pods"),
+        (nodes.control_plane, "of the control plane"),
+    )
+    parts += [f"{number} {words}" for number, words in others if number]
     return ", ".join(parts)
 
 
-def _pods(pods: dict[str, Any]) -> str:
+def _pods(pods: PodOverview) -> str:
     states = ("running", "pending", "gated", "nominated", "terminating", "terminated")
-    return ", ".join([f"{pods['total']} in all", *(f"{pods[state]} {state}" for state in states if pods[state])])
+    numbers = {state: getattr(pods, state) for state in states}
+    return ", ".join([f"{pods.total} in all", *(f"{number} {state}" for state, number in numbers.items() if number)])
 
 
 def _shares(label: str, counts: dict[str, int], nameless: str) -> list[str]:

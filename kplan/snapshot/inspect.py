@@ -12,6 +12,7 @@ from kplan.api.kinds import KINDS
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.quantity import parse
 from kplan.api.wellknown import HOSTNAME, ZONE
+from kplan.documents.snapshot import NodeOverview, PodOverview
 from kplan.snapshot.model import Snapshot, object_name
 
 _NAMED_REFERRERS = 3
@@ -19,33 +20,6 @@ _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 #: Priority classes that every API server makes for itself.
 _SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
-
-
-@dataclass(frozen=True, slots=True)
-class NodeOverview:
-    """How many nodes there are of what sort."""
-
-    total: int
-    ready: int
-    unschedulable: int
-    tainted: int
-    control_plane: int
-    zones: dict[str, int]
-    kubelet_versions: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class PodOverview:
-    """How many pods there are in which state; a pod counts once, in the first that holds."""
-
-    total: int
-    terminated: int
-    terminating: int
-    running: int
-    gated: int
-    nominated: int
-    pending: int
-    schedulers: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+import kplan
 from kplan.documents.schemas import SCHEMA_KINDS, load_schema, schema_text
-from kplan.errors import UsageError
+from kplan.errors import Problem, UsageError
+from kplan.report.config_view import check_report, config_report
 from kplan.report.registry import KINDS
 from tests.report.documents import demo_document, node, placed, pod
 
@@ -78,3 +80,12 @@ def test_unknown_kinds_are_answered_with_the_nearest() -> None:
     with pytest.raises(UsageError, match="no document is of kind 'placement'") as found:
         schema_text("placement")
     assert found.value.hint == "did you mean PlacementReport?"
+
+
+@pytest.mark.parametrize("config", [None, {"profiles": [{"schedulerName": "mine"}]}])
+def test_documents_about_configurations(config: dict[str, Any] | None) -> None:
+    about = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    found = kplan.load_scheduler_config(None if config is None else {**about, **config})
+    _check(config_report(found).to_dict())
+    _check(check_report("x", found, ()).to_dict())
+    _check(check_report("x", None, [Problem("is odd", json_path="$.a")]).to_dict())

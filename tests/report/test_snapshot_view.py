@@ -8,6 +8,7 @@ import pytest
 
 from kplan.documents.base import MissingKind
 from kplan.documents.schemas import load_schema
+from kplan.documents.snapshot import ResourceTotal
 from kplan.report.snapshot_view import check_report, overview_report, render_check, render_overview
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot
@@ -25,8 +26,8 @@ def validate(document: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("snapshot", [load_snapshot("demo"), Snapshot(), MISSING], ids=["demo", "empty", "missing"])
 def test_documents_follow_their_schemas(snapshot: Snapshot) -> None:
-    validate(overview_report(snapshot))
-    validate(check_report(snapshot))
+    validate(overview_report(snapshot).to_dict())
+    validate(check_report(snapshot).to_dict())
 
 
 @pytest.mark.parametrize("snapshot", [load_snapshot("demo"), Snapshot(), MISSING], ids=["demo", "empty", "missing"])
@@ -59,6 +60,6 @@ def test_terminated_pods_and_pods_elsewhere_ask_for_nothing() -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "2500m"}}}
     pods = [pod("a", "n", "Running"), pod("b", "n", "Failed"), pod("c", "gone", "Running")]
 
-    (cpu, *_) = overview_report(load_snapshot([node, *pods]))["resources"]
+    (cpu, *_) = overview_report(load_snapshot([node, *pods])).resources
 
-    assert cpu == {"name": "cpu", "allocatable": 2.5, "requested": 1}
+    assert cpu == ResourceTotal(name="cpu", allocatable=2.5, requested=1)
