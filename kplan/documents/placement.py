@@ -11,6 +11,7 @@ from kplan.documents.base import Code, Count, Document, Positive, Report
 from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.details import Detail
 from kplan.documents.preemption import Preemption
+from kplan.documents.remedy import Remedy
 
 
 class Outcome(enum.StrEnum):
@@ -134,6 +135,8 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     scores : node -> score; empty when one node or none is feasible
     score_details : node -> plugin -> where its score comes from; with --explain
     current : where the pod runs, when the question was why it is there; null for a pending pod
+    diagnosis : why it is not scheduled, in one sentence; absent for a pod that is
+    remedies : the least changes that would let it run, the smallest first; absent for a pod that is scheduled
     """
 
     pod: PodRef
@@ -152,6 +155,8 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     score_details: dict[str, dict[str, tuple[str, ...]]] = {}
     preemption: Preemption | None = None
     current: Current | UnsetType | None = UNSET
+    diagnosis: str | UnsetType = UNSET
+    remedies: tuple[Remedy, ...] | UnsetType = UNSET
 
 
 class Unlisted(Document, frozen=True, kw_only=True):

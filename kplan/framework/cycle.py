@@ -55,24 +55,30 @@ class CycleResult:
     post_filter: PostFilterResult | None = None
     framework: Framework | None = None
     cycle: CycleState | None = None
+    session: Session | None = field(default=None, repr=False)
 
 
-def schedule_pod(session: Session, pod: int) -> CycleResult:
-    """Decide about one pending pod. Nothing changes, but for what Reserve plugins take when a node is chosen."""
+def schedule_pod(session: Session, pod: int, *, looks_for_victims: bool = True) -> CycleResult:
+    """Decide about one pending pod. Nothing changes, but for what Reserve plugins take when a node is chosen.
+
+    Parameters
+    ----------
+    looks_for_victims : ask PostFilter when no node takes the pod; without it, to find out costs no more than filtering
+    """
     info = session.cluster.pods.infos[pod]
     framework = session.framework_for(info)
     error = session.refused.get(pod) or _error_before(info, framework)
     if error or framework is None:
-        return CycleResult(pod, Outcome.ERROR, error, framework=framework)
+        return CycleResult(pod, Outcome.ERROR, error, framework=framework, session=session)
     gate = framework.run_pre_enqueue(info)
     if not gate.is_success:
-        return CycleResult(pod, Outcome.GATED, gate.message, framework=framework)
+        return CycleResult(pod, Outcome.GATED, gate.message, framework=framework, session=session)
     if not len(session.cluster):
-        return CycleResult(pod, Outcome.UNSCHEDULABLE, NO_NODES, framework=framework)
+        return CycleResult(pod, Outcome.UNSCHEDULABLE, NO_NODES, framework=framework, session=session)
     cycle = CycleState(info, pod, session.cluster)
-    result = CycleResult(pod, Outcome.UNSCHEDULABLE, framework=framework, cycle=cycle)
+    result = CycleResult(pod, Outcome.UNSCHEDULABLE, framework=framework, cycle=cycle, session=session)
     try:
-        _run_cycle(session, framework, cycle, result)
+        _run_cycle(session, framework, cycle, result, looks_for_victims=looks_for_victims)
     except PluginError as failure:
         result.outcome, result.message = Outcome.ERROR, str(failure)
     return result
@@ -104,7 +110,9 @@ def _error_before(info: PodInfo, framework: Framework | None) -> str:
     return info.affinity_error
 
 
-def _run_cycle(session: Session, framework: Framework, cycle: CycleState, result: CycleResult) -> None:
+def _run_cycle(
+    session: Session, framework: Framework, cycle: CycleState, result: CycleResult, *, looks_for_victims: bool
+) -> None:
     entry = framework.shape(cycle.pod)
     pre_filter = framework.run_pre_filter(cycle, entry)
     cycle.skipped_filters = pre_filter.skipped
@@ -113,7 +121,8 @@ def _run_cycle(session: Session, framework: Framework, cycle: CycleState, result
     result.filter = outcome
     (feasible,) = outcome.feasible.nonzero()
     if len(feasible) == 0:
-        result.post_filter = framework.run_post_filter(cycle, outcome) if framework.post_filter_plugins else None
+        if looks_for_victims and framework.post_filter_plugins:
+            result.post_filter = framework.run_post_filter(cycle, outcome)
         result.message = fit_error(outcome, result.post_filter.status.message if result.post_filter else "")
         return
     if len(feasible) == 1:

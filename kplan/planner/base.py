@@ -23,10 +23,11 @@ from kplan.framework.extenders import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.planner.asked import AskedPods
+from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
 from kplan.planner.not_found import has_ended, no_pod
-from kplan.planner.placement import Explain, NodesShown, Placement
+from kplan.planner.placement import Diagnose, Explain, NodesShown, Placement
 from kplan.planner.plan import Plan
 from kplan.planner.release import Ties, as_decided, server_warnings, tie_rule
 from kplan.planner.run import Replay, Run
@@ -317,7 +318,9 @@ class Base:
         for index, result in enumerate(run(session)):
             known = explain(result, names) if is_small else None
             tell = self._teller(index, known, replay, names)
-            placements.append(placement_of(session, result, tell, asked.origins))
+            is_told = bool(self.extenders) and result.row is None
+            told = diagnose(session, result, may_try=False) if is_told else None
+            placements.append(placement_of(session, result, tell, asked.origins, _diagnoser(index, told, replay)))
         more = {self.info_of(asked, row).key: n for row, n in asked.more.items()}
         return Plan(tuple(placements), self.session.cluster, session, partial(self.context, asked), more)
 
@@ -333,13 +336,29 @@ class Base:
         return tell
 
 
+def _diagnoser(index: int, told: Diagnosis | None, replay: Replay) -> Diagnose:
+    """Return what tells why a decision came out so: what is known, or what is found out when it is brought back."""
+
+    def tell() -> Diagnosis:
+        if told is not None:
+            return told
+        result = replay.at(index)
+        return Diagnosis() if result.session is None else diagnose(result.session, result)
+
+    return tell
+
+
 def last_placement(session: Session, result: CycleResult) -> Placement:
     """Return a decision after which its session does not change any more."""
     names = session.cluster.nodes.names
-    return placement_of(session, result, lambda nodes: explain(result, names, nodes), {})
+    return placement_of(
+        session, result, lambda nodes: explain(result, names, nodes), {}, lambda: diagnose(session, result)
+    )
 
 
-def placement_of(session: Session, result: CycleResult, tell: Explain, origins: Mapping[int, Origin]) -> Placement:
+def placement_of(
+    session: Session, result: CycleResult, tell: Explain, origins: Mapping[int, Origin], tell_why: Diagnose
+) -> Placement:
     """Return a decision as it lasts."""
     info = session.cluster.pods.infos[result.pod]
     names = session.cluster.nodes.names
@@ -360,6 +379,7 @@ def placement_of(session: Session, result: CycleResult, tell: Explain, origins: 
         None if found is None or found.nominated_row is None else names[found.nominated_row],
         None if found is None else found.status.message,
         None if found is None else found.findings,
+        tell_why,
     )
 
 

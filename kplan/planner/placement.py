@@ -7,17 +7,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.documents.placement import NodeScore, Outcome, PodPlacement, PodRef, ReasonCount, Rejection
 from kplan.documents.preemption import Preemption, Victim
+from kplan.documents.remedy import Remedy
 from kplan.framework.interface import PostFilterFindings
+from kplan.planner.diagnosis.diagnosis import Diagnosis
 from kplan.planner.explanation import CLOSEST, Explanation, Shown
 
 NodesShown = Iterable[str] | Shown | None
 """The nodes that are told about: those named, those that a table shows, or all."""
 
 Explain = Callable[[NodesShown], Explanation]
+Diagnose = Callable[[], Diagnosis]
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Placement:
     nominated_node : node that preemption found, or None
     post_filter_message : what all PostFilter plugins said together; None when they were not asked
     findings : how preemption was decided; None when it was not tried
+    diagnose : tells why the pod has no node, and what would help; worked out when first asked for
     """
 
     pod: PodRef
@@ -44,6 +49,21 @@ class Placement:
     nominated_node: str | None = None
     post_filter_message: str | None = None
     findings: PostFilterFindings | None = field(default=None, repr=False, compare=False)
+    diagnose: Diagnose = field(default=Diagnosis, repr=False, compare=False)
+
+    @cached_property
+    def _diagnosis(self) -> Diagnosis:
+        return self.diagnose()
+
+    @property
+    def diagnosis(self) -> str:
+        """Why the pod has no node, in one sentence; empty when it is scheduled."""
+        return "" if self.outcome is Outcome.SCHEDULED else self._diagnosis.text
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """The least changes that would let the pod run, the smallest first; none when it is scheduled."""
+        return () if self.outcome is Outcome.SCHEDULED else self._diagnosis.remedies
 
     @cached_property
     def victims(self) -> tuple[Victim, ...]:
@@ -116,6 +136,8 @@ class Placement:
             scores=dict(found.scores),
             score_details={node: dict(told) for node, told in found.score_details.items()},
             preemption=self.preemption,
+            diagnosis=self.diagnosis or UNSET,
+            remedies=UNSET if self.outcome is Outcome.SCHEDULED else self.remedies,
         )
 
     def to_dict(self, nodes: NodesShown = None) -> dict[str, Any]:

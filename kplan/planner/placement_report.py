@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Context
 from kplan.documents.placement import Outcome, PlacementReport, PodPlacement, Summary
@@ -69,7 +70,25 @@ def placements_told(placements: Sequence[Placement], nodes_of: NodesOf | None) -
     """Return placements as they stand in a report; `nodes_of` as in `placement_report`."""
     if nodes_of is None:
         return tuple(placement.to_document() for placement in placements)
+    told = {
+        index: placements[index].to_document(nodes_of[index]) for index in range(len(placements)) if index in nodes_of
+    }
+    alike = {_end_of(placements[index]): document for index, document in told.items()}
     return tuple(
-        placement.to_document(nodes_of[index]) if index in nodes_of else placement.to_outline()
+        told[index] if index in told else _outlined(placement, alike.get(_end_of(placement)))
         for index, placement in enumerate(placements)
     )
+
+
+def _end_of(placement: Placement) -> Hashable:
+    """Return what replicas of a workload share that end alike."""
+    pod = placement.pod
+    return pod.namespace, pod.origin or pod.name, placement.outcome, placement.message
+
+
+def _outlined(placement: Placement, alike: PodPlacement | None) -> PodPlacement:
+    """Return a placement without any why, but for what is known of another that ended so."""
+    outline = placement.to_outline()
+    if alike is None or placement.outcome is Outcome.SCHEDULED:
+        return outline
+    return replace(outline, diagnosis=alike.diagnosis, remedies=alike.remedies)

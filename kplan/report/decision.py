@@ -9,6 +9,7 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 from kplan.report.details import failure_lines, listing
 from kplan.report.options import ReportOptions
 from kplan.report.preemption_line import preemption_line
+from kplan.report.remedies import diagnosis_blocks
 from kplan.report.words import count, points, scored_by
 
 __all__ = ["OUTCOME_STYLES", "OUTCOME_WORDS", "decision_blocks", "decision_heading"]
@@ -29,11 +30,6 @@ OUTCOME_WORDS: Mapping[Outcome, str] = {
 
 _NO_PLUGIN = "PreFilter"
 _MOST_DETAIL_LINES = 2
-_ERRORS = {
-    "profile not found for scheduler name": "No profile here has this name: the pod waits for another scheduler.",
-    "skip schedule deleting pod": "The pod is being deleted, so kube-scheduler leaves it alone.",
-}
-"""What kube-scheduler's own words mean, by how they begin."""
 
 
 def decision_heading(name: str, placement: PodPlacement) -> Heading:
@@ -62,14 +58,13 @@ def decision_blocks(placement: PodPlacement, n_nodes: int, options: ReportOption
     outcome = placement.outcome
     if placement.current:
         yield from _current(placement, placement.current)
-    if outcome is Outcome.GATED:
-        yield line(f"{placement.message}. kube-scheduler does not look at it until they are removed.")
-        return
-    if outcome is Outcome.ERROR:
-        yield line(placement.message)
-        meaning = next((text for start, text in _ERRORS.items() if placement.message.startswith(start)), "")
-        if meaning:
-            yield line(meaning)
+    yield from diagnosis_blocks(placement, options)
+    if outcome in (Outcome.GATED, Outcome.ERROR):
+        is_told = isinstance(placement.diagnosis, str) and (
+            outcome is Outcome.GATED or placement.message in placement.diagnosis
+        )
+        if not is_told:
+            yield line(placement.message)
         return
     if outcome is Outcome.SCHEDULED:
         yield from _winner(placement, n_nodes, options)

@@ -15,6 +15,7 @@ from kplan.report.footer import footer_blocks, opening_blocks, summary_text
 from kplan.report.options import ReportOptions
 from kplan.report.placement_cases import placement_cases
 from kplan.report.preemption_line import why_no_eviction
+from kplan.report.remedies import diagnosis_blocks
 from kplan.report.view import View
 from kplan.report.words import count, readable
 
@@ -61,11 +62,13 @@ def _one(document: PreemptionReport, placement: PodPlacement, options: ReportOpt
         return
     if found.nominated_node is None:
         yield Heading((f"{key}: ", Span("no eviction helps", "bad")))
+        yield from diagnosis_blocks(placement, options)
         yield line(f"{_sentence(why_no_eviction(found))}.")
     else:
         victims = found.victims
         names = count(len(victims), "pod")
         yield Heading((f"{key}: ", Span(f"evicts {names} on {found.nominated_node}", "warn")))
+        yield from diagnosis_blocks(placement, options)
         yield from _choice(found, found.nominated_node)
         yield from _victims(document, victims, options)
         yield from _broken_budgets(victims)

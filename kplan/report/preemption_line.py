@@ -21,6 +21,8 @@ _WHY_NOT: Mapping[WhyNot, str] = {
 
 def preemption_line(found: Preemption) -> Line:
     """Say whom a pod that fits nowhere would evict, or why it evicts nobody."""
+    if found.nominated_node is None and found.why_not == "victims-are-leaving":
+        return line(Span("Preemption", "strong"), f" is under way: {why_no_eviction(found)}.")
     if found.nominated_node is None:
         return line(Span("Preemption", "strong"), f" does not help: {why_no_eviction(found)}.")
     victims = found.victims

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from kplan.api.readable import readable
+
 __all__ = ["count", "name_ranges", "points", "readable", "scored_by"]
 
 _ABOUT: Mapping[str, str] = {
@@ -19,10 +21,6 @@ _ABOUT: Mapping[str, str] = {
     "VolumeBinding": "fitting volumes",
 }
 """What a plugin's score is about, for people who do not know its name."""
-_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_BYTES = re.compile(r"(-?[0-9]+)(|[KMGTPE]i)")
-_LEAST_BYTES = 1 << 20
-"""Plain numbers below this are counts of other things as often as bytes."""
 _LEAST_RANGE = 3
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 
@@ -30,22 +28,6 @@ _NUMBERED = re.compile(r"(.*?)(\d+)")
 def count(number: int, noun: str, plural: str = "") -> str:
     """Write a number of things: ``1 node``, ``2 nodes``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
-def readable(quantity: str) -> str:
-    """Write a quantity of bytes in the largest unit that leaves a number; any other as it is.
-
-    Rounded to a tenth, unless nothing would be left: for eyes only.
-    """
-    found = _BYTES.fullmatch(quantity)
-    if found is None:
-        return quantity
-    amount = int(found[1]) * 1024 ** _UNITS.index(found[2])
-    if abs(amount) < _LEAST_BYTES:
-        return quantity
-    power = min((abs(amount).bit_length() - 1) // 10, len(_UNITS) - 1)
-    value = f"{amount / 1024**power:.1f}".removesuffix(".0")
-    return f"{value}{_UNITS[power]}"
 
 
 def points(number: int) -> str:

@@ -93,7 +93,10 @@ def test_groups_are_neighbours_from_the_same_object() -> None:
     [
         (
             {"schedulingGates": [{"name": "quota"}]},
-            ["waits for its scheduling gates", "[quota]. kube-scheduler does not"],
+            [
+                "waits for its scheduling gate quota; the scheduler does not look",
+                "What would help: remove scheduling gate quota",
+            ],
         ),
         ({"schedulerName": "nobody"}, ["cannot be scheduled", 'profile not found for scheduler name "nobody"']),
     ],

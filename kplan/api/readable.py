@@ -1,0 +1,28 @@
+"""Quantities for eyes, not for arithmetic."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["readable"]
+
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_BYTES = re.compile(r"(-?[0-9]+)(|[KMGTPE]i)")
+_LEAST_BYTES = 1 << 20
+"""Plain numbers below this are counts of other things as often as bytes."""
+
+
+def readable(quantity: str) -> str:
+    """Write a quantity of bytes in the largest unit that leaves a number; any other as it is.
+
+    Rounded to a tenth, unless nothing would be left: for eyes only.
+    """
+    found = _BYTES.fullmatch(quantity)
+    if found is None:
+        return quantity
+    amount = int(found[1]) * 1024 ** _UNITS.index(found[2])
+    if abs(amount) < _LEAST_BYTES:
+        return quantity
+    power = min((abs(amount).bit_length() - 1) // 10, len(_UNITS) - 1)
+    value = f"{amount / 1024**power:.1f}".removesuffix(".0")
+    return f"{value}{_UNITS[power]}"

@@ -1,0 +1,199 @@
+"""Why a pod has no node, as facts; the sentence is made in `kplan.planner.diagnosis.sentence`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kplan.documents.details import Detail
+
+# --- what keeps the pod from being looked at at all -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The API server would not take the pod.
+
+    Attributes
+    ----------
+    missing_class : the priority class that it names and that does not exist; empty otherwise
+    nearest : the class whose name comes closest; empty for none
+    """
+
+    message: str
+    missing_class: str = ""
+    nearest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """Scheduling gates stand before the queue."""
+
+    gates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherScheduler:
+    """The pod waits for a scheduler that the configuration does not hold."""
+
+    name: str
+    known: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeNodes:
+    """Something else that ends the matter before any node is looked at, in kube-scheduler's words."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """The pod itself is being deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoNodes:
+    """The cluster has no node."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingClaim:
+    """A claim that the pod mounts does not exist."""
+
+    claim: str
+    nearest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnboundClaim:
+    """A claim that should be bound before the pod is scheduled, and is not.
+
+    Attributes
+    ----------
+    storage_class : empty for none
+    class_exists : whether there is such a class
+    nearest : the class whose name comes closest; empty for none
+    """
+
+    claim: str
+    storage_class: str
+    class_exists: bool
+    nearest: str = ""
+    provisioner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """A node was promised to the pod, and those who make room there are still leaving."""
+
+    node: str
+    pods: tuple[str, ...]
+
+
+# --- what holds for all nodes -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuchLabel:
+    """A condition on a label that no node meets.
+
+    Attributes
+    ----------
+    label, wanted : KEY, and the values of which one is asked for
+    values : those that there are
+    nearest : the value, or where no node has the label the key, that comes closest; empty for none
+    """
+
+    nodes: int
+    label: str
+    wanted: tuple[str, ...]
+    values: tuple[str, ...]
+    nearest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuchNode:
+    """The pod names a node that does not exist."""
+
+    nodes: int
+    name: str
+    nearest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """More of a resource than any node has, even when it is empty; `largest` is 0 where none offers it."""
+
+    nodes: int
+    resource: str
+    asks: str
+    largest: str
+    node: str
+
+
+# --- what holds for some nodes ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodesOut:
+    """Nodes that are out for the same.
+
+    Attributes
+    ----------
+    nodes : how many
+    closest : the one to which least is missing
+    reasons : as kube-scheduler writes them
+    details : about the closest
+    largest : resource -> what the largest of these nodes offers of it, where that is less than the pod asks for
+    domains : how many domains of a topology key are out with these nodes; 0 where there is no such key
+    """
+
+    nodes: int
+    closest: str
+    plugin: str
+    reasons: tuple[str, ...]
+    details: tuple[Detail, ...] = ()
+    largest: dict[str, str] = field(default_factory=dict)
+    domains: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotNamed:
+    """Nodes that the pod's affinity leaves out by naming others, as a DaemonSet's pods name theirs."""
+
+    nodes: int
+    named: tuple[str, ...]
+
+
+Whole = (
+    Refused
+    | Gated
+    | OtherScheduler
+    | BeforeNodes
+    | Leaving
+    | NoNodes
+    | MissingClaim
+    | UnboundClaim
+    | Promised
+    | NoSuchLabel
+    | NoSuchNode
+    | TooLarge
+)
+"""A cause that alone is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """All of it.
+
+    Attributes
+    ----------
+    whole : causes each of which alone is enough
+    n_nodes : in the cluster
+    out : nodes by what they are out for, the most first; empty where `whole` says all
+    """
+
+    whole: tuple[Whole, ...] = ()
+    n_nodes: int = 0
+    named: NotNamed | None = None
+    out: tuple[NodesOut, ...] = ()

@@ -1,0 +1,39 @@
+"""Why a pod has no node, and what would help: in a sentence, and in changes that were tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kplan.documents.remedy import Remedy
+from kplan.framework.cycle import CycleResult
+from kplan.framework.session import Session
+from kplan.planner.diagnosis.gather import gather
+from kplan.planner.diagnosis.remedies import remedies
+from kplan.planner.diagnosis.sentence import sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is told of a pod that is not placed.
+
+    Attributes
+    ----------
+    text : one sentence
+    remedies : the smallest change first
+    """
+
+    text: str = ""
+    remedies: tuple[Remedy, ...] = ()
+
+
+def diagnose(session: Session, result: CycleResult, *, may_try: bool = True) -> Diagnosis:
+    """Return the diagnosis of a decision that is live.
+
+    Parameters
+    ----------
+    may_try : decide again with changes; not where to ask anew may give another answer
+    """
+    if result.row is not None:
+        return Diagnosis()
+    causes = gather(session, result)
+    return Diagnosis(sentence(causes), remedies(session, result, causes) if may_try else ())

@@ -1,0 +1,290 @@
+"""Gathers why a pod has no node, from a decision while it is live."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from msgspec import structs
+
+from kplan.api.core import Pod
+from kplan.documents.details import AntiAffinity, Detail, InsufficientResource, TooMuchSkew
+from kplan.documents.placement import Outcome
+from kplan.engine.arrays import BoolArray, RowArray
+from kplan.engine.node_matching import first_untolerated_hard_taints
+from kplan.engine.node_table import NodeTable
+from kplan.engine.verdicts import Reason, Verdicts
+from kplan.framework.cycle import CycleResult
+from kplan.framework.diagnosis import FilterOutcome
+from kplan.framework.listers import Listers
+from kplan.framework.session import Session
+from kplan.planner.diagnosis.causes import (
+    BeforeNodes,
+    Causes,
+    Gated,
+    Leaving,
+    MissingClaim,
+    NodesOut,
+    NoNodes,
+    NoSuchLabel,
+    NoSuchNode,
+    NotNamed,
+    OtherScheduler,
+    Promised,
+    Refused,
+    TooLarge,
+    UnboundClaim,
+    Whole,
+)
+from kplan.rules.pod_info import PodInfo
+from kplan.rules.resources import PODS, is_counted, quantity_text
+from kplan.rules.volume_claims import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
+
+_MOST_GROUPS = 64
+_MOST_PODS = 8
+_RESOURCES = "NodeResourcesFit"
+_TAINTS = "TaintToleration"
+
+
+def gather(session: Session, result: CycleResult) -> Causes:
+    """Return why the pod of a decision has no node; reads the session as it is."""
+    info = session.cluster.pods.infos[result.pod]
+    if result.filter is None or result.outcome is not Outcome.UNSCHEDULABLE:
+        return Causes((_before_filters(session, result, info),))
+    outcome, n_nodes = result.filter, len(session.cluster)
+    promised = _promised(session, result.pod, info)
+    if outcome.pre_filter_status is not None:
+        claims = tuple(_claim_causes(info.pod, session.listers))
+        missing = tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
+        return Causes((*promised, *(claims or missing or (BeforeNodes(outcome.pre_filter_status.message),))), n_nodes)
+    whole = tuple(_for_all_nodes(session, info)) if outcome.rows is None else ()
+    out = _nodes_out(session, info, outcome)
+    return Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the name that was probably meant, or nothing."""
+    found = difflib.get_close_matches(name, sorted(set(known)), n=1)
+    return found[0] if found else ""
+
+
+# --- before any node --------------------------------------------------------------------------------------------------
+
+
+def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> Whole:
+    spec = info.pod.spec
+    if result.pod in session.refused:
+        classes = [each.metadata.name for each in session.listers.snapshot.priority_classes]
+        missing = spec.priority_class_name if spec.priority_class_name not in classes else ""
+        if missing and f" {missing} " in f"{session.refused[result.pod]} ":
+            return Refused(session.refused[result.pod], missing, nearest(missing, classes))
+        return Refused(session.refused[result.pod])
+    if result.framework is None:
+        return OtherScheduler(spec.scheduler_name, tuple(session.frameworks))
+    if info.is_terminating:
+        return Leaving()
+    if result.outcome is Outcome.GATED:
+        return Gated(tuple(gate.name for gate in spec.scheduling_gates))
+    return BeforeNodes(result.message) if len(session.cluster) else NoNodes()
+
+
+def _claim_causes(pod: Pod, listers: Listers) -> Iterator[MissingClaim | UnboundClaim]:
+    """Find claims that keep the pod from being scheduled anywhere."""
+    namespace = pod.metadata.namespace
+    for volume in pod.spec.volumes:
+        name = claim_name(pod, volume)
+        if name is None:
+            continue
+        claim = listers.persistent_volume_claims.get((namespace, name))
+        if claim is None:
+            known = [other for of, other in listers.persistent_volume_claims if of == namespace]
+            yield MissingClaim(f"{namespace}/{name}", nearest(name, known))
+            continue
+        if is_fully_bound(claim):
+            continue
+        of_class = claim_class(claim)
+        known_class = listers.storage_classes.get(of_class)
+        if known_class is not None and known_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+            continue
+        meant = "" if known_class is not None or not of_class else nearest(of_class, listers.storage_classes)
+        provisioner = "" if known_class is None else known_class.provisioner
+        yield UnboundClaim(f"{namespace}/{name}", of_class, known_class is not None, meant, provisioner)
+
+
+def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[NoSuchNode]:
+    for name in named_by_affinity(pod):
+        if name not in nodes.row_of:
+            yield NoSuchNode(len(nodes), name, nearest(name, nodes.names))
+
+
+def named_by_affinity(pod: Pod) -> list[str]:
+    """List the nodes that the pod's required affinity names."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    terms = required.node_selector_terms if required is not None else ()
+    return [value for term in terms for each in term.match_fields if each.operator == "In" for value in each.values]
+
+
+def _promised(session: Session, pod: int, info: PodInfo) -> tuple[Promised, ...]:
+    """Find who is still leaving the node that the pod is nominated to."""
+    row = session.nominator.row_of(pod)
+    if row is None:
+        return ()
+    others = (session.cluster.pods.infos[each] for each in session.cluster.pods_on[row])
+    leaving = tuple(other.key for other in others if other.is_terminating and other.priority < info.priority)
+    return (Promised(session.cluster.nodes.names[row], leaving),) if leaving else ()
+
+
+# --- all nodes --------------------------------------------------------------------------------------------------------
+
+
+def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[Whole]:
+    """Find what alone is enough to rule every node out."""
+    nodes, pod = session.cluster.nodes, info.pod
+    n_nodes = len(nodes)
+    if pod.spec.node_name and pod.spec.node_name not in nodes.row_of:
+        yield NoSuchNode(n_nodes, pod.spec.node_name, nearest(pod.spec.node_name, nodes.names))
+    for label, wanted in wanted_labels(pod):
+        column = nodes.label(label)
+        if not any(value in column.code_of for value in wanted):
+            keys = () if column.values else {key for node in nodes.nodes for key in node.metadata.labels}
+            meant = nearest(wanted[0], column.values) if column.values else nearest(label, keys)
+            yield NoSuchLabel(n_nodes, label, wanted, tuple(sorted(column.values)), meant)
+    for resource, amount in info.requests.items():
+        if amount <= 0 or resource == PODS or not is_counted(resource) or resource in _of_devices(session):
+            continue
+        column_of = nodes.allocatable(resource)
+        row = int(column_of.argmax())
+        if column_of[row] < amount:
+            largest = quantity_text(resource, int(column_of[row]))
+            yield TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row])
+
+
+def _of_devices(session: Session) -> Iterable[str]:
+    return session.listers.extended_resource_classes
+
+
+def wanted_labels(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each label that a node must have, with its values; of affinity only where there is no second term."""
+    for key, value in pod.spec.node_selector.items():
+        yield key, (value,)
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    if required is not None and len(required.node_selector_terms) == 1:
+        for condition in required.node_selector_terms[0].match_expressions:
+            if condition.operator == "In" and condition.values:
+                yield condition.key, condition.values
+
+
+# --- groups of nodes --------------------------------------------------------------------------------------------------
+
+
+def _not_named(session: Session, outcome: FilterOutcome) -> NotNamed | None:
+    if outcome.absent is None or outcome.rows is None:
+        return None
+    names = session.cluster.nodes.names
+    return NotNamed(len(outcome.absent_rows()), tuple(names[row] for row in outcome.rows[:_MOST_PODS].tolist()))
+
+
+def _nodes_out(session: Session, info: PodInfo, outcome: FilterOutcome) -> tuple[NodesOut, ...]:
+    groups = [*_filtered(session, info, outcome), *_overridden(session, outcome)]
+    return tuple(sorted(groups, key=lambda each: (-each.nodes, each.plugin, each.reasons)))
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What one plugin says of nodes; `rows` are the nodes by position."""
+
+    session: Session
+    info: PodInfo
+    plugin: str
+    verdict: Verdicts
+    rows: RowArray
+
+
+def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterator[NodesOut]:
+    rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
+    counted = _counted(outcome, rows)
+    for index, (plugin, verdict) in enumerate(outcome.verdicts):
+        mine = np.flatnonzero((outcome.first == index) & counted)
+        if len(mine):
+            answer = _Answer(session, info, plugin, verdict, rows)
+            yield from (_one_group(answer, group) for group in _alike(answer, mine))
+
+
+def _counted(outcome: FilterOutcome, rows: RowArray) -> BoolArray:
+    counted = np.ones(outcome.n_nodes, np.bool_)
+    counted[list(outcome.overrides)] = False
+    if outcome.not_evaluated is not None:
+        counted &= ~outcome.not_evaluated
+    here: BoolArray = counted[rows]
+    return here
+
+
+def _alike(answer: _Answer, mine: RowArray) -> Iterator[RowArray]:
+    """Split the nodes that a plugin rejects by what it says, and by taint, where that is what it is about."""
+    if answer.plugin == _TAINTS:
+        tolerations = answer.info.pod.spec.tolerations
+        codes = first_untolerated_hard_taints(answer.session.cluster.nodes, tolerations)[0][answer.rows[mine]]
+    else:
+        codes = answer.verdict.bits[mine]
+    distinct = np.unique(codes)
+    if len(distinct) > _MOST_GROUPS:
+        yield mine
+        return
+    for code in distinct:
+        yield mine[codes == code]
+
+
+def _one_group(answer: _Answer, group: RowArray) -> NodesOut:
+    reasons = answer.verdict.reasons_at(int(group[0]))
+    closest = int(group[0])
+    for reason in reasons:
+        if reason.shortfall is not None:
+            closest = int(group[reason.shortfall(group).argmin()])
+            break
+    nodes, rows = answer.session.cluster.nodes, answer.rows
+    details: list[Detail] = []
+    for reason in reasons:
+        best = closest if reason.shortfall is None else int(group[reason.shortfall(group).argmin()])
+        details += _details_of(reason, best)
+    largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
+    key = next((each.topology_key for each in details if isinstance(each, TooMuchSkew | AntiAffinity)), "")
+    domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
+    texts = tuple(reason.text for reason in reasons)
+    return NodesOut(len(group), nodes.names[int(rows[closest])], answer.plugin, texts, tuple(details), largest, domains)
+
+
+def _details_of(reason: Reason, position: int) -> list[Detail]:
+    found = () if reason.details is None else reason.details(position)
+    return [each if each.reason else structs.replace(each, reason=reason.text) for each in found]
+
+
+def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict[str, str]:
+    nodes, info = answer.session.cluster.nodes, answer.info
+    largest = {}
+    for each in details:
+        if isinstance(each, InsufficientResource) and each.resource != PODS:
+            most = int(nodes.allocatable(each.resource)[rows].max())
+            if most < info.requests.get(each.resource, 0):
+                largest[each.resource] = quantity_text(each.resource, most)
+    return largest
+
+
+def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[NodesOut]:
+    """Group nodes that nominated pods or an extender rule out."""
+    groups: dict[tuple[str, tuple[str, ...]], NodesOut] = {}
+    for row in sorted(outcome.overrides):
+        status = outcome.status(row)
+        if status is None:
+            continue
+        key = (status.plugin, status.texts)
+        if key in groups:
+            groups[key] = replace(groups[key], nodes=groups[key].nodes + 1)
+        else:
+            details = tuple(each for reason in status.reasons for each in _details_of(reason, status.position))
+            name = session.cluster.nodes.names[row]
+            groups[key] = NodesOut(1, name, status.plugin, status.texts, details)
+    yield from groups.values()

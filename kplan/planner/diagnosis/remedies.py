@@ -1,0 +1,230 @@
+"""Looks for the least changes that would let a pod run, and offers those that hold when it is decided again."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec.structs import replace
+
+from kplan.api.quantity import milli_value, value
+from kplan.api.tolerations import tolerations_tolerate
+from kplan.documents import remedy as r
+from kplan.engine.node_matching import first_untolerated_hard_taints, is_hard
+from kplan.framework.cycle import CycleResult
+from kplan.framework.session import Session
+from kplan.planner.diagnosis import changes
+from kplan.planner.diagnosis.causes import Causes, Gated, MissingClaim, OtherScheduler, Refused, UnboundClaim
+from kplan.planner.diagnosis.near import Near
+from kplan.planner.diagnosis.requests import lower
+from kplan.planner.diagnosis.surroundings import add, move, raise_priority, uncordon
+from kplan.planner.diagnosis.trials import Trials
+from kplan.rules.resources import CPU
+from kplan.rules.volume_claims import claim_name
+
+MOST = 5
+"""So many remedies are offered."""
+
+_TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
+_SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_MOST_TRIED = 3
+_SMALL = 0.5
+"""A request that keeps this share of itself is a small change."""
+
+
+def remedies(session: Session, result: CycleResult, causes: Causes) -> tuple[r.Remedy, ...]:
+    """Return what would let the pod of a decision run, the smallest change first.
+
+    Parameters
+    ----------
+    session, result : the decision while it is live; only forks of it change
+    causes : why the pod has no node
+    """
+    trials = Trials(session, result.pod)
+    found = [*_by_cause(trials, causes)]
+    if result.filter is not None and result.filter.pre_filter_status is None:
+        found += _by_filter(trials, Near(result.filter), result)
+    found.sort(key=_size)
+    return tuple(dict.fromkeys(found))[:MOST]
+
+
+def _size(remedy: r.Remedy) -> float:  # noqa: PLR0911 - one case a kind, in one place
+    """Say how much a remedy changes."""
+    match remedy:
+        case r.CorrectName() | r.RemoveGates():
+            return 0
+        case r.CorrectSelector():
+            return 0 if remedy.change.to is not None else 4
+        case r.Uncordon():
+            return 1
+        case r.LowerRequest():
+            return 2 if min(map(_kept, (remedy.change, *(remedy.also or ())))) >= _SMALL else 6
+        case r.TolerateTaint() | r.RelaxRule():
+            return 3
+        case r.MovePod():
+            return 4.5
+        case r.AddNodes():
+            return 5
+        case _:
+            return 7 if remedy.checked else 8
+
+
+def _kept(change: r.RequestChange) -> float:
+    read = milli_value if change.resource == CPU else value
+    return read(change.to) / max(read(change.old), 1)
+
+
+# --- what stands before the nodes -------------------------------------------------------------------------------------
+
+
+def _by_cause(trials: Trials, causes: Causes) -> Iterator[r.Remedy]:
+    for cause in causes.whole:
+        match cause:
+            case MissingClaim():
+                yield from _claim(trials, cause)
+            case UnboundClaim(storage_class=name, class_exists=False) if name:
+                yield from _class(trials, cause)
+            case Gated():
+                pod = replace(trials.pod, spec=replace(trials.pod.spec, scheduling_gates=()))
+                node = trials.node_for(pod)
+                if node is not None:
+                    yield r.RemoveGates(change=r.GateChange(gates=cause.gates), then=node)
+            case OtherScheduler():
+                yield from _scheduler(trials, cause)
+            case Refused(missing_class=name) if name:
+                if cause.nearest:
+                    change = r.NameChange(what="PriorityClass", old=name, to=cause.nearest)
+                    yield r.CorrectName(change=change, then=None, checked=False)
+                yield r.CreateObject(change=r.MissingObject(what="PriorityClass", name=name), then=None, checked=False)
+            case _:
+                pass
+
+
+def _claim(trials: Trials, cause: MissingClaim) -> Iterator[r.Remedy]:
+    name = cause.claim.partition("/")[2]
+    pod = trials.pod
+    if cause.nearest:
+        volumes = tuple(
+            replace(each, persistent_volume_claim=replace(each.persistent_volume_claim, claim_name=cause.nearest))
+            if each.persistent_volume_claim is not None and claim_name(pod, each) == name
+            else each
+            for each in pod.spec.volumes
+        )
+        node = trials.node_for(replace(pod, spec=replace(pod.spec, volumes=volumes)))
+        if node is not None:
+            change = r.NameChange(what="PersistentVolumeClaim", old=name, to=cause.nearest)
+            yield r.CorrectName(change=change, then=node)
+    missing = r.MissingObject(what="PersistentVolumeClaim", name=cause.claim)
+    yield r.CreateObject(change=missing, then=None, checked=False)
+
+
+def _class(trials: Trials, cause: UnboundClaim) -> Iterator[r.Remedy]:
+    namespace, _, name = cause.claim.partition("/")
+    claim = trials.live.listers.persistent_volume_claims[namespace, name]
+    if cause.nearest:
+        node = trials.with_object(replace(claim, spec=replace(claim.spec, storage_class_name=cause.nearest)))
+        if node is not None:
+            what = f"PersistentVolumeClaim {cause.claim}"
+            change = r.NameChange(what="storage class", of=what, old=cause.storage_class, to=cause.nearest)
+            yield r.CorrectName(change=change, then=node)
+    missing = r.MissingObject(what="StorageClass", name=cause.storage_class)
+    yield r.CreateObject(change=missing, then=None, checked=False)
+
+
+def _scheduler(trials: Trials, cause: OtherScheduler) -> Iterator[r.Remedy]:
+    near = difflib.get_close_matches(cause.name, cause.known, n=1, cutoff=0.0)
+    for name in near:
+        node = trials.node_for(replace(trials.pod, spec=replace(trials.pod.spec, scheduler_name=name)))
+        if node is not None:
+            yield r.CorrectName(change=r.NameChange(what="scheduler", old=cause.name, to=name), then=node)
+
+
+# --- what the filters said --------------------------------------------------------------------------------------------
+
+
+def _by_filter(trials: Trials, near: Near, result: CycleResult) -> Iterator[r.Remedy]:
+    yield from uncordon(trials, near)
+    yield from _selector(trials, near)
+    yield from _tolerate(trials, near)
+    yield from lower(trials, near)
+    yield from _relax(trials, near)
+    if result.filter is not None and result.filter.rows is None:
+        yield from add(trials, near)
+    yield from move(trials, near)
+    yield from raise_priority(trials, result)
+
+
+def _selector(trials: Trials, near: Near) -> Iterator[r.Remedy]:
+    rows = near.rows[near.only(_AFFINITY)]
+    if not len(rows):
+        return
+    pod = trials.pod
+    for key, wanted in pod.spec.node_selector.items():
+        old = f"{key}={wanted}"
+        for label in _meant_labels(trials, key, wanted):
+            node = trials.node_for(changes.with_selector(pod, key, label))
+            if node is not None:
+                to = None if label is None else f"{label[0]}={label[1]}"
+                yield r.CorrectSelector(change=r.SelectorChange(where="nodeSelector", old=old, to=to), then=node)
+                break
+    for index, condition in enumerate(changes.conditions(pod)):
+        wanted = condition.values[0] if condition.operator == "In" and condition.values else ""
+        old = f"{condition.key} {condition.operator} {','.join(condition.values)}".strip()
+        for label in _meant_labels(trials, condition.key, wanted) if wanted else [None]:
+            instead = None if label is None else replace(condition, key=label[0], values=(label[1],))
+            node = trials.node_for(changes.with_condition(pod, index, instead))
+            if node is not None:
+                to = None if label is None else f"{label[0]} In {label[1]}"
+                yield r.CorrectSelector(change=r.SelectorChange(where="nodeAffinity", old=old, to=to), then=node)
+                break
+
+
+def _meant_labels(trials: Trials, key: str, wanted: str) -> Iterator[tuple[str, str] | None]:
+    """Yield labels of nodes that come near to one asked for, the nearest first, and None for none."""
+    table = trials.live.cluster.nodes
+    values = table.label(key).values
+    if values:
+        ordered = sorted(values, key=lambda each: (-_likeness(each, wanted), each))
+        yield from ((key, each) for each in ordered[:_MOST_TRIED] if each != wanted)
+    else:
+        keys = sorted({name for node in table.nodes for name in node.metadata.labels})
+        for name in difflib.get_close_matches(key, keys, n=1):
+            if wanted in table.label(name).code_of:
+                yield name, wanted
+    yield None
+
+
+def _likeness(text: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, text, other).ratio()
+
+
+def _tolerate(trials: Trials, near: Near) -> Iterator[r.Remedy]:
+    rows = near.rows[near.only(_TAINTS)]
+    table, tolerations = trials.live.cluster.nodes, trials.pod.spec.tolerations
+    codes = first_untolerated_hard_taints(table, tolerations)[0][rows]
+    distinct, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
+        node = table.nodes[int(rows[first[position]])]
+        taints = [each for each in node.spec.taints if is_hard(each) and not tolerations_tolerate(tolerations, each)]
+        if any(each.key.startswith(_SYSTEM_TAINTS) for each in taints):
+            continue
+        goes_to = trials.node_for(changes.tolerating(trials.pod, taints))
+        if goes_to is not None:
+            texts = tuple(f"{each.key}{'=' if each.value else ''}{each.value}:{each.effect}" for each in taints)
+            yield r.TolerateTaint(change=r.TolerationChange(taints=texts), then=goes_to)
+
+
+def _relax(trials: Trials, near: Near) -> Iterator[r.Remedy]:
+    pod = trials.pod
+    if not near.is_never_rejected_by(_SPREAD):
+        for key, relaxed in changes.relaxed_spreads(pod):
+            if (node := trials.node_for(relaxed)) is not None:
+                yield r.RelaxRule(change=r.RuleChange(rule="topologySpreadConstraints", topology_key=key), then=node)
+    if not near.is_never_rejected_by(_PODS):
+        for key, relaxed in changes.relaxed_apart(pod):
+            if (node := trials.node_for(relaxed)) is not None:
+                yield r.RelaxRule(change=r.RuleChange(rule="podAntiAffinity", topology_key=key), then=node)
+        for key, relaxed in changes.relaxed_together(pod):
+            if (node := trials.node_for(relaxed)) is not None:
+                yield r.RelaxRule(change=r.RuleChange(rule="podAffinity", topology_key=key), then=node)

@@ -1,0 +1,308 @@
+"""Writes why a pod has no node as one sentence: the only place where that is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kplan.api.readable import readable
+from kplan.documents import details as d
+from kplan.planner.diagnosis.causes import (
+    BeforeNodes,
+    Causes,
+    Gated,
+    Leaving,
+    MissingClaim,
+    NodesOut,
+    NoNodes,
+    NoSuchLabel,
+    NoSuchNode,
+    OtherScheduler,
+    Promised,
+    Refused,
+    TooLarge,
+    UnboundClaim,
+    Whole,
+)
+from kplan.rules.resources import PODS
+
+_MOST_NAMES = 3
+_MOST_GROUPS = 5
+_FEWEST_TOGETHER = 2
+_NOT_READY = {
+    "node.kubernetes.io/not-ready": "not ready",
+    "node.kubernetes.io/unreachable": "unreachable",
+    "node.kubernetes.io/network-unavailable": "without network",
+    "node.kubernetes.io/memory-pressure": "short of memory themselves",
+    "node.kubernetes.io/disk-pressure": "short of disk themselves",
+    "node.kubernetes.io/pid-pressure": "short of process ids themselves",
+    "node.cloudprovider.kubernetes.io/uninitialized": "not set up yet",
+    "node.cloudprovider.kubernetes.io/shutdown": "shut down",
+    "node.kubernetes.io/unschedulable": "cordoned",
+}
+"""What taints mean that the control plane sets."""
+
+
+def sentence(causes: Causes) -> str:
+    """Write the causes as one sentence, the strongest first."""
+    text = "; ".join(_whole(each) for each in causes.whole[:_MOST_NAMES]) if causes.whole else _groups(causes)
+    return f"{text}."
+
+
+def _whole(cause: Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
+    match cause:
+        case Refused(missing_class=name) if name:
+            return f"The API server refuses the pod: there is no PriorityClass {name}{_meant(cause.nearest)}"
+        case Refused():
+            return f"The API server refuses the pod: {_clause(cause.message)}"
+        case Gated():
+            gates = "scheduling gate" if len(cause.gates) == 1 else "scheduling gates"
+            return f"It waits for its {gates} {_names(cause.gates)}; the scheduler does not look at it before"
+        case OtherScheduler():
+            known = f"no profile here has that name ({_names(cause.known)})"
+            return f"It waits for scheduler {cause.name or '(none)'}: {known}"
+        case Leaving():
+            return "It is being deleted, so kube-scheduler leaves it alone"
+        case NoNodes():
+            return "The cluster has no node"
+        case MissingClaim():
+            return f"Its claim {cause.claim} does not exist{_meant(cause.nearest)}"
+        case UnboundClaim():
+            return _unbound(cause)
+        case Promised():
+            verb = "ends" if len(cause.pods) == 1 else "end"
+            return f"It is nominated to {cause.node} and waits until {_names(cause.pods)} {verb}"
+        case BeforeNodes():
+            return f"It fails before any node is looked at: {_clause(cause.message)}"
+        case NoSuchLabel():
+            return _no_label(cause)
+        case NoSuchNode():
+            return f"It asks for node {cause.name}, which does not exist{_meant(cause.nearest)}"
+        case TooLarge():
+            asks, of_all = readable(cause.asks), _of_all(cause.nodes)
+            if cause.largest == "0":
+                return f"{of_all} offers {cause.resource}, of which it asks for {asks}"
+            return (
+                f"{of_all} is large enough, even empty: it asks for {asks} {cause.resource}, and the largest, "
+                f"{cause.node}, has {readable(cause.largest)}"
+            )
+
+
+def _of_all(nodes: int) -> str:
+    return "No node" if nodes == 1 else f"None of {nodes} nodes"
+
+
+def _unbound(cause: UnboundClaim) -> str:
+    if not cause.storage_class:
+        return f"Its claim {cause.claim} is not bound, and names no storage class that would make a volume"
+    if not cause.class_exists:
+        missing = f"there is no storage class {cause.storage_class}{_meant(cause.nearest)}"
+        return f"Its claim {cause.claim} is not bound: {missing}"
+    by = f", whose volumes {cause.provisioner} makes," if cause.provisioner else ""
+    return f"Its claim {cause.claim} of storage class {cause.storage_class}{by} is not bound yet"
+
+
+def _no_label(cause: NoSuchLabel) -> str:
+    wanted = " or ".join(f"{cause.label}={value}" for value in cause.wanted[:_MOST_NAMES])
+    if not cause.values:
+        return f"{_of_all(cause.nodes)} has {wanted}: no node has label {cause.label}{_meant(cause.nearest)}"
+    values = "the only value there is is" if len(cause.values) == 1 else "the values there are:"
+    return f"{_of_all(cause.nodes)} has {wanted}; {values} {_names(cause.values, 5)}{_meant(cause.nearest)}"
+
+
+def _meant(name: str) -> str:
+    return f" (did you mean {name}?)" if name else ""
+
+
+def _names(names: Sequence[str], most: int = _MOST_NAMES, and_more: int = 0) -> str:
+    left_out = max(len(names) - most, 0) + and_more
+    return ", ".join(names[:most]) + (f" and {left_out} more" if left_out else "")
+
+
+def _clause(message: str) -> str:
+    return message.rstrip(". \n")
+
+
+# --- groups of nodes --------------------------------------------------------------------------------------------------
+
+
+def _groups(causes: Causes) -> str:
+    out = _with_taints_together(causes.out)
+    shown = out[:_MOST_GROUPS]
+    left_out = sum(each.nodes for each in out[_MOST_GROUPS:])
+    total = sum(each.nodes for each in out)
+    if causes.named is not None:
+        return _on_named(causes, shown)
+    if len(out) == 1:
+        (only,) = shown
+        subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else f"All {total} nodes"
+        return f"{subject} {group_text(only, is_one=causes.n_nodes == 1)}"
+    parts = [f"{each.nodes} {group_text(each, is_one=each.nodes == 1)}" for each in shown]
+    parts += [f"{left_out} for other reasons"] if left_out else []
+    return f"{_all(causes, total)}: {', '.join(parts)}"
+
+
+def _with_taints_together(groups: Sequence[NodesOut]) -> list[NodesOut]:
+    """Join nodes with taints that people set: one thing to say, whatever the taints are."""
+    tainted = [each for each in groups if _is_set_by_people(each)]
+    if len(tainted) < _FEWEST_TOGETHER:
+        return list(groups)
+    together = replace(
+        tainted[0],
+        nodes=sum(each.nodes for each in tainted),
+        details=tuple(detail for each in tainted for detail in each.details[:1]),
+    )
+    others = [each for each in groups if each not in tainted]
+    return sorted([together, *others], key=lambda each: -each.nodes)
+
+
+def _is_set_by_people(group: NodesOut) -> bool:
+    first = group.details[0] if group.details else None
+    return isinstance(first, d.UntoleratedTaint) and not first.unschedulable and _key(first.taint) not in _NOT_READY
+
+
+def _all(causes: Causes, total: int) -> str:
+    if total == causes.n_nodes:
+        return f"All {total} nodes are out"
+    return f"{total} of {causes.n_nodes} nodes are out, and the others were not looked at"
+
+
+def _on_named(causes: Causes, shown: Sequence[NodesOut]) -> str:
+    named = causes.named.named if causes.named is not None else ()
+    if len(named) == 1 and shown:
+        return f"It may run on {named[0]} only, which {group_text(shown[0], is_one=True)}"
+    told = ", ".join(f"{each.nodes} {group_text(each, is_one=each.nodes == 1)}" for each in shown)
+    return f"It may run on {_names(named)} only: {told}"
+
+
+def group_text(group: NodesOut, *, is_one: bool) -> str:
+    """Say what is wrong with nodes, as the end of a sentence whose subject they are."""
+    resources = [each for each in group.details if isinstance(each, d.InsufficientResource)]
+    if resources and len(resources) == len(group.details):
+        return _lack(group, resources, is_one=is_one)
+    if group.plugin == "NodeAffinity":
+        return f"{'does' if is_one else 'do'} not have the labels it asks for ({_conditions(group.details)})"
+    if not group.details:
+        return f"{'is' if is_one else 'are'} turned down by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
+    return _detail(group, group.details[0], is_one=is_one)
+
+
+def _lack(group: NodesOut, resources: Sequence[d.InsufficientResource], *, is_one: bool) -> str:
+    verb, runs = ("lacks", "runs") if is_one else ("lack", "run")
+    texts, full = [], ""
+    for each in resources:
+        name, asks, free = each.resource, readable(each.requested), readable(each.free)
+        largest = group.largest.get(name)
+        if name == PODS:
+            full = f"{runs} {each.allocatable} pods already, as many as {'it' if is_one else 'they'} may"
+        elif largest == "0":
+            texts.append(f"{name} (asks {asks}, {'it has' if is_one else 'they have'} none)")
+        elif largest is not None:
+            most = readable(largest)
+            empty = f"it has {most} even when empty" if is_one else f"the largest has {most} even when empty"
+            texts.append(f"{name} (asks {asks}, {empty})")
+        else:
+            at_most = f"{free} free" if is_one else f"at most {free} free, on {group.closest}"
+            texts.append(f"{name} (asks {asks}, {at_most})")
+    lacking = f"{verb} {' and '.join(texts)}" if texts else ""
+    return " and ".join(text for text in (full, lacking) if text)
+
+
+def _conditions(details: Sequence[d.Detail]) -> str:
+    wanted: dict[str, None] = {}
+    for each in details:
+        if isinstance(each, d.UnmatchedNodeSelector):
+            wanted[each.node_selector] = None
+        elif isinstance(each, d.UnmatchedNodeAffinity):
+            wanted.update(dict.fromkeys(condition.condition for condition in each.conditions) or {each.term: None})
+    return _names(list(wanted))
+
+
+def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
+    group: NodesOut, detail: d.Detail, *, is_one: bool
+) -> str:
+    are, have = ("is", "has") if is_one else ("are", "have")
+    on = "" if is_one else f" on {group.closest}"
+    match detail:
+        case d.UntoleratedTaint(unschedulable=True):
+            return f"{are} cordoned"
+        case d.UntoleratedTaint():
+            return _taint(group, detail.taint, is_one=is_one)
+        case d.OtherNodeName():
+            return f"{are} not {detail.requested}, the node that it asks for"
+        case d.TakenHostPort():
+            by = _names(detail.pods, and_more=detail.and_more or 0)
+            return f"{have} host port {detail.host_port}/{detail.protocol} taken ({by}{on})"
+        case d.TooMuchSkew():
+            return _skew(detail)
+        case d.SpreadLabelMissing() | d.AffinityLabelMissing():
+            return f"{have} no label {detail.missing_label}, by which its rule goes"
+        case d.UnmetAffinity():
+            there = _names(detail.domains_with_matching_pods, and_more=detail.and_more)
+            found = f"such pods run in {there}" if there else "no such pod runs anywhere"
+            return f"{have} no pod beside which it must run ({_terms(detail.terms)} per {detail.topology_key}; {found})"
+        case d.OwnAntiAffinity():
+            where = _domains(group, detail.topology_key)
+            return f"{have} pods from which it must stay apart ({_in_way(detail)}; {where})"
+        case d.ForeignAntiAffinity():
+            return f"{have} pods that keep it away by their anti-affinity ({_in_way(detail)})"
+        case d.OtherVolumeZone():
+            return f"{are} not where volume {detail.volume} is ({detail.label}={_names(detail.allowed)})"
+        case d.UnreachableVolume():
+            where = _names(detail.requires)
+            return f"{'does' if is_one else 'do'} not reach volume {detail.volume} of claim {detail.claim} ({where})"
+        case d.LostVolume():
+            return f"{are} out because volume {detail.volume} of claim {detail.claim} does not exist"
+        case d.UnboundClaim():
+            return f"{have} no volume for claim {detail.claim} ({detail.requested} of class {_or_none(detail)})"
+        case d.ClaimInUse():
+            return f"{are} out because claim {detail.claim} is for one pod only, and {_names(detail.used_by)} uses it"
+        case d.TooManyVolumes():
+            return f"{have} as many {detail.driver} volumes as {'it takes' if is_one else 'they take'} ({detail.limit})"
+        case d.MissingDevices():
+            most = f"asks {detail.wanted} of {detail.device_class or 'any class'}, {detail.free} free"
+            return f"{'lacks' if is_one else 'lack'} devices for claim {detail.claim} ({most}{on})"
+        case _:
+            return f"{are} turned down by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
+
+
+def _or_none(detail: d.UnboundClaim) -> str:
+    return detail.storage_class or "none"
+
+
+def _key(taint: str) -> str:
+    return taint.partition(":")[0].partition("=")[0]
+
+
+def _taint(group: NodesOut, taint: str, *, is_one: bool) -> str:
+    meaning = _NOT_READY.get(_key(taint))
+    if meaning is None:
+        taints = [each.taint for each in group.details if isinstance(each, d.UntoleratedTaint)]
+        some = "a taint" if len(taints) == 1 else "taints"
+        return f"{'has' if is_one else 'have'} {some} it does not tolerate ({_names(taints)})"
+    return f"{'is' if is_one else 'are'} {meaning.replace('themselves', 'itself') if is_one else meaning}"
+
+
+def _domains(group: NodesOut, key: str) -> str:
+    return f"1 domain of {key}" if group.domains == 1 else f"{group.domains} domains of {key}"
+
+
+def _skew(detail: d.TooMuchSkew) -> str:
+    if detail.min_domains:
+        why = f"only {detail.domains} of at least {detail.min_domains} domains exist"
+    elif detail.emptiest_domains:
+        emptiest = _names(detail.emptiest_domains)
+        why = f"{detail.domains} domains, the fewest pods are {detail.minimum} in {emptiest}"
+    else:
+        why = f"{detail.domains} domains, the fewest pods are {detail.minimum}"
+    there = f"{detail.matching_pods} in {detail.domain}"
+    numbers = f"{there}; {why}; skew {detail.max_skew} allowed"
+    return f"would get too many pods for its spread over {detail.topology_key} ({numbers})"
+
+
+def _in_way(detail: d.AntiAffinity) -> str:
+    return f"{_names(detail.pods, and_more=detail.and_more)} in {detail.topology_key}={detail.domain}"
+
+
+def _terms(terms: Sequence[d.PodTerm]) -> str:
+    return " and ".join(term.label_selector or "any labels" for term in terms)

@@ -1,0 +1,122 @@
+"""What the cluster could do for a pod: nodes taken into use or added, pods moved, a priority at which it evicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from msgspec.structs import replace
+
+from kplan.api.meta import controller_of
+from kplan.documents import remedy as r
+from kplan.documents.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
+from kplan.framework.cycle import CycleResult
+from kplan.planner.diagnosis.near import Near
+from kplan.planner.diagnosis.trials import Trials
+from kplan.planner.node_shapes import added_nodes, node_shapes
+from kplan.rules.resources import PODS
+
+_FIT, _TAINTS, _CORDON = "NodeResourcesFit", "TaintToleration", "NodeUnschedulable"
+_SPREAD, _PODS, _PORTS = "PodTopologySpread", "InterPodAffinity", "NodePorts"
+_MOST_TRIED = 3
+_MOST_LOOKED_AT = 50
+_MOST_PODS_FOR_ALL = 3000
+"""With more pods than this, a new node is tried only where no rule of the pod looks at other nodes."""
+_SYSTEM_CLASSES = "system-"
+
+
+def uncordon(trials: Trials, near: Near) -> Iterator[r.Remedy]:
+    """Take a node into use again on which nothing else is in the way."""
+    table = trials.live.cluster.nodes
+    positions = near.only(_CORDON, _TAINTS)
+    cordoned = [int(row) for row in near.rows[positions] if table.unschedulable[row]]
+    for row in cordoned[:_MOST_TRIED]:
+        if trials.uncordoned(row) == table.names[row]:
+            yield r.Uncordon(change=r.NodeChange(node=table.names[row]), then=table.names[row])
+            return
+
+
+def add(trials: Trials, near: Near) -> Iterator[r.Remedy]:
+    """Add a node like one that there is."""
+    world, cluster = trials.live.listers.snapshot, trials.live.cluster
+    alone = near.is_never_rejected_by(_SPREAD) and near.is_never_rejected_by(_PODS)
+    if not alone and len(cluster.pods.infos) > _MOST_PODS_FOR_ALL:
+        return
+    for shape in node_shapes(world)[:_MOST_TRIED]:
+        (node,), daemons = added_nodes(shape, 1, world)
+        if trials.with_node(node, daemons, alone=alone):
+            like = shape.like.metadata.name
+            yield r.AddNodes(change=r.NodeAddition(nodes=1, like=like), then=node.metadata.name)
+            return
+
+
+def move(trials: Trials, near: Near) -> Iterator[r.Remedy]:
+    """Free a node of a pod that fits elsewhere."""
+    cluster = trials.live.cluster
+    for other in islice(dict.fromkeys(_in_the_way(trials, near)), 2 * _MOST_TRIED):
+        row = cluster.node_of[other]
+        found = trials.moved(other)
+        if found is not None:
+            node, goes_to = found
+            info = cluster.pods.infos[other]
+            change = r.MovedPod(pod=info.key, node=cluster.nodes.names[row], goes_to=goes_to)
+            yield r.MovePod(change=change, then=node)
+            return
+
+
+def _in_the_way(trials: Trials, near: Near) -> Iterator[int]:
+    """Yield pods without which a node that is out for one thing alone may take the pod, the smallest first."""
+    cluster = trials.live.cluster
+    for position, missing in near.short_of_one(_FIT):
+        row = int(near.rows[position])
+        for each in near.verdicts[_FIT].reasons_at(position):
+            for detail in each.details(position) if each.details is not None else ():
+                if isinstance(detail, InsufficientResource):
+                    resource = detail.resource
+                    large = [
+                        other
+                        for other in _movable(trials, cluster.pods_on[row])
+                        if resource == PODS or cluster.pods.infos[other].requests.get(resource, 0) >= missing
+                    ]
+                    yield from sorted(large, key=lambda o: cluster.pods.infos[o].requests.get(resource, 0))
+    for plugin in (_PORTS, _PODS):
+        for position in near.only(plugin)[:_MOST_LOOKED_AT].tolist():
+            for each in near.verdicts[plugin].reasons_at(position):
+                for detail in each.details(position) if each.details is not None else ():
+                    if isinstance(detail, TakenHostPort | ForeignAntiAffinity):
+                        rows = (trials.live.find(key) for key in detail.pods)
+                        yield from _movable(trials, [other for other in rows if other is not None])
+
+
+def _movable(trials: Trials, pods: Iterable[int]) -> Iterator[int]:
+    """Yield pods that somebody makes again, and that may run elsewhere."""
+    for other in pods:
+        pod = trials.live.cluster.pods.infos[other].pod
+        owner = controller_of(pod.metadata)
+        if owner is not None and owner.kind not in ("DaemonSet", "Node") and other != trials.row:
+            yield other
+
+
+def raise_priority(trials: Trials, result: CycleResult) -> Iterator[r.Remedy]:
+    """Give the pod the lowest priority class at which it evicts others, where it evicts none now."""
+    found = result.post_filter
+    spec = trials.pod.spec
+    if spec.preemption_policy == "Never" or (found is not None and found.nominated_row is not None):
+        return
+    classes = sorted(trials.live.listers.snapshot.priority_classes, key=lambda each: (each.value, each.metadata.name))
+    higher = [
+        each
+        for each in classes
+        if each.value > trials.info.priority
+        and each.preemption_policy != "Never"
+        and not each.metadata.name.startswith(_SYSTEM_CLASSES)
+    ]
+    for each in higher[:_MOST_TRIED]:
+        name = each.metadata.name
+        raised = replace(trials.pod, spec=replace(spec, priority=each.value, priority_class_name=name))
+        made = trials.victims_of(raised)
+        if made is not None:
+            node, victims = made
+            change = r.PriorityChange(old=trials.info.priority, to=each.value, priority_class=name, evicts=victims)
+            yield r.RaisePriority(change=change, then=node)
+            return

@@ -1,0 +1,76 @@
+"""Why a pod has no node and what would help, for people: the only place where a remedy becomes a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from kplan.documents import remedy as r
+from kplan.documents.placement import PodPlacement
+from kplan.report.blocks import Block, Line, Span, line
+from kplan.report.details import listing
+from kplan.report.options import ReportOptions
+from kplan.report.words import count, readable
+
+__all__ = ["diagnosis_blocks", "remedy_text"]
+
+_RULES = {
+    "topologySpreadConstraints": "set whenUnsatisfiable: ScheduleAnyway for the spread over {}",
+    "podAffinity": "prefer, not require, to run near other pods per {}",
+    "podAntiAffinity": "prefer, not require, to stay apart per {}",
+}
+
+
+def diagnosis_blocks(placement: PodPlacement, options: ReportOptions) -> Iterator[Block]:
+    """Say why a pod has no node and what would help: the best of it, or all where that was asked."""
+    if not isinstance(placement.diagnosis, str):
+        return
+    yield line(Span(placement.diagnosis, "strong"))
+    found = placement.remedies or ()
+    tells_all = options.explain or placement.current is None
+    shown = found if tells_all else found[:1]
+    if len(shown) == 1:
+        left_out = len(found) - 1
+        more = f" ({left_out} more with --explain)" if left_out else ""
+        yield line(Span("What would help", "strong"), f": {remedy_text(shown[0])}.{more}")
+    elif shown:
+        yield line(Span("What would help", "strong"), ", any one of:")
+        yield from (Line((remedy_text(each),), 2, is_item=True) for each in shown)
+
+
+def remedy_text(remedy: r.Remedy) -> str:
+    """Write a remedy as a sentence without a full stop, and what comes of it."""
+    then = f" -> {remedy.then}" if remedy.then is not None else ""
+    return f"{_change(remedy)}{then}{'' if remedy.checked else ' (not tried)'}"
+
+
+def _lowered(c: r.RequestChange) -> str:
+    return f"lower the {c.resource} request of container {c.container} from {readable(c.old)} to {readable(c.to)}"
+
+
+def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911 - one case a kind, in one place
+    match remedy:
+        case r.LowerRequest(change=c):
+            return " and ".join(_lowered(each) for each in (c, *(remedy.also or ())))
+        case r.TolerateTaint(change=c):
+            return f"tolerate {'taint' if len(c.taints) == 1 else 'taints'} {listing(c.taints)}"
+        case r.CorrectSelector(change=c):
+            return f"leave {c.old} out of its {c.where}" if c.to is None else f"in its {c.where}, {c.old} -> {c.to}"
+        case r.CorrectName(change=c):
+            return f"{'in ' + c.of + ', ' if c.of else ''}name {c.what} {c.to} instead of {c.old}"
+        case r.CreateObject(change=c):
+            return f"create {c.what} {c.name}"
+        case r.RemoveGates(change=c):
+            return f"remove {'scheduling gate' if len(c.gates) == 1 else 'scheduling gates'} {listing(c.gates)}"
+        case r.Uncordon(change=c):
+            return f"kubectl uncordon {c.node}"
+        case r.RelaxRule(change=c):
+            return _RULES[c.rule].format(c.topology_key)
+        case r.MovePod(change=c):
+            return f"delete {c.pod} on {c.node}, which fits on {c.goes_to} as well"
+        case r.AddNodes(change=c):
+            return f"add {count(c.nodes, 'node')} like {c.like}"
+        case r.RaisePriority(change=c):
+            return f"priority class {c.priority_class} ({c.to}), which would evict {listing(c.evicts)}"
+        case _:
+            assert_never(remedy)

@@ -1,0 +1,428 @@
+"""Small clusters with one pod pending for an everyday reason each, and remedies applied to them as a user would."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.preemption.scenes import node, pod
+
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+KEY = "default/web"
+
+
+@dataclass(frozen=True)
+class Story:
+    """A cluster, what the diagnosis must say, and which remedies it must offer."""
+
+    name: str
+    objects: list[dict[str, Any]]
+    says: tuple[str, ...]
+    remedies: tuple[str, ...] = ()
+    never: tuple[str, ...] = field(default=())
+
+
+def web(**spec: Any) -> dict[str, Any]:
+    return pod("web", **spec)
+
+
+def affinity(kind: str, key: str, **labels: str) -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def node_affinity(key: str, *values: str) -> dict[str, Any]:
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
+    required = {"nodeSelectorTerms": [term]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def on_node(name: str) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+    required = {"nodeSelectorTerms": [term]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def taint(key: str, value: str = "", effect: str = "NoSchedule") -> dict[str, str]:
+    return {"key": key, "value": value, "effect": effect}
+
+
+def cordoned(name: str, **more: Any) -> dict[str, Any]:
+    made = node(name, taints=[taint("node.kubernetes.io/unschedulable")], **more)
+    made["spec"]["unschedulable"] = True
+    return made
+
+
+def spread(key: str, **labels: str) -> dict[str, Any]:
+    selector = {"matchLabels": labels}
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def claim(name: str, class_name: str | None = None, volume: str = "") -> dict[str, Any]:
+    spec: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    spec |= {} if class_name is None else {"storageClassName": class_name}
+    metadata: dict[str, Any] = {"name": name, "namespace": "default"}
+    if volume:
+        spec["volumeName"] = volume
+        metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def volume(name: str, zone: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "labels": {ZONE: zone}},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "csi": {"driver": "d", "volumeHandle": name},
+            "claimRef": {"namespace": "default", "name": "data"},
+        },
+    }
+
+
+def storage_class(name: str, mode: str) -> dict[str, Any]:
+    kind, made_by = "StorageClass", "csi.example.com"
+    group = "storage.k8s.io/v1"
+    return {
+        "apiVersion": group,
+        "kind": kind,
+        "metadata": {"name": name},
+        "provisioner": made_by,
+        "volumeBindingMode": mode,
+    }
+
+
+def mounting(claim_name: str) -> dict[str, Any]:
+    return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}]}
+
+
+def priority_class(name: str, value: int) -> dict[str, Any]:
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+
+
+def gpu_node(name: str, number: str) -> dict[str, Any]:
+    made = node(name)
+    made["status"]["allocatable"] = {**made["status"]["allocatable"], "nvidia.com/gpu": number}
+    return made
+
+
+def asking(made: dict[str, Any], **requests: str) -> dict[str, Any]:
+    resources = made["spec"]["containers"][0]["resources"]
+    resources["requests"] = {name.replace("__", "/").replace("_", "."): value for name, value in requests.items()}
+    return made
+
+
+STORIES = (
+    Story(
+        "too little cpu is free on any node",
+        [node("a", cpu="2"), node("b", cpu="2"), web(cpu="2"), pod("x", on="a", cpu="500m"), pod("y", on="b")],
+        ("All 2 nodes lack cpu (asks 2, at most 1500m free, on a).",),
+        ("lower-request", "add-nodes"),
+    ),
+    Story(
+        "no node is large enough even when it is empty",
+        [node("a", cpu="2"), node("b", cpu="4"), web(cpu="8")],
+        ("None of 2 nodes is large enough, even empty: it asks for 8 cpu, and the largest, b, has 4",),
+        ("lower-request",),
+        ("add-nodes",),
+    ),
+    Story(
+        "cpu and memory are both too little",
+        [node("a", cpu="2", memory="4Gi"), asking(web(), cpu="3", memory="6Gi")],
+        ("No node is large enough, even empty: it asks for 3 cpu, and the largest, a, has 2; ",),
+        ("lower-request",),
+    ),
+    Story(
+        "nodes of several pools have taints of their own",
+        [node("a", taints=[taint("dedicated", "ml")]), node("b", taints=[taint("spot", "true")]), web()],
+        ("All 2 nodes have taints it does not tolerate (dedicated=ml:NoSchedule, spot=true:NoSchedule).",),
+        ("tolerate-taint",),
+    ),
+    Story(
+        "a resource that no node offers",
+        [node("a"), asking(web(), nvidia_com__gpu="1")],
+        ("offers nvidia.com/gpu, of which it asks for 1",),
+    ),
+    Story(
+        "devices are few",
+        [
+            gpu_node("a", "4"),
+            node("b"),
+            asking(web(), nvidia_com__gpu="2"),
+            asking(pod("x", on="a"), nvidia_com__gpu="3"),
+        ],
+        ("nvidia.com/gpu (asks 2",),
+        ("lower-request", "add-nodes"),
+    ),
+    Story(
+        "a label is misspelt",
+        [node("a", labels={"disk": "ssd"}), node("b", labels={"disk": "hdd"}), web(nodeSelector={"disk": "sdd"})],
+        ("None of 2 nodes has disk=sdd; the values there are: hdd, ssd", "(did you mean"),
+        ("correct-selector",),
+    ),
+    Story(
+        "a label key is misspelt",
+        [node("a", labels={"disktype": "ssd"}), web(nodeSelector={"disktpye": "ssd"})],
+        ("no node has label disktpye (did you mean disktype?)",),
+        ("correct-selector",),
+    ),
+    Story(
+        "an affinity to a zone that does not exist",
+        [node("a", labels={ZONE: "eu-1a"}), node("b", labels={ZONE: "eu-1b"}), web(**node_affinity(ZONE, "eu-1c"))],
+        ("None of 2 nodes has topology.kubernetes.io/zone=eu-1c; the values there are: eu-1a, eu-1b",),
+        ("correct-selector",),
+    ),
+    Story(
+        "all nodes have a taint",
+        [node("a", taints=[taint("dedicated", "ml")]), node("b", taints=[taint("dedicated", "ml")]), web()],
+        ("All 2 nodes have a taint it does not tolerate (dedicated=ml:NoSchedule).",),
+        ("tolerate-taint",),
+    ),
+    Story(
+        "the only node with room is cordoned",
+        [cordoned("a"), node("b", cpu="1"), web(cpu="1"), pod("x", on="b")],
+        ("All 2 nodes are out:", "1 is cordoned", "1 lacks cpu (asks 1, 0 free)"),
+        ("uncordon",),
+    ),
+    Story(
+        "nodes are not ready",
+        [
+            node("a", taints=[taint("node.kubernetes.io/not-ready")]),
+            node("b", taints=[taint("node.kubernetes.io/unreachable", effect="NoExecute")]),
+            web(),
+        ],
+        ("1 is not ready", "1 is unreachable"),
+        (),
+        ("tolerate-taint",),
+    ),
+    Story(
+        "replicas keep apart on as many hosts as there are",
+        [
+            node("a"),
+            node("b"),
+            pod("web-0", on="a", labels={"app": "web"}),
+            pod("web-1", on="b", labels={"app": "web"}),
+            web(labels={"app": "web"}, **affinity("podAntiAffinity", HOST, app="web")),
+        ],
+        ("All 2 nodes have pods from which it must stay apart (default/web-", f"2 domains of {HOST}"),
+        ("relax", "add-nodes"),
+    ),
+    Story(
+        "others keep it away",
+        [
+            node("a"),
+            node("b", cpu="1"),
+            pod("db", on="a", owner="StatefulSet/db", **affinity("podAntiAffinity", HOST, app="web")),
+            web(labels={"app": "web"}, cpu="2"),
+        ],
+        ("1 has pods that keep it away by their anti-affinity (default/db", "1 lacks cpu"),
+        ("move-pod", "add-nodes"),
+    ),
+    Story(
+        "the spread over zones does not hold",
+        [
+            node("a", labels={ZONE: "x"}),
+            node("b", cpu="1", labels={ZONE: "y"}),
+            pod("web-0", on="a", labels={"app": "web"}),
+            pod("other", on="b"),
+            web(labels={"app": "web"}, **spread(ZONE, app="web")),
+        ],
+        (f"1 would get too many pods for its spread over {ZONE} (1 in x", "1 lacks cpu"),
+        ("relax", "add-nodes"),
+    ),
+    Story(
+        "nothing to be near to",
+        [node("a"), web(**affinity("podAffinity", HOST, app="cache"))],
+        ("no pod beside which it must run", "no such pod runs anywhere"),
+        ("relax",),
+    ),
+    Story(
+        "a host port is taken",
+        [node("a"), node("b", cpu="1"), pod("x", on="a", ports=[80], owner="ReplicaSet/x"), web(ports=[80], cpu="2")],
+        ("1 has host port 80/TCP taken (default/x)", "1 lacks cpu"),
+        ("move-pod", "add-nodes"),
+    ),
+    Story(
+        "a claim does not exist",
+        [
+            node("a"),
+            claim("data-web", "fast"),
+            storage_class("fast", "WaitForFirstConsumer"),
+            web(**mounting("dataweb")),
+        ],
+        ("Its claim default/dataweb does not exist (did you mean data-web?).",),
+        ("correct-name", "create"),
+    ),
+    Story(
+        "a claim is not bound yet",
+        [node("a"), claim("data", "fast"), storage_class("fast", "Immediate"), web(**mounting("data"))],
+        ("Its claim default/data of storage class fast, whose volumes csi.example.com makes, is not bound yet.",),
+    ),
+    Story(
+        "the class of a claim does not exist",
+        [node("a"), claim("data", "fsat"), storage_class("fast", "WaitForFirstConsumer"), web(**mounting("data"))],
+        ("Its claim default/data is not bound: there is no storage class fsat (did you mean fast?).",),
+        ("correct-name", "create"),
+    ),
+    Story(
+        "the volume is in another zone",
+        [
+            node("a", cpu="1", labels={ZONE: "x"}),
+            node("b", labels={ZONE: "y"}),
+            claim("data", "", "pv"),
+            volume("pv", "x"),
+            pod("other", on="a"),
+            web(**mounting("data")),
+        ],
+        ("1 is not where volume pv is", f"{ZONE}=x", "1 lacks cpu (asks 1, 0 free)"),
+    ),
+    Story(
+        "gates hold it back",
+        [node("a"), web(schedulingGates=[{"name": "example.com/quota"}])],
+        ("It waits for its scheduling gate example.com/quota",),
+        ("remove-gates",),
+    ),
+    Story(
+        "another scheduler is to place it",
+        [node("a"), web(schedulerName="default-schedular")],
+        ("It waits for scheduler default-schedular: no profile here has that name (default-scheduler).",),
+        ("correct-name",),
+    ),
+    Story(
+        "victims are still leaving",
+        [
+            node("a", cpu="1"),
+            pod("low", on="a", leaving=True),
+            web(priority=10, nominated="a"),
+        ],
+        ("It is nominated to a and waits until default/low ends",),
+    ),
+    Story(
+        "a daemon's node is full",
+        [node("a", cpu="1"), node("b"), pod("x", on="a"), web(owner="DaemonSet/web", **on_node("a"))],
+        ("It may run on a only, which lacks cpu (asks 1, 0 free).",),
+    ),
+    Story(
+        "a node runs as many pods as it may",
+        [node("a", pods="1"), pod("x", on="a"), web()],
+        ("The only node, a, runs 1 pods already, as many as it may.",),
+        ("add-nodes",),
+    ),
+    Story(
+        "its priority is too low to make room",
+        [node("a", cpu="1"), pod("x", on="a", priority=5), web(priority=1), priority_class("high", 100)],
+        ("The only node, a, lacks cpu (asks 1, 0 free).",),
+        ("add-nodes", "raise-priority"),
+    ),
+)
+
+
+# --- remedies, applied ------------------------------------------------------------------------------------------------
+
+
+def applied(objects: list[dict[str, Any]], remedy: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the cluster with a remedy carried out, as one would with kubectl."""
+    changed = copy.deepcopy(objects)
+    for change in (remedy["change"], *remedy.get("also", ())):
+        APPLY[remedy["kind"]](changed, _named(changed, "Pod", "web"), change)
+    return changed
+
+
+def _named(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    return next(each for each in objects if each["kind"] == kind and each["metadata"]["name"] == name)
+
+
+def _lower(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
+    waiting["spec"]["containers"][0]["resources"]["requests"][change["resource"]] = change["to"]
+
+
+def _tolerate(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
+    for text in change["taints"]:
+        key, _, rest = text.partition("=")
+        value, _, effect = rest.partition(":")
+        waiting["spec"].setdefault("tolerations", []).append(
+            {"key": key, "operator": "Equal", "value": value, "effect": effect}
+        )
+
+
+def _select(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
+    if change["where"] == "nodeSelector":
+        del waiting["spec"]["nodeSelector"][change["from"].partition("=")[0]]
+        key, _, value = (change["to"] or "").partition("=")
+        if change["to"] is not None:
+            waiting["spec"]["nodeSelector"][key] = value
+    else:
+        required = waiting["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        if change["to"] is None:
+            waiting["spec"].pop("affinity")
+            return
+        key, _, value = change["to"].split(" ")
+        required["nodeSelectorTerms"][0]["matchExpressions"] = [{"key": key, "operator": "In", "values": [value]}]
+
+
+def _uncordon(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
+    found = _named(objects, "Node", change["node"])
+    found["spec"] = {"taints": []}
+
+
+def _relax(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
+    if change["rule"] == "topologySpreadConstraints":
+        waiting["spec"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "ScheduleAnyway"
+    else:
+        rules = waiting["spec"]["affinity"][change["rule"]]
+        (term,) = rules.pop("requiredDuringSchedulingIgnoredDuringExecution")
+        rules["preferredDuringSchedulingIgnoredDuringExecution"] = [{"weight": 100, "podAffinityTerm": term}]
+
+
+def _move(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
+    moved = _named(objects, "Pod", change["pod"].partition("/")[2])
+    assert moved["spec"]["nodeName"] == change["node"]
+    moved["spec"]["nodeName"] = change["goesTo"]
+
+
+def _add(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
+    like = _named(objects, "Node", change["like"])
+    for number in range(change["nodes"]):
+        added = copy.deepcopy(like)
+        added["metadata"]["name"] = added["metadata"]["labels"][HOST] = f"new-{number}"
+        objects.append(added)
+
+
+def _raise(objects: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
+    waiting["spec"]["priority"] = change["to"]
+    for key in change["evicts"]:
+        objects.remove(_named(objects, "Pod", key.partition("/")[2]))
+
+
+def _ungate(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
+    gates = waiting["spec"].pop("schedulingGates")
+    assert [gate["name"] for gate in gates] == change["gates"]
+
+
+def _rename(objects: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
+    if change["what"] == "scheduler":
+        waiting["spec"]["schedulerName"] = change["to"]
+    elif change["what"] == "PersistentVolumeClaim":
+        waiting["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] = change["to"]
+    else:
+        of = change["of"].split("/")[1]
+        _named(objects, "PersistentVolumeClaim", of)["spec"]["storageClassName"] = change["to"]
+
+
+APPLY = {
+    "lower-request": _lower,
+    "tolerate-taint": _tolerate,
+    "correct-selector": _select,
+    "correct-name": _rename,
+    "uncordon": _uncordon,
+    "relax": _relax,
+    "move-pod": _move,
+    "add-nodes": _add,
+    "raise-priority": _raise,
+    "remove-gates": _ungate,
+}
