@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
     from kplan.workloads import Manifests
 
-__all__ = ["Question", "ask", "emit", "fail_on_of", "shown_nodes"]
-
 _POD = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 _FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
 _STANDARD_INPUT = "-"

@@ -17,8 +17,6 @@ from kplan.cli.on_paper import SettledClusterFlags
 from kplan.cli.plan import SaveOption, saving
 from kplan.errors import UsageError
 
-__all__ = ["capacity"]
-
 _STANDARD_INPUT = "-"
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from kplan.workloads import Manifests
     from kplan.workloads.changes import WrittenWorkload
 
-__all__ = ["RolloutMode", "RolloutOption", "change_document"]
-
 
 class RolloutMode(StrEnum):
     """When a workload that runs already is rolled."""

@@ -13,8 +13,6 @@ from typing import Any
 
 import typer
 
-__all__ = ["completion_files"]
-
 _FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH")
 
 

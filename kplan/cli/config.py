@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from kplan.config.model import SchedulerConfiguration
     from kplan.config.releases import Release
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="config",
     help="Show the effective KubeSchedulerConfiguration, or check one.",

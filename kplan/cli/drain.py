@@ -17,8 +17,6 @@ from kplan.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
 
-__all__ = ["drain"]
-
 _GLOB = "*?["
 
 

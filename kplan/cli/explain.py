@@ -10,8 +10,6 @@ from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import SettledClusterFlags
 
-__all__ = ["explain"]
-
 
 @with_flags
 def explain(

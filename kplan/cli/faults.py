@@ -15,8 +15,6 @@ from kplan import __version__
 from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError
 from kplan.visible import visible
 
-__all__ = ["FAILED", "KplanGroup", "say", "say_traceback", "silence_output"]
-
 FAILED = 2
 _INTERRUPTED = 130
 _DEBUG_OPTION = "--debug"

@@ -33,23 +33,6 @@ from kplan.report.options import OutputFormat
 if TYPE_CHECKING:
     from kplan.live import LiveOptions
 
-__all__ = [
-    "ClusterFlags",
-    "ExtenderMode",
-    "FeatureGatesOption",
-    "KubernetesOption",
-    "ManifestFlags",
-    "OutputFlags",
-    "OutputFormat",
-    "RunsOption",
-    "SamplingMode",
-    "SchedulerFlags",
-    "TieRule",
-    "ValidateMode",
-    "VerbosityFlags",
-    "with_flags",
-]
-
 _SCHEDULER_PANEL = "Scheduler"
 DEFAULT_TOP = 5
 DEFAULT_MAX_LISTED = 1000

@@ -9,8 +9,6 @@ from typing import Any
 
 from kplan.cli.ordering import OrderedCommand
 
-__all__ = ["KplanCommand"]
-
 _OPTIONS = "Options"
 _ARGUMENTS = "Arguments"
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from kplan.errors import ManifestError, Problem, UsageError
 from kplan.workloads.sources import Text
 
-__all__ = ["build"]
-
 _TIMEOUT = 60
 """Seconds; bases from elsewhere may have to be fetched."""
 

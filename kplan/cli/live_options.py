@@ -21,23 +21,6 @@ if TYPE_CHECKING:
     from kplan.live.collect import Progress
     from kplan.snapshot.model import Snapshot
 
-__all__ = [
-    "AsGroupOption",
-    "AsOption",
-    "ClusterOption",
-    "ContextOption",
-    "InsecureOption",
-    "KubeconfigOption",
-    "NamespacesOption",
-    "RequestTimeoutOption",
-    "SnapshotOption",
-    "UserOption",
-    "live_options",
-    "open_cluster",
-    "print_warnings",
-]
-
-
 SnapshotOption = Annotated[
     str,
     typer.Option(

@@ -13,8 +13,6 @@ from kplan.cli import capacity, config, drain, explain, place, plan, pods, preem
 from kplan.cli.faults import FAILED, KplanGroup, say_traceback
 from kplan.cli.help import KplanCommand
 
-__all__ = ["app", "run"]
-
 app = typer.Typer(
     name="kplan",
     cls=KplanGroup,

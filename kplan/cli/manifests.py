@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from kplan.workloads import Manifests
     from kplan.workloads.sources import PassedOver
 
-__all__ = ["read_manifests"]
-
 _SHOWN = 3
 
 

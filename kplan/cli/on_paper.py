@@ -15,8 +15,6 @@ from kplan.errors import InputError, KplanError
 if TYPE_CHECKING:
     from kplan.planner.on_paper import Asked
 
-__all__ = ["ChangedClusterFlags", "SettledClusterFlags", "asked_changes"]
-
 _NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale")
 
 

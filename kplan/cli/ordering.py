@@ -8,8 +8,6 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-__all__ = ["OrderedCommand", "in_order"]
-
 _ORDER: ContextVar[tuple[str, ...]] = ContextVar("order of options", default=())
 
 

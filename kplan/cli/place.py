@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from kplan.planner.explanation import Shown
     from kplan.planner.placement import Placement
 
-__all__ = ["place"]
-
 _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
 """Formats that tell about a few of many replicas, and need no more of the others than where they are."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kplan.planner.placement_report import NodesOf
     from kplan.planner.queue_plan import QueuePlan
 
-__all__ = ["SaveOption", "plan", "plan_document", "saving"]
-
 _DEFAULT_ROUNDS = 10
 _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
 """Formats that tell in full about pods that stay pending, and no more of the others than where they go."""

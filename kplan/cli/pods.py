@@ -18,8 +18,6 @@ from kplan.errors import UsageError
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
 
-__all__ = ["pods"]
-
 
 class PodsFormat(StrEnum):
     """What `kplan pods` can print."""

@@ -10,8 +10,6 @@ from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
 
-__all__ = ["preempt"]
-
 
 @with_flags
 def preempt(

@@ -11,8 +11,6 @@ from kplan.cli.answer import emit
 from kplan.cli.flags import OutputFlags, VerbosityFlags, with_flags
 from kplan.errors import UsageError
 
-__all__ = ["show"]
-
 
 @with_flags
 def show(

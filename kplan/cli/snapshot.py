@@ -18,8 +18,6 @@ from kplan.writing import check_writable
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="snapshot",
     help="Save a cluster into a file, look into one, or check one.",

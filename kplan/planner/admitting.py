@@ -21,8 +21,6 @@ from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.manifests import ManifestPod, ManifestWorkload
 
-__all__ = ["Admitting"]
-
 _OWN_WAY = frozenset(
     {"Pod", "ReplicaSet", "StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob", "ReplicationController"}
 )

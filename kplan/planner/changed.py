@@ -9,8 +9,6 @@ from kplan.planner.base import Base
 from kplan.planner.on_paper import Asked, Scale, Settle, rewritten, with_change, with_warnings
 from kplan.planner.settling import scaled, settled
 
-__all__ = ["changed"]
-
 B = TypeVar("B", bound=Base)
 
 

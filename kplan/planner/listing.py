@@ -11,8 +11,6 @@ from kplan.documents.base import Condition, InputWarning, Verdict
 from kplan.documents.placement import Outcome, PodRef, Summary, Unlisted
 from kplan.planner.placement import Placement
 
-__all__ = ["abridged", "not_looked_at", "unlisted", "with_more"]
-
 
 def unlisted(placements: Sequence[Placement], more: Mapping[str, int], listed: int | None) -> tuple[Unlisted, ...]:
     """Count what is not listed: placements beyond the first so many, and replicas that were not looked at.

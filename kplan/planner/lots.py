@@ -12,8 +12,6 @@ import random
 from collections import Counter
 from typing import Protocol, TypeVar
 
-__all__ = ["Lots"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

@@ -22,8 +22,6 @@ from kplan.planner.queue_run import QueueRun
 from kplan.planner.run import Run, nominates, run_in_order
 from kplan.preemption import DefaultPreemption
 
-__all__ = ["MAX_RUNS", "PENDING", "OutcomeOdds", "Tally", "draw_in_order", "draw_queue"]
-
 PENDING: Final = "pending"
 MAX_RUNS: Final = 1_000_000
 """More than this tells nothing more, and takes days."""

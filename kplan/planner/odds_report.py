@@ -19,8 +19,6 @@ from kplan.planner.base import Base
 from kplan.planner.odds import PENDING, DrawnPod, OutcomeOdds, Tally, draw_in_order, draw_queue, zones_of
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, PDB_VIOLATION, PREEMPTION, UNSCHEDULABLE, counted_warnings
 
-__all__ = ["DEFAULT_RUNS", "DEFAULT_SEED", "Odds", "odds_in_order", "odds_of_queue", "wilson"]
-
 DEFAULT_RUNS: Final = 500
 DEFAULT_SEED: Final = 7
 

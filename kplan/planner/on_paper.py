@@ -30,21 +30,6 @@ from kplan.snapshot.load import GivenObjects, load_objects
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.priorities import resolve_priority
 
-__all__ = [
-    "AddNodes",
-    "Asked",
-    "Cordon",
-    "Scale",
-    "Settle",
-    "With",
-    "Without",
-    "cordoned",
-    "parse_add_nodes",
-    "parse_scale",
-    "rewritten",
-    "with_change",
-]
-
 MAX_ADDED = 100_000
 """More nodes than a cluster can have are not added."""
 

@@ -18,8 +18,6 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
 
-__all__ = ["MadePod", "MadePods", "PodOrigin", "made_pods", "pods_report"]
-
 
 @dataclass(frozen=True, slots=True)
 class PodOrigin:

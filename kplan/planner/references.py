@@ -15,8 +15,6 @@ from kplan.errors import NotFoundError, UsageError
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot, object_name
 
-__all__ = ["Reference", "find", "name_of", "parse_reference"]
-
 _GLOB = "*?["
 _MOST_NEAR = 3
 _SHORT = {

@@ -15,8 +15,6 @@ from kplan.errors import UsageError
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 
-__all__ = ["TIES", "Ties", "as_decided", "server_warnings", "tie_rule"]
-
 Ties = Literal["scheduler", "name", "even"]
 TIES: Final[tuple[Ties, ...]] = get_args(Ties)
 

@@ -25,8 +25,6 @@ from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import ReplicaSetState, StatefulSetState
 from kplan.snapshot.model import Snapshot, object_name
 
-__all__ = ["scaled", "settled"]
-
 _SCALED: Mapping[type, str] = {
     Deployment: "replicas",
     ReplicaSet: "replicas",

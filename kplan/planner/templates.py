@@ -27,8 +27,6 @@ from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.claims import generated_claims, stateful_claims
 from kplan.workloads.manifests import Manifests
 
-__all__ = ["MAX_OWN_REPLICAS", "Asked", "templates_of"]
-
 MAX_OWN_REPLICAS = 10_000
 """So many replicas are made at most where each needs claims of its own."""
 

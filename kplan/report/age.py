@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["age_text", "moment_text"]
-
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
 _TWO_DAYS = 2 * _DAY
 

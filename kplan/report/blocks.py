@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Block", "Cell", "Heading", "Line", "Preformatted", "Span", "Style", "Table", "line", "plain"]
-
 Style = Literal["", "good", "bad", "warn", "dim", "strong", "code", "header"]
 """How a piece of text may stand out. Nothing depends on it to be understood."""
 

@@ -16,8 +16,6 @@ from kplan.report.text import layout
 from kplan.report.view import View
 from kplan.report.words import count, name_ranges
 
-__all__ = ["VIEW", "capacity_blocks"]
-
 _MOST_SINGLE_NODES = 10
 _MOST_VICTIMS = 20
 _DETAIL_WIDTH = 120

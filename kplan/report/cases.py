@@ -7,8 +7,6 @@ from typing import Literal
 
 from kplan.documents.base import Report
 
-__all__ = ["Case", "State", "warning_cases"]
-
 State = Literal["passed", "failed", "skipped", "warning"]
 
 

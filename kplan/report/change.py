@@ -12,8 +12,6 @@ from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.words import count
 
-__all__ = ["change_blocks", "change_sentence", "is_change", "obstacle_text", "step_blocks"]
-
 _WORDS: Mapping[Change, str] = {
     Change.ROLLOUT: "rolled",
     Change.SCALE: "scaled",

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kplan.config.releases import Release
     from kplan.errors import Problem
 
-__all__ = ["check_report", "config_report", "render_check", "render_config"]
-
 _WIDTH: Final = 100
 _LEGEND: Final = "* differs from the default   + added   - left out   ~ moved"
 

@@ -12,8 +12,6 @@ from kplan.report.preemption_line import preemption_line
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.words import count, points, scored_by
 
-__all__ = ["OUTCOME_STYLES", "OUTCOME_WORDS", "decision_blocks", "decision_heading"]
-
 OUTCOME_STYLES: Mapping[Outcome, Style] = {
     Outcome.SCHEDULED: "good",
     Outcome.UNSCHEDULABLE: "bad",

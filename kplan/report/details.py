@@ -8,11 +8,9 @@ from typing import Any, assert_never
 
 from msgspec import UNSET
 
+from kplan.api.readable import readable
 from kplan.documents import details as d
 from kplan.documents.placement import Failure, Rejection
-from kplan.report.words import readable
-
-__all__ = ["detail_text", "failure_lines", "listing"]
 
 _MOST_NAMES = 3
 _ANY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared, not bound

@@ -13,8 +13,6 @@ from kplan.report.options import ReportOptions
 from kplan.report.view import View
 from kplan.report.words import count
 
-__all__ = ["VIEW", "drains_blocks"]
-
 _MOST_TOLD = 5
 _MOST_ROWS = 20
 

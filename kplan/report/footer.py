@@ -11,8 +11,6 @@ from kplan.report.blocks import Block, Heading, Line, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.words import count
 
-__all__ = ["closing_blocks", "footer_blocks", "opening_blocks", "summary_text", "warning_texts"]
-
 _MOST_REASONS = 5
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from kplan.report.cases import Case
 
-__all__ = ["render_github"]
-
 _LEVELS = {"failed": "error", "warning": "warning", "skipped": "notice"}
 
 

@@ -8,8 +8,6 @@ from xml.sax.saxutils import escape, quoteattr
 from kplan.documents.base import Report
 from kplan.report.cases import Case
 
-__all__ = ["render_junit"]
-
 
 def render_junit(document: Report, cases: Sequence[Case]) -> str:
     """Write JUnit XML."""

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
 
-__all__ = ["render_markdown"]
-
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
 _BACKTICKS = re.compile("`+")
 _BASE_LEVEL = 2

@@ -12,8 +12,6 @@ from kplan.report.options import ReportOptions
 from kplan.report.view import View
 from kplan.report.words import count, name_ranges
 
-__all__ = ["VIEW"]
-
 _MOST_PODS = 20
 _MOST_EXAMPLES = 5
 _DRAWS = (

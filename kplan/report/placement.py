@@ -15,8 +15,6 @@ from kplan.report.unlisted import unlisted_blocks, unlisted_names
 from kplan.report.view import View
 from kplan.report.words import count, name_ranges
 
-__all__ = ["VIEW", "placement_blocks", "placement_names", "representatives", "workload_groups"]
-
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
 _NOWHERE = "(nowhere)"
 _LEAST_NODES = 20

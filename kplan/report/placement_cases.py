@@ -11,8 +11,6 @@ from kplan.report.options import ReportOptions
 from kplan.report.text import layout
 from kplan.report.unlisted import unlisted_cases
 
-__all__ = ["placement_cases"]
-
 _DETAIL_WIDTH = 120
 
 

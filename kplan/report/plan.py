@@ -18,8 +18,6 @@ from kplan.report.utilisation import largest_fit_blocks, utilisation_blocks
 from kplan.report.view import View
 from kplan.report.words import count, name_ranges
 
-__all__ = ["VIEW", "plan_blocks", "told_attempts"]
-
 _STYLES: Mapping[Action, Style] = {
     Action.PLACED: "good",
     Action.MOVED: "warn",

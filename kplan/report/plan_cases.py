@@ -14,8 +14,6 @@ from kplan.report.options import ReportOptions
 from kplan.report.text import layout
 from kplan.report.unlisted import unlisted_cases
 
-__all__ = ["plan_cases"]
-
 _DETAIL_WIDTH = 120
 
 

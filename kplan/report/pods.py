@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from kplan.documents.pods import FilledField, PodsMade, PodsReport
 from kplan.visible import as_yaml, visible
 
-__all__ = ["render_names", "render_table", "render_yaml"]
-
 _LONGEST_VALUE = 60
 _EVERYWHERE = ("default", "API server", "ServiceAccount ")
 _COLUMNS = ("NAMESPACE", "NAME", "FROM", "PODS", "TAKEN", "FILLED IN BY")

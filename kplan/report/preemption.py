@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from kplan.api.readable import readable
 from kplan.documents.placement import PodPlacement
 from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
@@ -17,10 +18,7 @@ from kplan.report.placement_cases import placement_cases
 from kplan.report.preemption_line import why_no_eviction
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.view import View
-from kplan.report.words import count, readable
-
-__all__ = ["VIEW", "preemption_blocks"]
-
+from kplan.report.words import count
 
 _DECIDED_BY: Mapping[DecidedBy, str] = {
     "only-candidate": "it is the only node on which evicting pods makes room",

@@ -9,8 +9,6 @@ from kplan.report.blocks import Line, Span, line
 from kplan.report.details import listing
 from kplan.report.words import count
 
-__all__ = ["preemption_line", "why_no_eviction"]
-
 _WHY_NOT: Mapping[WhyNot, str] = {
     "preemption-policy-never": "it may not evict any pod, since its preemptionPolicy is Never",
     "victims-are-leaving": "it waits for pods that were evicted for it before and are still leaving its node",

@@ -12,8 +12,6 @@ from kplan.report.options import ReportOptions
 from kplan.report.view import View
 from kplan.report.words import count
 
-__all__ = ["VIEW", "queue_table"]
-
 _STYLES: Mapping[QueuePlace, Style] = {
     QueuePlace.ACTIVE: "",
     QueuePlace.GATED: "warn",

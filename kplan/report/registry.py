@@ -16,8 +16,6 @@ from kplan.report.options import OutputFormat, ReportOptions
 from kplan.report.view import View
 from kplan.visible import as_yaml, escape_json, shown
 
-__all__ = ["FORMATS", "HUMAN_FORMATS", "KINDS", "render", "view_of"]
-
 FORMATS = tuple(OutputFormat)
 HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
 """Formats that tell warnings to whoever reads them."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from kplan.api.readable import readable
 from kplan.documents import remedy as r
 from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Line, Span, line
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
-from kplan.report.words import count, readable
+from kplan.report.words import count
 
 __all__ = ["diagnosis_blocks", "remedy_text"]
 

@@ -10,8 +10,6 @@ from kplan.documents.base import Report
 from kplan.report.cases import Case
 from kplan.visible import as_json
 
-__all__ = ["render_sarif"]
-
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"failed": "error", "warning": "warning", "skipped": "note"}
 _RULES = {

@@ -11,8 +11,6 @@ from kplan.documents.registry import report_struct
 from kplan.errors import InputError, Problem
 from kplan.reading import REPORTS, read_one
 
-__all__ = ["read_report"]
-
 _API_VERSION = "kplan/v1"
 _MAJOR = "1"
 _HINT = "save the report anew; kplan schema KIND prints what it must look like"

@@ -20,8 +20,6 @@ from kplan.rules.resources import nano, pod_requests, resource_order
 from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods
 from kplan.snapshot.model import Snapshot
 
-__all__ = ["check_report", "overview_report", "render_check", "render_overview"]
-
 _NANOS = 10**9
 _MIB = 1 << 20
 #: Resources that are counted in bytes.

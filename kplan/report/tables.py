@@ -11,8 +11,6 @@ from kplan.report.blocks import Table, plain, spans_of
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-__all__ = ["fold", "plain_table", "rich_table"]
-
 GAP = 2
 _PREFERRED_LAST = 24
 """The last column, most often a sentence, gives way first, down to this.

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from kplan.report.blocks import Block, Heading, Line, Preformatted, Span, Style, Table, plain, spans_of
 from kplan.report.tables import plain_table, rich_table
 
-__all__ = ["MIN_WIDTH", "layout", "render_plain", "render_terminal"]
-
 MIN_WIDTH = 60
 _STEP = "  "
 _RICH_STYLES = {

@@ -11,8 +11,6 @@ from kplan.report.cases import Case
 from kplan.report.options import ReportOptions
 from kplan.report.words import count
 
-__all__ = ["unlisted_blocks", "unlisted_cases", "unlisted_names"]
-
 _LEAST_NODES = 20
 
 

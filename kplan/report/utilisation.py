@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kplan.api.readable import readable
 from kplan.documents.plan import LargestFit, NodeGroup, Usage, Utilisation
 from kplan.report.blocks import Block, Cell, Heading, Span, Table
 from kplan.report.options import ReportOptions
-from kplan.report.words import readable
-
-__all__ = ["largest_fit_blocks", "utilisation_blocks"]
 
 _MOST_RESOURCES = 6
 _NEARLY_FULL = 90.0

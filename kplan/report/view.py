@@ -11,8 +11,6 @@ from kplan.report.blocks import Block
 from kplan.report.cases import Case
 from kplan.report.options import ReportOptions
 
-__all__ = ["View"]
-
 R = TypeVar("R", bound=Report)
 
 

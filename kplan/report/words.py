@@ -5,10 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from kplan.api.readable import readable
-
-__all__ = ["count", "name_ranges", "points", "readable", "scored_by"]
-
 _ABOUT: Mapping[str, str] = {
     "DynamicResources": "devices",
     "ImageLocality": "images that are there already",

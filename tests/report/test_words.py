@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from kplan.api.readable import readable
 from kplan.report.age import age_text, moment_text
-from kplan.report.words import count, name_ranges, readable
+from kplan.report.words import count, name_ranges
 
 
 def test_counts() -> None:
