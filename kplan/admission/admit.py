@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -25,7 +26,7 @@ from kplan.api.wellknown import REGION, ZONE
 from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 
-__all__ = ["Admission", "Admitter", "Stage", "admit"]
+__all__ = ["Admission", "Admitter", "Named", "Stage", "admit"]
 
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -47,6 +48,15 @@ class Stage:
 
     source: str
     pod: Pod
+
+
+class Named(NamedTuple):
+    """An object by what quotas and messages know it by; `resource` such as ``deployments``."""
+
+    group: str
+    resource: str
+    namespace: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +129,18 @@ class Admitter:
         """
         limitranger.check_claim(claim, self._snapshot.limit_ranges)
         self.quotas.charge_object(claim.metadata.namespace, "", "persistentvolumeclaims", claim_usage(claim))
+
+    def refusal_of_object(self, what: Named, warnings: list[Warning]) -> str:
+        """Return why an object other than pods and claims is not taken; otherwise count it in the quotas."""
+        try:
+            self.check_namespace(what.namespace, warnings)
+            self.quotas.charge_object(what.namespace, what.group, what.resource)
+        except Refusal as refusal:
+            return str(refusal)
+        except Rejection as rejection:
+            full = f"{what.resource}.{what.group}" if what.group else what.resource
+            return f'{full} "{what.name}" is forbidden: {rejection}'
+        return ""
 
     def release(self, pod: Pod) -> None:
         """Take a pod that is gone out of the quotas again."""

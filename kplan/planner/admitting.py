@@ -6,13 +6,10 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.admit import Admission, Admitter
-from kplan.admission.judge import invalid_words
-from kplan.admission.podsecurity import Policy, violations
+from kplan.admission.admit import Admission, Admitter, Named
+from kplan.admission.podsecurity import Policy
 from kplan.admission.rejection import Refusal, Rejection
-from kplan.admission.stored import created_pod, for_validation
-from kplan.admission.validation.errors import FieldError
-from kplan.admission.validation.pods import pod_errors
+from kplan.admission.whole import WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.kinds import Kind, type_of
 from kplan.api.meta import ObjectMeta
@@ -25,6 +22,9 @@ _OWN_WAY = frozenset(
     {"Pod", "ReplicaSet", "StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob", "ReplicationController"}
 )
 """Kinds that are looked at as workloads are."""
+
+_MAKERS = {"Deployment": ("apps", "replicasets"), "CronJob": ("batch", "jobs")}
+"""Kinds whose controller makes an object that makes the pods: its group and resource."""
 
 
 class Admitting:
@@ -48,13 +48,13 @@ class Admitting:
         self._admitter = Admitter(snapshot, standing)
         self._snapshot = standing or snapshot
         self._standing: dict[str, set[tuple[str, str]]] = {}
-        self._errors: dict[int, tuple[FieldError, ...]] = {}
-        self._forbidden: dict[tuple[int, Policy], str] = {}
+        self._templates: dict[int, WholeTemplate] = {}
         self._refused: dict[int, str] = {}
+        self._makers_refused: dict[int, str] = {}
 
     def admit(self, each: ManifestPod) -> Admission:
         """Put one pod through admission."""
-        refused = self.refusal_of(each.workload)
+        refused = self.refusal_of(each.workload) or self._refusal_of_maker(each.workload)
         if refused:
             return Admission(each.pod, (), refused)
         return self.admit_pod(each.pod, each.workload)
@@ -67,15 +67,20 @@ class Admitting:
         return self._refused[key]
 
     def _check_object(self, workload: ManifestWorkload) -> str:
-        try:
-            self._admitter.check_namespace(workload.namespace, self.warnings)
-            self._admitter.quotas.charge_object(workload.namespace, workload.group, workload.resource)
-        except Refusal as refusal:
-            return str(refusal)
-        except Rejection as rejection:
-            full = f"{workload.resource}.{workload.group}" if workload.group else workload.resource
-            return f'{full} "{workload.name}" is forbidden: {rejection}'
-        return ""
+        named = Named(workload.group, workload.resource, workload.namespace, workload.name)
+        return self._admitter.refusal_of_object(named, self.warnings)
+
+    def _refusal_of_maker(self, workload: ManifestWorkload) -> str:
+        """Return why what stands between a workload and its pods is not taken: a replica set, a job; looked at once."""
+        key = id(workload)
+        if key not in self._makers_refused:
+            made = _MAKERS.get(workload.kind)
+            owner = next(iter(workload.created.metadata.owner_references), None)
+            name = owner.name if owner is not None else workload.name
+            named = Named(*made, workload.namespace, name) if made is not None else None
+            words = "" if named is None else self._admitter.refusal_of_object(named, self.warnings)
+            self._makers_refused[key] = words
+        return self._makers_refused[key]
 
     def takes(self, obj: msgspec.Struct) -> bool:
         """Tell whether an object that comes with the pods is taken, and count it; one that is not is a warning."""
@@ -116,19 +121,19 @@ class Admitting:
         self.warnings += [warning for warning in admission.warnings if warning not in self.warnings]
         return admission
 
-    def _invalid(self, pod: Pod, workload: ManifestWorkload) -> str:
+    def _whole(self, workload: ManifestWorkload) -> WholeTemplate:
         key = id(workload)
-        if key not in self._errors:
-            whole = for_validation(created_pod(workload.template, pod), pod)
-            self._errors[key] = tuple(pod_errors(whole))
-            if workload.kind == "Pod":
-                self.problems += dict.fromkeys(map(workload.locate, self._errors[key]))
-        errors = self._errors[key]
-        return invalid_words("Pod", "", pod.metadata.name, errors) if errors else ""
+        if key not in self._templates:
+            self._templates[key] = WholeTemplate(workload.template)
+        return self._templates[key]
+
+    def _invalid(self, pod: Pod, workload: ManifestWorkload) -> str:
+        whole = self._whole(workload)
+        is_first = whole.errors is None
+        words = whole.invalid(pod)
+        if is_first and workload.kind == "Pod":
+            self.problems += dict.fromkeys(map(workload.locate, whole.errors or ()))
+        return words
 
     def _insecure(self, pod: Pod, policy: Policy, workload: ManifestWorkload) -> str:
-        key = (id(workload), policy)
-        if key not in self._forbidden:
-            whole = for_validation(created_pod(workload.template, pod), pod) if policy.is_demanding else {}
-            self._forbidden[key] = violations(policy, whole)
-        return self._forbidden[key]
+        return self._whole(workload).insecure(pod, policy)

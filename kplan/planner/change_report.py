@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import UNSET
 
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
-from kplan.documents.change import Step, StepEvent
+from kplan.documents.change import Step, StepEvent, WorkloadState
 from kplan.documents.placement import Outcome, PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.engine.cluster import Cluster
@@ -71,7 +71,7 @@ def change_report(
     told = Told(base, change, nodes)
     chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
     context = base.context()
-    warnings = (*context.warnings, *_endings(change), *_unseen(change))
+    warnings = (*context.warnings, *change.simulation.warnings, *_endings(change), *_unseen(change))
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)
@@ -248,7 +248,8 @@ class Told:
                 Counted(pod.key, "Pending") for pod in self._simulation.pods.values() if not pod.node and not pod.is_new
             ]
         for each in self._change.workloads:
-            if UNSCHEDULABLE in fail_on and each.refused:
+            is_refused = each.state is WorkloadState.STUCK and not each.pod and each.because
+            if UNSCHEDULABLE in fail_on and (each.refused or is_refused):
                 found.append(Counted(f"{each.kind}/{each.namespace}/{each.name}", "Refused"))
         if PREEMPTION in fail_on:
             nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}

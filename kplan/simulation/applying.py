@@ -7,9 +7,13 @@ from typing import Any, Literal
 
 from msgspec.structs import replace as with_fields
 
+from kplan.admission.admit import Named
+from kplan.admission.decoding import decode_object
+from kplan.admission.whole import WholeTemplate
 from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
+from kplan.api.kinds import type_of
 from kplan.documents.change import Change, StepEvent
 from kplan.simulation.loop import Simulation
 from kplan.simulation.owners import (
@@ -32,6 +36,8 @@ from kplan.simulation.world import (
 
 Rollout = Literal["auto", "always", "never"]
 """Whether a workload that is in the cluster is rolled: when its template is new, in any case, or in no case."""
+
+_POD = "V1Pod"
 
 
 @dataclass
@@ -67,15 +73,24 @@ class Applying:
 
     def apply(self, update: Update) -> Applied:
         """Let the controllers know what is wanted now; nothing moves yet."""
+        if not update.refused:
+            update = replace(update, refused=self._refusal(update))
         if update.refused:
             self._simulation.log(StepEvent.REFUSED, workload=update.key, because=update.refused)
             return Applied(update, Change.NONE)
         found = self._apply(update)
-        if found.change is Change.NONE:
+        if found.change is Change.NONE and not found.update.refused:
             self._simulation.log(StepEvent.UNCHANGED, workload=update.key, because="nothing new")
         if found.owner is not None and (found.change is not Change.NONE or not _is_settled(found.owner)):
             self._simulation.ask(found.owner)
         return found
+
+    def _refusal(self, update: Update) -> str:
+        """Return why admission refuses a new workload; that of pods comes when they are made."""
+        if not update.is_new or isinstance(update.obj, Pod) or update.key in self._known:
+            return ""
+        kind, metadata = type_of(update.obj), update.obj.metadata
+        return self._simulation.refusal_of(Named(kind.group, kind.resource, metadata.namespace, metadata.name))
 
     def _apply(self, update: Update) -> Applied:
         templates = self._workloads.templates
@@ -86,6 +101,8 @@ class Applying:
         if update.is_whole:
             templates.full[update.key] = update.spec
         template = obj.spec.template or PodTemplateSpec()
+        if update.is_whole:
+            templates.note(update.key, template)
         after = templates.identity(update.key, template)
         is_new_template = before != after
         if not update.is_new:
@@ -197,7 +214,9 @@ class Applying:
     def _pod(self, update: Update) -> Applied:
         if not update.is_new:
             return Applied(update, Change.NONE)
-        return Applied(update, Change.NEW, row=self._simulation.create_pod(update.obj))
+        whole = WholeTemplate(decode_object(dict(update.content), _POD).content)
+        row, refusal = self._simulation.create_pod(update.obj, whole)
+        return Applied(replace(update, refused=refusal), Change.NONE if refusal else Change.NEW, row=row)
 
 
 def _is_settled(owner: Owner | DeploymentState) -> bool:

@@ -14,6 +14,8 @@ from typing import Protocol
 
 from msgspec.structs import replace as with_fields
 
+from kplan.admission.admit import Named
+from kplan.admission.whole import WholeTemplate
 from kplan.api.apps import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec, StatefulSet
 from kplan.api.core import Pod, ReplicationController
 from kplan.api.meta import OwnerReference
@@ -32,6 +34,7 @@ from kplan.simulation.making import PodMaker
 from kplan.simulation.owners import DeploymentState, ForeignState, JobState, Owner, ReplicaSetState, StatefulSetState
 from kplan.simulation.queue import RetryQueue
 from kplan.simulation.world import Workloads
+from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 MAX_STEPS = 2_000_000
@@ -233,17 +236,32 @@ class Simulation:
         if deployment.hear() or wanted:
             self._dirty_deployments[deployment.ref.key] = deployment
         for scale in wanted:
-            self._scale(deployment, scale)
+            if not self._scale(deployment, scale):
+                self._dirty_deployments.pop(deployment.ref.key, None)
+                break
 
-    def _scale(self, deployment: DeploymentState, scale: Scale) -> None:
+    def _scale(self, deployment: DeploymentState, scale: Scale) -> bool:
+        """Scale a replica set, or make it; tell whether the API server takes it."""
         target = deployment.sets[scale.name] if scale.name is not None else self._new_set(deployment)
+        if target is None:
+            return False
         target.replicas = scale.replicas
         target.because = scale.because
         target.noted = (deployment.wanted.replicas, deployment.wanted.max_pods)
         self._dirty[target.ref.key] = target
+        return True
 
-    def _new_set(self, deployment: DeploymentState) -> ReplicaSetState:
-        """Make the replica set of the template that now holds."""
+    @property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """What was odd about what was made, each once."""
+        return tuple(self._maker.warnings)
+
+    def refusal_of(self, what: Named) -> str:
+        """Return why the API server refuses a new object; where it does not, the object counts from now on."""
+        return self._maker.refusal_of(what)
+
+    def _new_set(self, deployment: DeploymentState) -> ReplicaSetState | None:
+        """Make the replica set of the template that now holds; None where the API server does not take it."""
         labels = {**deployment.spec.metadata.labels, TEMPLATE_HASH: deployment.revision}
         template = with_fields(deployment.spec, metadata=with_fields(deployment.spec.metadata, labels=labels))
         selector = with_fields(
@@ -251,6 +269,13 @@ class Simulation:
         )
         ref = deployment.ref
         name = f"{ref.name}-{deployment.revision}"
+        refusal = self.refusal_of(Named("apps", "replicasets", ref.namespace, name))
+        if refusal:
+            if refusal != deployment.refusal:
+                deployment.refusal = refusal
+                self.log(StepEvent.REFUSED, workload=ref.key, because=refusal)
+            return None
+        deployment.refusal = ""
         owner = OwnerReference(api_version="apps/v1", kind="Deployment", name=ref.name, uid=ref.uid, controller=True)
         metadata = ReplicaSetMeta(
             name=name, namespace=ref.namespace, labels=labels, owner_references=(owner,), uid=f"{ref.namespace}/{name}"
@@ -275,7 +300,8 @@ class Simulation:
 
     def _create(self, owner: Owner, wanted: Create) -> bool:
         """Make a pod; tell whether the API server takes it."""
-        info, refusal = self._maker.make(owner, wanted)
+        template = owner.templates[wanted.revision]
+        info, refusal = self._maker.make(owner, wanted, self.workloads.templates.whole(template))
         if refusal:
             if refusal != owner.refusal:
                 owner.refusal = refusal
@@ -321,12 +347,17 @@ class Simulation:
         elif self.session.framework_for(info) is not None:
             self._queue.add(row)
 
-    def create_pod(self, pod: Pod) -> int | None:
-        """Make a pod that nobody owns; return its row, None where the API server does not take it."""
-        info, refusal = self._maker.make_bare(pod)
+    def create_pod(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[int | None, str]:
+        """Make a pod that nobody owns; return its row, or why the API server does not take it.
+
+        Parameters
+        ----------
+        whole : as it is written, where that is known
+        """
+        info, refusal = self._maker.make_bare(pod, whole)
         if refusal:
             self.log(StepEvent.REFUSED, pod=info.key, because=refusal)
-            return None
+            return None, refusal
         row = self.session.add_pod(info)
         made = ObservedPod(row, info.namespace, info.name, info.uid, "", "Pending", self.now, None, is_new=True)
         self.pods[row] = made
@@ -335,7 +366,7 @@ class Simulation:
         self.messages[row] = ""
         self.log(StepEvent.CREATED, pod=info.key)
         self._enter(row, info)
-        return row
+        return row, ""
 
     def remove(self, pod: ObservedPod, event: StepEvent, because: str, *, by_owner: bool = False) -> None:
         """Let a pod be gone.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from kplan.admission import Admitter
+from kplan.admission.admit import Named
+from kplan.admission.whole import WholeTemplate
 from kplan.api.apps import StatefulSet
 from kplan.api.core import Pod, PodStatus, PodTemplateSpec
 from kplan.api.kinds import type_of
@@ -17,6 +21,7 @@ from kplan.simulation.controllers.observed import Create
 from kplan.simulation.owners import DaemonSetState, ForeignState, JobState, Owner, StatefulSetState
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.claims import generated_claims, stateful_claims
 from kplan.workloads.daemons import pinned, with_tolerations
 
@@ -48,11 +53,16 @@ class PodMaker:
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
-        self.warnings: dict[tuple[str, str, str], None] = {}
+        self.warnings: dict[InputWarning, None] = {}
 
-    def make(self, owner: Owner, wanted: Create) -> tuple[PodInfo, str]:
-        """Return the pod, and why the API server would not take it; empty when it would."""
-        model, refusal = self._model(owner, wanted)
+    def make(self, owner: Owner, wanted: Create, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
+        """Return the pod, and why the API server would not take it; empty when it would.
+
+        Parameters
+        ----------
+        whole : its template as it is written, where that is known; else the pod is not validated
+        """
+        model, refusal = self._model(owner, wanted, whole)
         name = self._name(owner, wanted)
         pod = model.pod
         metadata = replace(pod.metadata, name=name, uid=f"{owner.ref.namespace}/{name}#{self._number('uid')}")
@@ -63,20 +73,27 @@ class PodMaker:
             metadata = replace(metadata, labels={**metadata.labels, COMPLETION_INDEX_LABEL: str(wanted.index)})
         pod = replace(pod, metadata=metadata)
         if owner.ref.namespace in self._has_quota:
-            pod, refusal = self._admit(pod)
+            pod, refusal = self._admit(pod, whole)
         made = self._with_claims(owner, pod)
         info = PodInfo(made)
         if made.spec is model.pod.spec and made.metadata.labels is model.pod.metadata.labels and not _has_own(made):
             share(model, info)
         return info, refusal
 
-    def make_bare(self, pod: Pod) -> tuple[PodInfo, str]:
+    def make_bare(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
         """Return a pod that nobody owns as the API server stores it, and why it would not; empty when it would."""
-        pod, refusal = self._admit(pod)
+        pod, refusal = self._admit(pod, whole)
         uid = f"{pod.metadata.namespace}/{pod.metadata.name}#{self._number('uid')}"
         pod = replace(pod, metadata=replace(pod.metadata, uid=uid))
         self._taken.add(f"{pod.metadata.namespace}/{pod.metadata.name}")
         return PodInfo(self._with_claims(None, pod)), refusal
+
+    def refusal_of(self, what: Named) -> str:
+        """Return why the API server would not take a new object that makes pods; empty when it does."""
+        warnings: list[InputWarning] = []
+        words = self._admitter.refusal_of_object(what, warnings)
+        self._note(warnings)
+        return words
 
     def _set_of(self, owner: StatefulSetState) -> StatefulSet | None:
         return self._listers.stateful_sets.get((owner.ref.namespace, owner.ref.name))
@@ -87,14 +104,14 @@ class PodMaker:
         if info.namespace in self._has_quota:
             self._admitter.release(info.pod)
 
-    def _model(self, owner: Owner, wanted: Create) -> tuple[PodInfo, str]:
+    def _model(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> tuple[PodInfo, str]:
         key = (owner.ref.key, wanted.revision, wanted.node)
         found = self._models.get(key)
         if found is None:
             pod = self._from_template(owner, owner.templates[wanted.revision], wanted)
             refusal = ""
             if owner.ref.namespace not in self._has_quota and not isinstance(owner, ForeignState):
-                pod, refusal = self._admit(pod)
+                pod, refusal = self._admit(pod, whole)
             found = self._models[key] = (PodInfo(pod), refusal)
         return found
 
@@ -119,11 +136,13 @@ class PodMaker:
         pod = Pod(metadata=metadata, spec=template.spec, status=PodStatus(phase="Pending"))
         return pinned(with_tolerations(pod), wanted.node) if isinstance(owner, DaemonSetState) else pod
 
-    def _admit(self, pod: Pod) -> tuple[Pod, str]:
-        admitted = self._admitter.admit(pod)
-        for warning in admitted.warnings:
-            self.warnings[warning.code, warning.object, warning.message] = None
+    def _admit(self, pod: Pod, whole: WholeTemplate | None) -> tuple[Pod, str]:
+        admitted = self._admitter.admit(pod, *((whole.invalid, whole.insecure) if whole is not None else ()))
+        self._note(admitted.warnings)
         return admitted.pod, admitted.rejected or ""
+
+    def _note(self, warnings: Iterable[InputWarning]) -> None:
+        self.warnings |= dict.fromkeys(warnings)
 
     def _name(self, owner: Owner, wanted: Create) -> str:
         prefix = owner.ref.name

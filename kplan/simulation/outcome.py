@@ -110,6 +110,8 @@ def _desired(owner: Owner | DeploymentState | None, n_pods: int) -> int:
 
 
 def _refusal(owner: Owner | DeploymentState | None) -> str:
+    if isinstance(owner, DeploymentState) and owner.refusal:
+        return owner.refusal
     owners: Iterable[Owner] = owner.sets.values() if isinstance(owner, DeploymentState) else [owner] if owner else []
     return next((each.refusal for each in owners if each.refusal), "")
 

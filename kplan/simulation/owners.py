@@ -153,6 +153,7 @@ class DeploymentState:
         looked last, for what came of that is reported only while it goes on
     pace : replica set -> how many more of its pods it reports as available next: pods that are made together come in
         batches of one, two, four and so on, and the first of them are known before the last
+    refusal : why the API server did not take its new replica set; empty when it did
     """
 
     ref: WorkloadRef
@@ -165,6 +166,7 @@ class DeploymentState:
     related: Counter[str] = field(default_factory=Counter)
     reported: dict[str, tuple[int, int]] = field(default_factory=dict)
     pace: dict[str, int] = field(default_factory=dict)
+    refusal: str = ""
 
     def adopt(self, replica_set: ReplicaSetState) -> None:
         """Take in one of its replica sets."""

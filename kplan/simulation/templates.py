@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
-from kplan.api.core import PodTemplateSpec
+from kplan.admission.decoding import decode_object
+from kplan.admission.whole import WholeTemplate
+from kplan.api.core import PodSpec, PodTemplateSpec
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.simulation.owners import WorkloadRef
 from kplan.workloads.expansion import TEMPLATE_HASH
@@ -19,6 +21,7 @@ from kplan.workloads.expansion import TEMPLATE_HASH
 _AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity"})
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _DIGITS = 10
+_TEMPLATE = "V1PodTemplateSpec"
 
 
 class Templates:
@@ -31,10 +34,29 @@ class Templates:
 
     def __init__(self, full: Mapping[str, Mapping[str, Any]]) -> None:
         self.full = dict(full)
+        self._whole: dict[int, tuple[PodSpec, Mapping[str, Any] | WholeTemplate]] = {}
 
     def copy(self) -> Templates:
         """Return templates to which others can be added without these noticing."""
-        return Templates(self.full)
+        twin = Templates(self.full)
+        # Known by the identity of their spec, which is held here: what another adds, nobody else asks for.
+        twin._whole = self._whole
+        return twin
+
+    def note(self, key: str, template: PodTemplateSpec) -> None:
+        """Take note of how the template of a workload is written, where that is known."""
+        written = self.full.get(key, {}).get("template")
+        if isinstance(written, Mapping):
+            self._whole[id(template.spec)] = (template.spec, written)
+
+    def whole(self, template: PodTemplateSpec) -> WholeTemplate | None:
+        """Return how a template is written; None where the snapshot does not say."""
+        spec, found = self._whole.get(id(template.spec), (template.spec, None))
+        if found is None or isinstance(found, WholeTemplate):
+            return found
+        whole = WholeTemplate(decode_object(dict(found), _TEMPLATE).content)
+        self._whole[id(spec)] = (spec, whole)
+        return whole
 
     def identity(self, key: str, template: PodTemplateSpec) -> bytes:
         """Return what is equal for templates that say the same, the hash label aside."""

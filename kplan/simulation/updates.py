@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from kplan.admission.fields import kind_named
+from kplan.admission.judge import judge
+from kplan.admission.validation.errors import FieldError
 from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
 from kplan.api.core import Pod, ReplicationController
 from kplan.api.decode import convert
+from kplan.api.kinds import split_api_version
 from kplan.simulation.merging import merged, unseen_fields, without_dropped
 from kplan.simulation.templates import canonical
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
@@ -65,6 +69,7 @@ class Update:
     is_whole : all fields of the live object could be compared
     unseen : paths of fields that could not be
     refused : why the API server would not take it; empty when it would
+    content : the manifest
     names_replicas : the manifest says how many replicas there shall be
     """
 
@@ -75,6 +80,7 @@ class Update:
     is_whole: bool
     unseen: tuple[str, ...] = ()
     refused: str = ""
+    content: Mapping[str, Any] = field(default_factory=dict)
     names_replicas: bool = True
 
     @property
@@ -100,7 +106,10 @@ def update_of(target: type[Any], content: Mapping[str, Any], snapshot: Snapshot)
     live = _find(snapshot, target, namespace, name)
     if live is None:
         obj = convert(dict(content), target)
-        return Update(key, obj, None, wanted, is_whole=True, names_replicas=names_replicas)
+        refused = _words(kind, name, map(str, _errors(kind, metadata, wanted)))
+        return Update(
+            key, obj, None, wanted, is_whole=True, refused=refused, content=content, names_replicas=names_replicas
+        )
     whole = _whole(snapshot, key)
     is_whole = whole is not None
     if whole is None:
@@ -114,8 +123,13 @@ def update_of(target: type[Any], content: Mapping[str, Any], snapshot: Snapshot)
         after = merged(without_dropped(before, _last_applied(whole), wanted), wanted)
     obj = convert({"metadata": msgspec.to_builtins(live.metadata), "spec": after}, target)
     obj = msgspec.structs.replace(obj, metadata=live.metadata, status=live.status)
-    refused = _refusal(kind, name, before, after)
-    return Update(key, obj, live, after, is_whole, unseen, refused, names_replicas)
+    seen_metadata = msgspec.to_builtins(live.metadata)
+    known = set(_errors(kind, seen_metadata, before))
+    # The live object was taken as it is: what would be wrong with it is only what is not seen of it here.
+    whole_after = after if whole is not None else merged(before, wanted)
+    found = [each for each in _errors(kind, merged(seen_metadata, metadata), whole_after) if each not in known]
+    refused = _words(kind, name, [*map(str, found), *_forbidden_changes(kind, before, after)])
+    return Update(key, obj, live, after, is_whole, unseen, refused, content, names_replicas)
 
 
 def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> Any:
@@ -167,8 +181,26 @@ def _last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
 # --- what may not change ----------------------------------------------------------------------------------------------
 
 
-def _refusal(kind: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Return the API server's words for a change that it does not take; empty when it takes it."""
+def _errors(kind: str, metadata: Any, spec: Any) -> tuple[FieldError, ...]:
+    """Return what is invalid in an object; nothing for pods, which admission changes before that is looked at."""
+    api_kind = kind_named(_VERSIONS[kind], kind)
+    if api_kind is None:
+        return ()
+    return judge({"metadata": metadata, "spec": spec}, api_kind, kind, DEFAULT_NAMESPACE).errors
+
+
+def _words(kind: str, name: str, errors: Iterable[str]) -> str:
+    """Return the API server's answer to an object with errors (422); empty where there are none."""
+    texts = list(dict.fromkeys(errors))
+    if not texts:
+        return ""
+    group = split_api_version(_VERSIONS[kind])[0]
+    said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    return f'{kind}{"." if group else ""}{group} "{name}" is invalid: {said}'
+
+
+def _forbidden_changes(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return the API server's words for what may not change; empty when it takes the change."""
     changed = {key for key in before.keys() | after.keys() if canonical(before.get(key)) != canonical(after.get(key))}
     errors: list[str] = []
     if kind in ("Deployment", "ReplicaSet", "DaemonSet") and "selector" in changed:
@@ -187,19 +219,17 @@ def _refusal(kind: str, name: str, before: Mapping[str, Any], after: Mapping[str
             "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing"
             " tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
         )
-    if not errors:
-        return ""
-    said = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
-    return f'{_QUALIFIED[kind]} "{name}" is invalid: {said}'
+    return errors
 
 
-_QUALIFIED = {
-    "Deployment": "Deployment.apps",
-    "ReplicaSet": "ReplicaSet.apps",
-    "DaemonSet": "DaemonSet.apps",
-    "StatefulSet": "StatefulSet.apps",
-    "Job": "Job.batch",
-    "Pod": "Pod",
+_VERSIONS = {
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "Job": "batch/v1",
+    "ReplicationController": "v1",
+    "Pod": "v1",
 }
 
 
@@ -217,8 +247,8 @@ def _may_change(field: str, before: Mapping[str, Any], after: Mapping[str, Any])
 def _pod_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     def fixed(spec: Mapping[str, Any]) -> Any:
         found = canonical({key: item for key, item in spec.items() if key not in _POD_FIELDS})
-        for field in ("containers", "initContainers"):
-            for container in found.get(field, ()):
+        for group in ("containers", "initContainers"):
+            for container in found.get(group, ()):
                 container.pop("image", None)
         return found
 

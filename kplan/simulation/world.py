@@ -261,6 +261,7 @@ class Workloads:
     def add_deployment(self, obj: Deployment) -> DeploymentState:
         """Take in a deployment; its replica sets follow."""
         ref = _ref("Deployment", obj)
+        self.templates.note(ref.key, obj.spec.template)
         template = self.templates.identity(ref.key, obj.spec.template)
         state = DeploymentState(
             ref,
@@ -276,6 +277,7 @@ class Workloads:
     def add_replica_set(self, obj: ReplicaSet) -> ReplicaSetState:
         """Take in a replica set, and give it to its deployment."""
         ref = _ref("ReplicaSet", obj)
+        self.templates.note(ref.key, obj.spec.template)
         self._ages += 1
         noted = obj.metadata.annotations
         state = ReplicaSetState(
@@ -302,6 +304,7 @@ class Workloads:
         """Take in a replication controller."""
         ref = _ref("ReplicationController", obj, "v1")
         template = obj.spec.template or PodTemplateSpec()
+        self.templates.note(ref.key, template)
         state = ReplicaSetState(ref, {"": template}, replicas=count(obj.spec.replicas))
         self._owners[ref.key] = state
         return state
@@ -309,6 +312,7 @@ class Workloads:
     def add_stateful_set(self, obj: StatefulSet) -> StatefulSetState:
         """Take in a stateful set."""
         ref = _ref("StatefulSet", obj)
+        self.templates.note(ref.key, obj.spec.template)
         update = obj.status.update_revision or self.templates.revision(ref, obj.spec.template)
         current = obj.status.current_revision or update
         state = StatefulSetState(
@@ -323,6 +327,7 @@ class Workloads:
     def add_daemon_set(self, obj: DaemonSet, nodes: Iterable[Node]) -> DaemonSetState:
         """Take in a daemon set; its revision shows with its pods."""
         ref = _ref("DaemonSet", obj)
+        self.templates.note(ref.key, obj.spec.template)
         revision = self.templates.revision(ref, obj.spec.template)
         state = DaemonSetState(ref, {revision: obj.spec.template}, wanted=wanted_daemon_set(obj, revision))
         state.nodes = eligible_nodes(obj.spec.template, nodes)
@@ -332,6 +337,7 @@ class Workloads:
     def add_job(self, obj: Job) -> JobState:
         """Take in a job."""
         ref = _ref("Job", obj, "batch/v1")
+        self.templates.note(ref.key, obj.spec.template)
         counts_leaving = obj.spec.pod_replacement_policy != "Failed"
         state = JobState(ref, {"": obj.spec.template}, wanted=wanted_job(obj), counts_leaving=counts_leaving)
         self._owners[ref.key] = state

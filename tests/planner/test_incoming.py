@@ -57,6 +57,21 @@ def test_what_comes_with_a_manifest_counts_but_the_snapshot_stays_what_it_was() 
     assert planner.snapshot.persistent_volume_claims == ()
 
 
+@pytest.mark.parametrize(("kind", "counted"), [("Deployment", "replicasets.apps"), ("CronJob", "jobs.batch")])
+def test_quotas_count_what_stands_between_a_workload_and_its_pods(kind: str, counted: str) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {f"count/{counted}": "0"}},
+    }
+    found, _ = plan([node("a"), quota], workload(kind))
+
+    message = found.placements[0].message
+    assert f'{counted} "web' in message
+    assert f"is forbidden: exceeded quota: q, requested: count/{counted}=1, used: count/{counted}=0" in message
+
+
 def test_a_pod_that_the_api_server_would_refuse_is_an_error_with_its_text() -> None:
     limits = {
         "apiVersion": "v1",

@@ -1,0 +1,47 @@
+"""Pods held whole before the API server: what is invalid in them, and what PodSecurity forbids of them.
+
+Admission works on the part of a pod that scheduling reads. The rest stands in the pod or template as it is written, and
+is the same for all pods that are made from it, so they are looked at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kplan.admission.judge import invalid_words
+from kplan.admission.podsecurity import Policy, violations
+from kplan.admission.stored import created_pod, for_validation
+from kplan.admission.validation.errors import FieldError
+from kplan.admission.validation.pods import pod_errors
+from kplan.api.core import Pod
+
+__all__ = ["WholeTemplate"]
+
+
+class WholeTemplate:
+    """What pods are made from, as it is written: ``metadata`` and ``spec``, decoded.
+
+    Attributes
+    ----------
+    errors : what is invalid in its pods; None before one was looked at
+    """
+
+    def __init__(self, template: dict[str, Any]) -> None:
+        self.errors: tuple[FieldError, ...] | None = None
+        self._template = template
+        self._forbidden: dict[Policy, str] = {}
+
+    def invalid(self, pod: Pod) -> str:
+        """Say what is invalid in a pod of it that admission has changed; nothing where nothing is."""
+        if self.errors is None:
+            self.errors = tuple(pod_errors(self._whole(pod)))
+        return invalid_words("Pod", "", pod.metadata.name, self.errors) if self.errors else ""
+
+    def insecure(self, pod: Pod, policy: Policy) -> str:
+        """Say what a policy forbids of a pod of it; nothing where nothing is."""
+        if policy not in self._forbidden:
+            self._forbidden[policy] = violations(policy, self._whole(pod) if policy.is_demanding else {})
+        return self._forbidden[policy]
+
+    def _whole(self, pod: Pod) -> dict[str, Any]:
+        return for_validation(created_pod(self._template, pod), pod)

@@ -1,0 +1,128 @@
+"""What the API server does not take while manifests are applied, and what stands then."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import kplan
+from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
+from kplan.planner.change import ChangePlan
+
+from .clusters import Object, deployment, node, running
+
+NODES = [node("n0"), node("n1")]
+BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
+
+
+def namespace(name: str = "default", **labels: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def with_pod(workload: Object, **fields: Any) -> Object:
+    changed = copy.deepcopy(workload)
+    changed["spec"]["template"]["spec"].update(fields)
+    return changed
+
+
+def roll_out(cluster: list[Object], *manifests: Object) -> ChangePlan:
+    return kplan.Planner(kplan.load_snapshot(cluster)).roll_out(list(manifests))
+
+
+def only(change: ChangePlan) -> WorkloadChange:
+    (found,) = change.workloads
+    return found
+
+
+INVALID = {"containers": [{"name": "c", "image": "app:1", "ports": [{"containerPort": 70000}]}]}
+WORDS = (
+    'Deployment.apps "web" is invalid: spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 70000:'
+    " must be between 1 and 65535, inclusive"
+)
+
+
+def test_a_new_object_is_validated() -> None:
+    change = roll_out(NODES, with_pod(deployment("web", 2), **INVALID))
+
+    assert [(step.event, step.because) for step in change.steps] == [(StepEvent.REFUSED, WORDS)]
+    assert (only(change).refused, change.after) == (WORDS, ())
+
+
+def test_an_update_is_validated_as_it_is_merged_and_moves_nothing() -> None:
+    web = deployment("web", 2)
+    change = roll_out([*NODES, *running(web, ["n0", "n1"])], with_pod(web, **INVALID))
+
+    assert [step.event for step in change.steps] == [StepEvent.REFUSED]
+    assert only(change).refused == WORDS
+    assert len(change.after) == 2
+
+
+def test_all_that_is_wrong_with_an_update_is_told_with_what_may_not_change() -> None:
+    web = deployment("web", 2)
+    changed = with_pod(web, **INVALID)
+    changed["spec"]["selector"] = {"matchLabels": {"app": "other"}}
+    refused = only(roll_out([*NODES, *running(web, ["n0", "n1"])], changed)).refused
+
+    assert "must be between 1 and 65535" in refused
+    assert "field is immutable" in refused
+    assert refused.startswith('Deployment.apps "web" is invalid: [')
+
+
+def test_what_was_wrong_before_is_not_held_against_an_update() -> None:
+    web = with_pod(deployment("web", 2), **INVALID)
+    changed = copy.deepcopy(web)
+    changed["spec"]["replicas"] = 3
+    change = roll_out([*NODES, *running(web, ["n0", "n1"])], changed)
+
+    assert only(change).refused == ""
+    assert only(change).change is Change.SCALE
+
+
+def test_pods_that_security_forbids_hold_up_a_rollout() -> None:
+    web = deployment("web", 2)
+    cluster = [*NODES, namespace(**BASELINE), *running(web, ["n0", "n1"])]
+    found = only(roll_out(cluster, with_pod(web, hostNetwork=True)))
+
+    assert found.state is WorkloadState.STUCK
+    assert 'violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)' in found.because
+
+
+def test_pods_that_stand_alone_are_looked_at_as_well() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
+    change = roll_out(NODES, pod)
+
+    assert only(change).refused == 'Pod "p" is invalid: spec.containers[0].image: Required value'
+    assert [step.event for step in change.steps] == [StepEvent.REFUSED]
+
+
+def test_an_object_in_a_namespace_that_is_not_there_is_refused() -> None:
+    web = deployment("web", 2)
+    web["metadata"]["namespace"] = "nowhere"
+
+    assert only(roll_out([*NODES, namespace()], web)).refused == 'namespaces "nowhere" not found'
+
+
+def test_quotas_count_replica_sets_that_deployments_make() -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {"count/replicasets.apps": "1"}},
+    }
+    change = roll_out([*NODES, quota], deployment("first", 1), deployment("second", 1))
+
+    assert [each.state for each in change.workloads] == [WorkloadState.COMPLETE, WorkloadState.STUCK]
+    assert change.workloads[1].because.startswith('replicasets.apps "second-')
+    assert "is forbidden: exceeded quota: q, requested: count/replicasets.apps=1" in change.workloads[1].because
+    assert sum(step.event is StepEvent.REFUSED for step in change.steps) == 1
+
+
+def test_pods_that_are_forbidden_fail_the_verdict() -> None:
+    from kplan.planner.change_report import change_report
+
+    base = kplan.Planner(kplan.load_snapshot([*NODES, namespace(**BASELINE)]))
+    change = base.roll_out([with_pod(deployment("web", 2), hostPID=True)])
+    report = change_report(base, change, "place")
+
+    assert report.verdict.exit_code == 1
+    assert report.verdict.because == ("Deployment/default/web: Refused",)
