@@ -137,6 +137,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     current : where the pod runs, when the question was why it is there; null for a pending pod
     diagnosis : why it is not scheduled, in one sentence; absent for a pod that is
     remedies : the least changes that would let it run, the smallest first; absent for a pod that is scheduled
+        Beyond the first fifty different pods of a report nothing is tried.
     """
 
     pod: PodRef

@@ -23,7 +23,8 @@ from kplan.framework.extenders import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.planner.asked import AskedPods
-from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
+from kplan.planner.diagnosis.diagnosis import diagnose
+from kplan.planner.diagnosis.lazily import Diagnosing
 from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
 from kplan.planner.not_found import has_ended, no_pod
@@ -314,13 +315,14 @@ class Base:
         replay = Replay(lambda: run(self.fork(asked, listers)))
         names = session.cluster.nodes.names
         is_small = len(names) * len(asked.rows) <= _EAGER_CELLS or bool(self.extenders)
+        # Calling an extender again may give another answer, so nothing is tried.
+        diagnosing = Diagnosing(replay, is_final=bool(self.extenders))
         placements = []
         for index, result in enumerate(run(session)):
             known = explain(result, names) if is_small else None
             tell = self._teller(index, known, replay, names)
-            is_told = bool(self.extenders) and result.row is None
-            told = diagnose(session, result, may_try=False) if is_told else None
-            placements.append(placement_of(session, result, tell, asked.origins, _diagnoser(index, told, replay)))
+            tell_why = diagnosing.teller(session, index, result)
+            placements.append(placement_of(session, result, tell, asked.origins, tell_why))
         more = {self.info_of(asked, row).key: n for row, n in asked.more.items()}
         return Plan(tuple(placements), self.session.cluster, session, partial(self.context, asked), more)
 
@@ -334,18 +336,6 @@ class Base:
             return explain(replay.at(index), names, nodes)
 
         return tell
-
-
-def _diagnoser(index: int, told: Diagnosis | None, replay: Replay) -> Diagnose:
-    """Return what tells why a decision came out so: what is known, or what is found out when it is brought back."""
-
-    def tell() -> Diagnosis:
-        if told is not None:
-            return told
-        result = replay.at(index)
-        return Diagnosis() if result.session is None else diagnose(result.session, result)
-
-    return tell
 
 
 def last_placement(session: Session, result: CycleResult) -> Placement:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kplan.planner.diagnosis.lazily import MOST_WITH_REMEDIES
 from tests.planner.diagnosis.everyday import KEY, STORIES, Story, applied
-from tests.preemption.scenes import planner
+from tests.preemption.scenes import node, planner, pod
 
 STORY = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 
@@ -53,3 +54,31 @@ def test_a_pod_that_is_placed_has_no_diagnosis():
 
     assert (placed.diagnosis, placed.remedies) == ("", ())
     assert "diagnosis" not in placed.to_dict()
+
+
+def test_pods_that_end_alike_are_told_alike_in_a_plan():
+    waiting = [pod(f"web-{number}", cpu="2") for number in range(3)]
+    asking = planner([node("a", cpu="1"), *waiting])
+    plan = asking.plan([f"default/web-{number}" for number in range(3)])
+
+    told = [(each.diagnosis, each.remedies) for each in plan.placements]
+    assert told == [(asking.place("default/web-0").diagnosis, asking.place("default/web-0").remedies)] * 3
+
+
+def test_only_so_many_different_pods_of_a_plan_are_tried_again():
+    number = MOST_WITH_REMEDIES + 1
+    waiting = [pod(f"web-{each}", cpu=f"{each + 2}") for each in range(number)]
+    plan = planner([node("a", cpu="1"), *waiting]).plan([f"default/web-{each}" for each in range(number)])
+
+    assert all(each.diagnosis for each in plan.placements)
+    assert [bool(each.remedies) for each in reversed(plan.placements)] == [False] + [True] * MOST_WITH_REMEDIES
+
+
+def test_what_is_free_is_told_as_it_is_when_the_pod_is_looked_at():
+    waiting = [pod("first", cpu="1"), pod("web", cpu="4"), pod("second", cpu="1"), pod("web-1", cpu="4")]
+    plan = planner([node("a", cpu="4"), *waiting]).plan([f"default/{each['metadata']['name']}" for each in waiting])
+
+    assert [each.diagnosis for each in plan.placements if each.node is None] == [
+        "The only node, a, lacks cpu (asks 4, 3 free).",
+        "The only node, a, lacks cpu (asks 4, 2 free).",
+    ]
