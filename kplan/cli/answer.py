@@ -214,7 +214,7 @@ def seed_of_runs(scheduler: SchedulerFlags) -> int:
     UsageError
         When ties are not to be drawn.
     """
-    from kplan.planner.odds_report import DEFAULT_SEED
+    from kplan.planner.limits import DEFAULT_SEED
 
     if scheduler.ties not in (None, TieRule.EVEN):
         hint = "leave out --ties, or --runs"

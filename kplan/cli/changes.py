@@ -51,14 +51,14 @@ def change_document(
     replicas: int | None,
 ) -> PlanReport | None:
     """Return the report about manifests of which some are in the cluster already; None where all are new."""
+    planner, manifests = question.planner, question.manifests
+    if manifests is None or question.names_pods or not _has_updates(manifests, planner.snapshot):
+        return None
     from kplan.planner.change import carry_out
     from kplan.planner.change_report import change_report
     from kplan.planner.incoming import applied_objects
     from kplan.simulation.updates import ATTRIBUTES
 
-    planner, manifests = question.planner, question.manifests
-    if manifests is None or question.names_pods or not _has_updates(manifests, planner.snapshot):
-        return None
     objects = [obj for obj in applied_objects(manifests, planner.snapshot) if type(obj) not in ATTRIBUTES]
     warnings = [each for each in manifests.warnings if each.code not in _TOLD_AS_CHANGES]
     base = planner.with_world(planner.snapshot, objects, warnings)
@@ -69,13 +69,15 @@ def change_document(
 
 def _has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
     """Tell whether the cluster has any of the workloads; single pods are looked at beside those that run."""
-    from kplan.api.core import Pod
+    workloads = [each for each in manifests.workloads if each.kind != "Pod"]
+    if not workloads:
+        return False
     from kplan.simulation.updates import ATTRIBUTES
     from kplan.workloads.manifests import workload_type
 
-    for each in manifests.workloads:
+    for each in workloads:
         target = workload_type(each.item.api_version, each.kind)
-        if target is None or target is Pod or target not in ATTRIBUTES:
+        if target is None or target not in ATTRIBUTES:
             continue
         live = getattr(snapshot, ATTRIBUTES[target])
         if any((obj.metadata.namespace, obj.metadata.name) == (each.namespace, each.name) for obj in live):

@@ -297,7 +297,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take groups of options: parameters whose type is a dataclass of Typer options."""
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
-    parameters = []
+    parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
             parameters += _options_of(groups[name])
@@ -315,12 +315,13 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _options_of(group: type) -> list[inspect.Parameter]:
+@functools.cache
+def _options_of(group: type) -> tuple[inspect.Parameter, ...]:
     hints = get_type_hints(group, include_extras=True)
     for hint in hints.values():
         for option in getattr(hint, "__metadata__", ()):
             option.rich_help_panel = group.panel  # type: ignore[attr-defined] # every group has one
-    return [
+    return tuple(
         inspect.Parameter(
             each.name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -328,4 +329,4 @@ def _options_of(group: type) -> list[inspect.Parameter]:
             annotation=hints[each.name],
         )
         for each in fields(group)
-    ]
+    )

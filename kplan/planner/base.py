@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from random import Random
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
@@ -35,10 +35,11 @@ from kplan.planner.run import Replay, Run
 from kplan.planner.unmodelled import unmodelled, unmodelled_of
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.rules.pod_info import PodInfo
-from kplan.simulation.loop import Simulation
-from kplan.simulation.start import start
 from kplan.snapshot.knowledge import missing_warning
 from kplan.snapshot.model import Snapshot
+
+if TYPE_CHECKING:
+    from kplan.simulation.loop import Simulation
 
 Sampling = Literal["all", "as-configured"]
 PodLike = str | Pod | Mapping[str, Any] | IncomingPod
@@ -143,6 +144,8 @@ class Base:
     @cached_property
     def at_rest(self) -> Simulation:
         """The cluster before anything moves; not to be run, only forked."""
+        from kplan.simulation.start import start
+
         return start(self.session_for(self.world), self.world)
 
     def session_for(self, world: Snapshot) -> Session:

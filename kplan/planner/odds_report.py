@@ -19,9 +19,6 @@ from kplan.planner.base import Base
 from kplan.planner.odds import PENDING, DrawnPod, OutcomeOdds, Tally, draw_in_order, draw_queue, zones_of
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, PDB_VIOLATION, PREEMPTION, UNSCHEDULABLE, counted_warnings
 
-DEFAULT_RUNS: Final = 500
-DEFAULT_SEED: Final = 7
-
 _Z: Final = 1.959963984540054
 """How many standard deviations hold 95 % of a normal distribution."""
 _MOST_EXAMPLES: Final = 10

@@ -1,35 +1,36 @@
-"""The planner: asks a snapshot's cluster where pods would go."""
+"""The planner: asks a snapshot's cluster where pods would go.
+
+What one question needs alone is imported when it is asked, so that the plain ones are answered at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from kplan.documents.drains import DrainsReport
 from kplan.errors import NotFoundError
 from kplan.planner.base import Base, PodLike
-from kplan.planner.capacity import Template
-from kplan.planner.capacity_plan import Capacity, measure
-from kplan.planner.change import ChangePlan, drain, roll_out
-from kplan.planner.changed import changed
-from kplan.planner.drains import drains_report, label_of, together
+from kplan.planner.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
 from kplan.planner.not_found import no_node
-from kplan.planner.odds import scheduled_here
-from kplan.planner.odds_report import DEFAULT_RUNS, DEFAULT_SEED, Odds, odds_in_order, odds_of_queue
-from kplan.planner.on_paper import Asked, Settle, With, Without, cordoned, parse_add_nodes, parse_scale
 from kplan.planner.placement import Placement
 from kplan.planner.plan import Plan
-from kplan.planner.pods import MadePod, made_pods
-from kplan.planner.queue_plan import QueuePlan, plan_queue, with_successors
-from kplan.planner.queue_run import DEFAULT_MAX_ROUNDS
-from kplan.planner.references import parse_reference
 from kplan.planner.run import run_in_order
-from kplan.simulation.applying import Rollout
-from kplan.simulation.draining import DrainOptions
-from kplan.workloads.changes import Manifest
-from kplan.workloads.manifests import Strictness, load_manifests
-from kplan.workloads.sources import Source
+
+if TYPE_CHECKING:
+    from kplan.documents.drains import DrainsReport
+    from kplan.planner.capacity import Template
+    from kplan.planner.capacity_plan import Capacity
+    from kplan.planner.change import ChangePlan
+    from kplan.planner.odds_report import Odds
+    from kplan.planner.on_paper import Asked
+    from kplan.planner.pods import MadePod
+    from kplan.planner.queue_plan import QueuePlan
+    from kplan.simulation.applying import Rollout
+    from kplan.simulation.draining import DrainOptions
+    from kplan.workloads.changes import Manifest
+    from kplan.workloads.manifests import Strictness
+    from kplan.workloads.sources import Source
 
 
 class Planner(Base):
@@ -74,6 +75,9 @@ class Planner(Base):
         ManifestError
             With every object that the API server would not take, pods that are forbidden aside.
         """
+        from kplan.planner.pods import made_pods
+        from kplan.workloads.manifests import load_manifests
+
         found = load_manifests(manifests, snapshot=self.world, namespace=namespace, validate=validate)
         return list(made_pods(found, self.world).pods)
 
@@ -116,6 +120,8 @@ class Planner(Base):
         NotFoundError, UsageError
             As for `place`.
         """
+        from kplan.planner.queue_plan import plan_queue
+
         asked = self.queue_of(pods, with_pending=with_pending)
         return plan_queue(self, asked, recreate=recreate, max_rounds=max_rounds)
 
@@ -143,6 +149,8 @@ class Planner(Base):
         NotFoundError, UsageError
             As for `place`, and for a number of runs that is none.
         """
+        from kplan.planner.odds_report import odds_in_order
+
         return odds_in_order(self, self.asked(pods), runs=runs, seed=seed, settle_preemption=settle_preemption)
 
     def odds_of_queue(
@@ -170,6 +178,10 @@ class Planner(Base):
         NotFoundError, UsageError
             As for `odds`.
         """
+        from kplan.planner.odds import scheduled_here
+        from kplan.planner.odds_report import odds_of_queue
+        from kplan.planner.queue_plan import with_successors
+
         asked = scheduled_here(self, self.queue_of(pods, with_pending=with_pending))
         listers = with_successors(self, asked) if recreate else None
         return odds_of_queue(self, asked, listers, recreate=recreate, max_rounds=max_rounds, runs=runs, seed=seed)
@@ -191,6 +203,8 @@ class Planner(Base):
         ManifestError
             With everything that is wrong with the manifests.
         """
+        from kplan.planner.change import roll_out
+
         return roll_out(self, manifests, namespace=namespace, rollout=rollout)
 
     def drain(
@@ -218,6 +232,8 @@ class Planner(Base):
         NotFoundError
             When the snapshot has no such node.
         """
+        from kplan.planner.change import drain
+
         return drain(self, nodes, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
 
     def drain_each(
@@ -242,6 +258,8 @@ class Planner(Base):
         NotFoundError
             When the snapshot has no such node, or no node has the label.
         """
+        from kplan.planner.drains import drains_report, label_of, together
+
         label = None if by is None else label_of(self, by)
         if by is not None and label is None:
             raise NotFoundError(f"no node has label {by}", hint="choose zone, pool or a label that nodes have")
@@ -287,6 +305,10 @@ class Planner(Base):
         SnapshotError
             When a file cannot be used.
         """
+        from kplan.planner.changed import changed
+        from kplan.planner.on_paper import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
+        from kplan.planner.references import parse_reference
+
         asked: list[Asked] = [
             *map(With.of, with_),
             *(Without(parse_reference(each)) for each in without),
@@ -315,4 +337,6 @@ class Planner(Base):
         preempt : count room that pods of lower priority would give up
         progress : told now and then how many fit so far
         """
+        from kplan.planner.capacity_plan import measure
+
         return measure(self, templates, wanted=wanted, limit=limit, preempt=preempt, progress=progress)

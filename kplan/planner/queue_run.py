@@ -11,10 +11,9 @@ from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.queue import QueuedPod, SchedulingQueue, enqueue
 from kplan.framework.session import Session
+from kplan.planner.limits import DEFAULT_MAX_ROUNDS
 from kplan.planner.run import nominates, settle
 from kplan.planner.successors import MAX_EVICTIONS, is_recreated, successor
-
-DEFAULT_MAX_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,28 @@ def test_help_loads_nothing_heavy() -> None:
     assert found.stderr == "[]\n"
 
 
+UNASKED = (
+    "kplan.simulation",
+    "kplan.planner.capacity",
+    "kplan.planner.odds",
+    "kplan.planner.drains",
+    "rich",
+    "kubernetes",
+)
+
+
+def test_placing_a_pod_loads_nothing_that_other_questions_need() -> None:
+    script = (
+        "import sys; sys.argv = ['kplan', 'place', 'shop/voucher-api', '--snapshot', 'demo']\n"
+        "from kplan.cli.main import run\n"
+        "try: run()\n"
+        f"finally: print(sorted({set(UNASKED)!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "general-a-2" in found.stdout
+    assert found.stderr == "[]\n"
+
+
 def test_every_command_has_help_that_fits() -> None:
     group = typer.main.get_command(app)
     deeper = [(name, each) for name in ("snapshot", "config") for each in group.commands[name].commands]
