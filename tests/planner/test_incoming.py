@@ -12,7 +12,7 @@ import kplan
 from kplan.planner.incoming import admit_manifests, with_objects
 from kplan.workloads import load_manifests
 from tests.planner.test_queue_plan import node, pod
-from tests.workloads.test_manifests import template, workload
+from tests.workloads.test_manifests import job, template, workload
 
 Object = dict[str, Any]
 
@@ -57,15 +57,25 @@ def test_what_comes_with_a_manifest_counts_but_the_snapshot_stays_what_it_was() 
     assert planner.snapshot.persistent_volume_claims == ()
 
 
-@pytest.mark.parametrize(("kind", "counted"), [("Deployment", "replicasets.apps"), ("CronJob", "jobs.batch")])
-def test_quotas_count_what_stands_between_a_workload_and_its_pods(kind: str, counted: str) -> None:
+CRON_JOB: Object = {
+    "apiVersion": "batch/v1",
+    "kind": "CronJob",
+    "metadata": {"name": "web"},
+    "spec": {"schedule": "@daily", "jobTemplate": {"spec": job()["spec"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "counted"), [(workload("Deployment"), "replicasets.apps"), (CRON_JOB, "jobs.batch")]
+)
+def test_quotas_count_what_stands_between_a_workload_and_its_pods(manifest: Object, counted: str) -> None:
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "q", "namespace": "default"},
         "spec": {"hard": {f"count/{counted}": "0"}},
     }
-    found, _ = plan([node("a"), quota], workload(kind))
+    found, _ = plan([node("a"), quota], manifest)
 
     message = found.placements[0].message
     assert f'{counted} "web' in message
