@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kplan.api import apps, batch, core, node, policy, resource, resource_slice, scheduling, storage
+from kplan.api import apps, autoscaling, batch, core, node, policy, resource, resource_slice, scheduling, storage
 
 
 class Kind(NamedTuple):
@@ -57,6 +57,15 @@ KINDS: tuple[Kind, ...] = (
     Kind("apps", "DaemonSet", apps.DaemonSet, "daemon_sets", "daemonsets", is_namespaced=True),
     Kind("batch", "Job", batch.Job, "jobs", "jobs", is_namespaced=True),
     Kind("batch", "CronJob", batch.CronJob, "cron_jobs", "cronjobs", is_namespaced=True),
+    Kind(
+        "autoscaling",
+        "HorizontalPodAutoscaler",
+        autoscaling.HorizontalPodAutoscaler,
+        "horizontal_pod_autoscalers",
+        "horizontalpodautoscalers",
+        is_namespaced=True,
+        versions=("v2", "v1"),
+    ),
     Kind(
         "policy",
         "PodDisruptionBudget",

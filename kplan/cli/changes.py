@@ -37,8 +37,8 @@ RolloutOption = Annotated[
 ]
 
 _REPLICAS_FIELD = {"Job": "parallelism"}
-_TOLD_AS_CHANGES = frozenset({"AlreadyExists"})
-"""Warnings that a pod is looked at beside one that runs; here it is the same one."""
+_TOLD_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
+"""Warnings that a pod is looked at beside one that runs, which here is the same one, or that the change has itself."""
 
 
 def change_document(

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, Step, WorkloadChange
 from kplan.engine.cluster import Cluster
 from kplan.planner.base import Base
@@ -22,6 +23,7 @@ from kplan.simulation.outcome import pods_at_rest, workload_changes
 from kplan.simulation.start import fork, start
 from kplan.simulation.updates import update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
 
 
@@ -50,6 +52,12 @@ class ChangePlan:
         return self.origin.session.cluster
 
     @property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """What else is to be known about what was applied."""
+        own = (warning for each in self.applied for warning in each.update.warnings)
+        return (*self.simulation.warnings, *own)
+
+    @property
     def steps(self) -> Sequence[Step]:
         """Everything that happened, in order."""
         return self.simulation.steps
@@ -71,6 +79,7 @@ class ChangePlan:
             "after": [pod.to_dict() for pod in self.after],
             "workloads": [workload.to_dict() for workload in self.workloads],
             "blocked": dict(self.blocked),
+            "warnings": [warning.to_dict() for warning in self.warnings],
         }
 
 
@@ -95,11 +104,12 @@ def carry_out(
     additions : other objects that are applied with them
     """
     world = with_objects(base.world, additions)
+    autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
     simulation = start(base.session_for(world), world) if additions else begin(base)
     applying = Applying(simulation, world.nodes, rollout)
     applied: list[Applied] = []
     for target, content in workloads:
-        one = applying.apply(update_of(target, content, base.world))
+        one = applying.apply(update_of(target, content, base.world, autoscalers))
         applied.append(one)
         if one.change is not Change.NONE or simulation.is_asked:
             simulation.run()

@@ -71,7 +71,7 @@ def change_report(
     told = Told(base, change, nodes)
     chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
     context = base.context()
-    warnings = (*context.warnings, *change.simulation.warnings, *_endings(change), *_unseen(change))
+    warnings = (*context.warnings, *change.warnings, *_endings(change), *_unseen(change))
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)

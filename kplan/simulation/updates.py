@@ -16,11 +16,13 @@ from kplan.api.batch import Job
 from kplan.api.core import Pod, ReplicationController
 from kplan.api.decode import convert
 from kplan.api.kinds import split_api_version
+from kplan.documents.base import InputWarning
 from kplan.simulation.merging import merged, unseen_fields, without_dropped
 from kplan.simulation.templates import canonical
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot, object_name
+from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings
 
 Workload = Deployment | ReplicaSet | StatefulSet | DaemonSet | Job | ReplicationController | Pod
 
@@ -71,6 +73,7 @@ class Update:
     refused : why the API server would not take it; empty when it would
     content : the manifest
     names_replicas : the manifest says how many replicas there shall be
+    warnings : what its autoscaler makes of that
     """
 
     key: str
@@ -82,6 +85,7 @@ class Update:
     refused: str = ""
     content: Mapping[str, Any] = field(default_factory=dict)
     names_replicas: bool = True
+    warnings: tuple[InputWarning, ...] = ()
 
     @property
     def is_new(self) -> bool:
@@ -89,13 +93,18 @@ class Update:
         return self.live is None
 
 
-def update_of(target: type[Any], content: Mapping[str, Any], snapshot: Snapshot) -> Update:
+def update_of(
+    target: type[Any], content: Mapping[str, Any], snapshot: Snapshot, autoscalers: Autoscalers | None = None
+) -> Update:
     """Hold a manifest against the cluster.
+
+    Where an autoscaler owns the number of replicas, the live number stands when the manifest names none.
 
     Parameters
     ----------
     target : one of `ATTRIBUTES`
     content : the manifest, its namespace filled in
+    autoscalers : those of the cluster and of the manifests; None for the cluster's
     """
     metadata = content.get("metadata") or {}
     namespace, name = str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name", ""))
@@ -103,15 +112,27 @@ def update_of(target: type[Any], content: Mapping[str, Any], snapshot: Snapshot)
     key = object_name(kind, namespace, name)
     wanted = content.get("spec") or {}
     names_replicas = wanted.get("replicas") is not None
+    scalers = Autoscalers(snapshot.horizontal_pod_autoscalers) if autoscalers is None else autoscalers
+    scaled_by = scalers.of(target.api_version, kind, namespace, name)
     live = _find(snapshot, target, namespace, name)
     if live is None:
         obj = convert(dict(content), target)
+        warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), None)
         refused = _words(kind, name, map(str, _errors(kind, metadata, wanted)))
         return Update(
-            key, obj, None, wanted, is_whole=True, refused=refused, content=content, names_replicas=names_replicas
+            key,
+            obj,
+            None,
+            wanted,
+            is_whole=True,
+            refused=refused,
+            content=content,
+            names_replicas=names_replicas,
+            warnings=warnings,
         )
     whole = _whole(snapshot, key)
     is_whole = whole is not None
+    last: Mapping[str, Any] = {} if whole is None else _last_applied(whole)
     if whole is None:
         seen = msgspec.to_builtins(lean(convert(dict(content), target))).get("spec") or {}
         unseen = tuple(f"spec.{path}" for path in unseen_fields(wanted, seen))
@@ -120,7 +141,8 @@ def update_of(target: type[Any], content: Mapping[str, Any], snapshot: Snapshot)
     else:
         unseen = ()
         before = whole.get("spec") or {}
-        after = merged(without_dropped(before, _last_applied(whole), wanted), wanted)
+        dropped = {field: item for field, item in last.items() if field != "replicas" or not scaled_by}
+        after = merged(without_dropped(before, dropped, wanted), wanted)
     obj = convert({"metadata": msgspec.to_builtins(live.metadata), "spec": after}, target)
     obj = msgspec.structs.replace(obj, metadata=live.metadata, status=live.status)
     seen_metadata = msgspec.to_builtins(live.metadata)
@@ -129,7 +151,20 @@ def update_of(target: type[Any], content: Mapping[str, Any], snapshot: Snapshot)
     whole_after = after if whole is not None else merged(before, wanted)
     found = [each for each in _errors(kind, merged(seen_metadata, metadata), whole_after) if each not in known]
     refused = _words(kind, name, [*map(str, found), *_forbidden_changes(kind, before, after)])
-    return Update(key, obj, live, after, is_whole, unseen, refused, content, names_replicas)
+    replicas = getattr(live.spec, "replicas", None)
+    warnings = autoscaler_warnings(
+        scaled_by,
+        (kind, namespace, name),
+        wanted.get("replicas"),
+        1 if replicas is None else replicas,
+        _number(last, "replicas"),
+    )
+    return Update(key, obj, live, after, is_whole, unseen, refused, content, names_replicas, warnings)
+
+
+def _number(spec: Mapping[str, Any], field: str) -> int | None:
+    found = spec.get(field)
+    return found if isinstance(found, int) else None
 
 
 def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.api import apps, batch, core, node, policy, resource, resource_slice, scheduling, storage
+from kplan.api import apps, autoscaling, batch, core, node, policy, resource, resource_slice, scheduling, storage
 from kplan.api.kinds import KINDS
 from kplan.documents.base import ClusterChange, InputWarning, MissingKind
 
@@ -40,6 +40,7 @@ class Snapshot:
     daemon_sets: tuple[apps.DaemonSet, ...] = ()
     jobs: tuple[batch.Job, ...] = ()
     cron_jobs: tuple[batch.CronJob, ...] = ()
+    horizontal_pod_autoscalers: tuple[autoscaling.HorizontalPodAutoscaler, ...] = ()
     pod_disruption_budgets: tuple[policy.PodDisruptionBudget, ...] = ()
     priority_classes: tuple[scheduling.PriorityClass, ...] = ()
     persistent_volumes: tuple[core.PersistentVolume, ...] = ()

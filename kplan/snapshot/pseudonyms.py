@@ -28,6 +28,7 @@ _PREFIXES = {
     "StatefulSet": "sts",
     "DaemonSet": "ds",
     "Deployment": "deploy",
+    "HorizontalPodAutoscaler": "hpa",
     "PodDisruptionBudget": "pdb",
     "PriorityClass": "prio",
     "StorageClass": "sc",

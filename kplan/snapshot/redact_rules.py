@@ -18,6 +18,7 @@ from kplan.api.affinity import (
     TopologySelectorLabelRequirement,
 )
 from kplan.api.apps import ReplicaSetAnnotations, StatefulSetSpec, StatefulSetStatus, VolumeClaimTemplate
+from kplan.api.autoscaling import CrossVersionObjectReference
 from kplan.api.batch import JobTemplateSpec
 from kplan.api.tolerations import Taint, Toleration
 from kplan.snapshot.redact_words import Words
@@ -182,6 +183,10 @@ def _owner(words: Words, owner: meta.OwnerReference) -> dict[str, Any]:
     return {"name": words.name(owner.kind, owner.name), "uid": words.uid(owner.uid)}
 
 
+def _scaled(words: Words, target: CrossVersionObjectReference) -> dict[str, Any]:
+    return {"name": words.name(target.kind, target.name)}
+
+
 def _reference(words: Words, reference: meta.TypedObjectReference) -> dict[str, Any]:
     # A volume's claimRef may leave its kind out.
     kind = reference.kind or "PersistentVolumeClaim"
@@ -246,6 +251,7 @@ _IDENTITY = frozenset({"name", "namespace", "uid"})
 
 STRUCT_RULES: dict[type, StructRule] = {
     meta.OwnerReference: StructRule(_IDENTITY, _owner),
+    CrossVersionObjectReference: StructRule(frozenset({"name"}), _scaled),
     meta.TypedObjectReference: StructRule(_IDENTITY, _reference),
     meta.LabelSelectorRequirement: StructRule(_VALUES, _keyed_values),
     resource.ResourceClaimConsumerReference: StructRule(_IDENTITY, _consumer),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -21,6 +21,7 @@ from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pods import pod_errors
 from kplan.admission.workload_defaults import default_job
 from kplan.api import decode
+from kplan.api.autoscaling import HorizontalPodAutoscaler
 from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod, PodTemplateSpec
 from kplan.api.decode import DecodeError
@@ -31,6 +32,7 @@ from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.times import time_problems
+from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.bounds import uncountable
 from kplan.workloads.expansion import WORKLOADS, expand, template_pod
 from kplan.workloads.sources import PassedOver, Source, Sources, Text
@@ -186,10 +188,21 @@ def load_manifests(
         tuple(reader.pods),
         tuple(reader.workloads),
         tuple(reader.objects),
-        tuple(reader.warnings),
+        (*reader.warnings, *_autoscaled(reader)),
         dict(reader.skipped),
         tuple(found.passed_over),
     )
+
+
+def _autoscaled(reader: _Reader) -> Iterator[InputWarning]:
+    """Yield a warning for each workload whose number of replicas is not the manifest's alone to say."""
+    own = [each for each in reader.objects if isinstance(each, HorizontalPodAutoscaler)]
+    scalers = Autoscalers((*reader.snapshot.horizontal_pod_autoscalers, *own))
+    for each in reader.workloads:
+        if found := scalers.of(each.item.api_version, each.kind, each.namespace, each.name):
+            target = each.kind, each.namespace, each.name
+            asked = each.item.value()["spec"].get("replicas") if reader.replicas is None else reader.replicas
+            yield from autoscaler_warnings(found, target, asked, live_replicas(reader.snapshot, *target))
 
 
 class _Reader:

@@ -84,3 +84,68 @@ def test_never_rolls_nothing_and_always_rolls_what_is_the_same(tmp_path: Path) -
 
 def test_steps_are_told_when_asked_for(tmp_path: Path) -> None:
     assert "created" in place(tmp_path, with_image(manifest(INFERENCE)), "--explain").stdout
+
+
+def autoscaled(tmp_path: Path, **extra: Any) -> Path:
+    """Write the demo cluster's storefront scaled by an autoscaler, as somebody applied it with three replicas."""
+    deployment = manifest(replicas=7)
+    last = manifest(replicas=3)
+    deployment["metadata"]["annotations"] = {
+        "kubectl.kubernetes.io/last-applied-configuration": json.dumps(last, indent=None)
+    }
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "storefront"}
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "storefront", "namespace": "shop"},
+        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 10},
+    }
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n1", "labels": {"topology.kubernetes.io/zone": "a", "kubernetes.io/hostname": "n1"}},
+        "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}},
+    }
+    priority = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "standard"},
+        "value": 10,
+    }
+    path = tmp_path / "cluster.json"
+    path.write_text(
+        json.dumps({"kind": "List", "items": [node, priority, deployment, *([scaler] if not extra else [])]})
+    )
+    return path
+
+
+def test_the_live_number_stands_where_an_autoscaler_owns_it_and_the_manifest_names_none(tmp_path: Path) -> None:
+    written = manifest()
+    del written["spec"]["replicas"]
+
+    found = place(tmp_path, written, "-s", str(autoscaled(tmp_path)), "-o", "json", command="plan")
+
+    document = json.loads(found.stdout)
+    assert document["workloads"][0]["desired"] == 7
+    assert [each["code"] for each in document["warnings"]] == ["AutoscaledReplicas"]
+
+
+def test_without_an_autoscaler_a_number_that_is_named_no_more_falls_back_to_one(tmp_path: Path) -> None:
+    written = manifest()
+    del written["spec"]["replicas"]
+    cluster = autoscaled(tmp_path, without=True)
+
+    document = json.loads(place(tmp_path, written, "-s", str(cluster), "-o", "json", command="plan").stdout)
+
+    assert document["workloads"][0]["desired"] == 1
+    assert document["warnings"] == []
+
+
+@pytest.mark.parametrize("output", [each for each in FORMATS if each != "name"])
+def test_every_format_says_that_an_autoscaler_will_set_a_number_back(tmp_path: Path, output: str) -> None:
+    cluster = autoscaled(tmp_path)
+
+    found = place(tmp_path, manifest(replicas=5), "-s", str(cluster), "-o", output)
+
+    flat = " ".join((found.stdout + found.stderr).replace("%2C", ",").split())
+    assert "autoscaler storefront (2-10) will set them back" in flat

@@ -1,0 +1,166 @@
+"""What autoscalers make of the number of replicas that a manifest asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kplan.api.autoscaling import CrossVersionObjectReference, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
+from kplan.api.meta import PlainMeta
+from kplan.snapshot import load_snapshot
+from kplan.workloads import load_manifests
+from kplan.workloads.autoscalers import CODE, Autoscalers, autoscaler_warnings, live_replicas
+
+CART = ("Deployment", "shop", "cart")
+
+
+def scaler(
+    name: str = "cart", lowest: int | None = 2, highest: int = 10, target: str = "cart"
+) -> HorizontalPodAutoscaler:
+    reference = CrossVersionObjectReference(api_version="apps/v1", kind="Deployment", name=target)
+    spec = HorizontalPodAutoscalerSpec(scale_target_ref=reference, min_replicas=lowest, max_replicas=highest)
+    return HorizontalPodAutoscaler(metadata=PlainMeta(name=name, namespace="shop"), spec=spec)
+
+
+def workload(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "cart", "namespace": "shop"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "cart"}},
+            "template": {
+                "metadata": {"labels": {"app": "cart"}},
+                "spec": {"containers": [{"name": "c", "image": "cart"}]},
+            },
+            **spec,
+        },
+    }
+
+
+def written(api_version: str = "autoscaling/v2", **spec: Any) -> dict[str, Any]:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cart"}
+    return {
+        "apiVersion": api_version,
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "cart", "namespace": "shop"},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 10, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "live", "last", "words"),
+    [
+        (
+            5,
+            7,
+            None,
+            (
+                "asks for 5 replicas, and autoscaler cart (2-10) will set them back to what its metrics call for,"
+                " 7 at present: leave spec.replicas out of the manifest"
+            ),
+        ),
+        (
+            7,
+            7,
+            7,
+            (
+                "asks for 7 replicas, and autoscaler cart (2-10) will set them back to what its metrics call for:"
+                " leave spec.replicas out of the manifest"
+            ),
+        ),
+        (
+            1,
+            7,
+            None,
+            (
+                "asks for 1 replica, and autoscaler cart (2-10) will set them to 2 at once:"
+                " leave spec.replicas out of the manifest"
+            ),
+        ),
+        (
+            12,
+            None,
+            None,
+            (
+                "asks for 12 replicas, and autoscaler cart (2-10) will set them to 10 at once:"
+                " leave spec.replicas out of the manifest"
+            ),
+        ),
+        (0, 7, None, "asks for 0 replicas, which turns autoscaler cart (2-10) off until somebody scales it up again"),
+        (
+            None,
+            None,
+            None,
+            "names no number of replicas, so it starts with 1, which autoscaler cart (2-10) raises to 2 at once",
+        ),
+        (
+            None,
+            7,
+            3,
+            (
+                "names no number of replicas any more, and autoscaler cart (2-10) keeps the 7 that it has; kubectl"
+                " apply without --server-side falls back to 1 for a moment, because 3 was applied last"
+            ),
+        ),
+    ],
+)
+def test_a_number_that_an_autoscaler_owns_is_told(
+    asked: int | None, live: int | None, last: int | None, words: str
+) -> None:
+    (warning,) = autoscaler_warnings((scaler(),), CART, asked, live, last)
+
+    assert (warning.code, warning.object, warning.message) == (CODE, "Deployment/shop/cart", words)
+
+
+@pytest.mark.parametrize(("lowest", "live"), [(2, 7), (1, None), (None, None)])
+def test_nothing_is_told_where_the_autoscaler_leaves_things_as_they_are(lowest: int | None, live: int | None) -> None:
+    assert autoscaler_warnings((scaler(lowest=lowest),), CART, None, live) == ()
+
+
+def test_nothing_is_told_without_an_autoscaler() -> None:
+    assert autoscaler_warnings((), CART, 5, 7) == ()
+
+
+def test_of_two_autoscalers_none_acts() -> None:
+    (warning,) = autoscaler_warnings((scaler("a"), scaler("b")), CART, 5, 7)
+
+    assert warning.message == "autoscalers a, b all scale it, and so Kubernetes lets none of them act: leave it to one"
+
+
+def test_an_autoscaler_is_found_by_group_kind_namespace_and_name() -> None:
+    found = Autoscalers([scaler(), scaler("other", target="web"), scaler(lowest=4)])
+
+    (one,) = found.of("apps/v1", *CART)
+    assert one.spec.min_replicas == 4
+    assert found.of("v1", *CART) == ()
+    assert found.of("apps/v1", "Deployment", "default", "cart") == ()
+
+
+def test_the_cluster_says_how_many_a_workload_wants() -> None:
+    snapshot = load_snapshot([workload(replicas=7), {**workload(), "metadata": {"name": "web", "namespace": "shop"}}])
+
+    assert live_replicas(snapshot, *CART) == 7
+    assert live_replicas(snapshot, "Deployment", "shop", "web") == 1
+    assert live_replicas(snapshot, "Deployment", "shop", "none") is None
+
+
+@pytest.mark.parametrize("api_version", ["autoscaling/v2", "autoscaling/v1"])
+@pytest.mark.parametrize("is_in_cluster", [True, False])
+def test_manifests_are_held_against_autoscalers_of_the_cluster_and_their_own(
+    api_version: str, *, is_in_cluster: bool
+) -> None:
+    autoscaler = written(api_version, minReplicas=2)
+    snapshot = load_snapshot([autoscaler] if is_in_cluster else [])
+
+    found = load_manifests([workload(replicas=5), *([] if is_in_cluster else [autoscaler])], snapshot=snapshot)
+
+    assert [(each.code, each.object) for each in found.warnings] == [(CODE, "Deployment/shop/cart")]
+    assert not found.skipped
+
+
+def test_the_number_of_the_command_line_counts_as_asked_for() -> None:
+    found = load_manifests([workload(), written()], snapshot=load_snapshot([]), replicas=12)
+
+    assert "asks for 12 replicas" in found.warnings[0].message
