@@ -2,7 +2,7 @@
 _kplan() {
     local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" path="kplan" word words=""
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case " capacity check config drain explain place plan pods preempt rbac save schema show snapshot " in *" $word "*) path="$path $word" ;; esac
+        case " capacity check config diff drain explain place plan pods preempt rbac save schema show snapshot " in *" $word "*) path="$path $word" ;; esac
     done
     case "$previous" in
         --runs) COMPREPLY=(); return ;;
@@ -49,13 +49,17 @@ _kplan() {
         --zone) COMPREPLY=(); return ;;
         --by) COMPREPLY=(); return ;;
         --output|-o) COMPREPLY=($(compgen -W "yaml json table name" -- "$current")); return ;;
+        --against) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --against-config) COMPREPLY=($(compgen -f -- "$current")); return ;;
+        --against-version) COMPREPLY=(); return ;;
+        --against-manifests) COMPREPLY=(); return ;;
         --output|-o) COMPREPLY=($(compgen -W "table json yaml" -- "$current")); return ;;
         --name) COMPREPLY=(); return ;;
         --output|-o) COMPREPLY=($(compgen -W "yaml json" -- "$current")); return ;;
         -o|--output) COMPREPLY=($(compgen -W "table json yaml" -- "$current")); return ;;
     esac
     case "$path" in
-        "kplan") words="place preempt plan capacity drain pods explain show schema snapshot config --version --debug -h --help" ;;
+        "kplan") words="place preempt plan capacity drain pods explain diff show schema snapshot config --version --debug -h --help" ;;
         "kplan place") words="--runs --rollout --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan preempt") words="--settle --follow --no-follow --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan plan") words="--queue --only-given --recreate --no-recreate --max-rounds --rollout --save --runs --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
@@ -63,6 +67,7 @@ _kplan() {
         "kplan drain") words="--selector -l --zone --lost --one-by-one --rolling --replace --each --by --force --delete-emptydir-data --disable-eviction --save --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan pods") words="--output -o --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan explain") words="--snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
+        "kplan diff") words="--against --against-config --against-version --against-manifests --save --filename -f --kustomize -k --namespace -n --validate --replicas --snapshot -s --kubeconfig --context --cluster --user --as --as-group --request-timeout --insecure-skip-tls-verify --namespaces --with --without --add-nodes --cordon --uncordon --scale --settle --scheduler-config --kubernetes-version --feature-gates --sampling --start-index --ties --seed --extenders --output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan show") words="--output -o --report --explain --top --max-listed --all-nodes --fail-on --exit-zero --verbose -v --quiet -q --no-color -h --help" ;;
         "kplan schema") words="-h --help" ;;
         "kplan snapshot") words="save show check rbac -h --help" ;;

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from kplan import __version__
-from kplan.cli import capacity, config, drain, explain, place, plan, pods, preempt, schema, show, snapshot
+from kplan.cli import capacity, config, diff, drain, explain, place, plan, pods, preempt, schema, show, snapshot
 from kplan.cli.faults import FAILED, KplanGroup, say_traceback
 from kplan.cli.help import KplanCommand
 
@@ -114,6 +114,16 @@ _add(
     """
     kplan explain ml/llm-eval  # why a pod is pending
     kplan explain batch/report-daily-knqdn --explain  # why a running one is where it is, in full
+    """,
+)
+_add(
+    "diff",
+    diff.diff,
+    """
+    kplan diff before.json after.json  # two saved reports
+    kplan diff --add-nodes 3=general-a-1  # the pending pods, without and with three more nodes
+    kplan diff web.yaml --against-version 1.34 --fail-on regression  # on another minor; exit code 1 if it is worse
+    kplan diff git:HEAD~1 manifests/  # manifests as they were, and as they are
     """,
 )
 _add(

@@ -19,7 +19,7 @@ FormatVersion = Annotated[str, msgspec.Meta(pattern=r"^1\.[0-9]+$")]
 Code = Literal["Unschedulable", "UnschedulableAndUnresolvable", "Error"]
 """Unschedulable: preemption may help; UnschedulableAndUnresolvable: it cannot; Error: the plugin could not tell."""
 
-Condition = Literal["unschedulable", "preemption", "pdb-violation", "gated", "pending", "warning", "none"]
+Condition = Literal["unschedulable", "preemption", "pdb-violation", "gated", "pending", "warning", "regression", "none"]
 """What `--fail-on` lists."""
 
 

@@ -15,6 +15,7 @@ REPORTS: Mapping[str, str] = {
     "CapacityReport": "kplan.documents.capacity",
     "DrainsReport": "kplan.documents.drains",
     "OddsReport": "kplan.documents.odds",
+    "DiffReport": "kplan.documents.diff",
 }
 """Answers with a verdict, which `kplan show` prints again."""
 

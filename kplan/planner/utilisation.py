@@ -121,6 +121,12 @@ def usage(name: str, before: Amounts, after: Amounts) -> Usage:
     )
 
 
+def cluster_usage(cluster: Cluster) -> dict[str, float]:
+    """Return how much of each resource of a cluster is requested, in percent."""
+    found = amounts(cluster, np.arange(len(cluster.nodes)))
+    return {name: round(100 * each.share, 1) for name, each in found.items()}
+
+
 def utilisation(before: Cluster, after: Cluster) -> Utilisation:
     """Return how full a cluster, its zones, its pools and its nodes are, before and after."""
     nodes = after.nodes

@@ -28,6 +28,7 @@ _MODULES: Mapping[str, str] = {
     "CapacityReport": "kplan.report.capacity",
     "DrainsReport": "kplan.report.drains",
     "OddsReport": "kplan.report.odds",
+    "DiffReport": "kplan.report.diff",
 }
 KINDS = tuple(_MODULES)
 

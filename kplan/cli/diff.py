@@ -1,0 +1,239 @@
+"""`kplan diff`: what differs between two answers."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.answer import Question, ask, emit, formats_of
+from kplan.cli.changes import RolloutMode, change_document
+from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.plan import SaveOption, saving
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Condition, Report
+    from kplan.planner.diff import Answer
+    from kplan.planner.plan import Plan
+    from kplan.planner.queue_plan import QueuePlan
+
+__all__ = ["diff"]
+
+_GIT = "git:"
+_TIMEOUT = 60
+_CONDITIONS = ("regression", "warning", "none")
+_CHANGES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "settle")
+_HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
+
+
+@with_flags
+def diff(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BEFORE AFTER|FILE...|NS/POD...]",
+            help="Two saved reports; or what is asked about twice: manifests, pods, or nothing for all pending pods.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    against: Annotated[str, typer.Option("--against", metavar="PATH", help="Ask again with this snapshot.")] = "",
+    against_config: Annotated[
+        str, typer.Option("--against-config", metavar="PATH", help="Ask again with this scheduler configuration.")
+    ] = "",
+    against_version: Annotated[
+        str, typer.Option("--against-version", metavar="MINOR", help="Ask again as this minor of Kubernetes decides.")
+    ] = "",
+    against_manifests: Annotated[
+        str,
+        typer.Option(
+            "--against-manifests",
+            metavar="PATH|git:REV",
+            help="Ask again with these manifests; git:REV: before, as they were then.",
+        ),
+    ] = "",
+    save: SaveOption = "",
+    manifests: ManifestFlags,
+    cluster: SettledClusterFlags,
+    scheduler: SchedulerFlags,
+    output: OutputFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    """Say what differs between two answers, and why.
+
+    Compares two saved reports, or asks one question twice: with another snapshot, scheduler configuration, version or
+    set of manifests, or without and with the changes of --with, --without, --add-nodes and the like. Tells what moves,
+    what is newly pending or placed, who is evicted, and which scores or rejections tip it. Exits with 0
+    unless --fail-on regression says otherwise: pods newly pending or evicted, or less that fits.
+    """
+    output = saving(output, save)
+    fail_on = _fail_on(output)
+    formats_of(output)
+    from kplan.planner.diff import diff_report
+
+    names = [*(what or ()), *(manifests.filename or ())]
+    manifests = dataclasses.replace(manifests, filename=None)
+    if not against_manifests and len(names) == 2 and (names[0].startswith(_GIT) or Path(names[0]).is_dir()):
+        against_manifests = names[0] if names[0].startswith(_GIT) else names[1]
+        names = [names[1]] if names[0].startswith(_GIT) else [names[0]]
+    again = dataclasses.replace(
+        scheduler,
+        scheduler_config=against_config or scheduler.scheduler_config,
+        kubernetes_version=against_version or scheduler.kubernetes_version,
+    )
+    is_changed = any(getattr(cluster, name) for name in _CHANGES)
+    if not (against or against_config or against_version or against_manifests or is_changed):
+        before, after = _saved(names)
+        emit(diff_report(before, after, fail_on=fail_on), output, verbosity)
+        return
+    plain = SettledClusterFlags(**{each.name: getattr(cluster, each.name) for each in dataclasses.fields(ClusterFlags)})
+    other = dataclasses.replace(cluster, snapshot=against or cluster.snapshot)
+    titles = _titles((cluster.snapshot, against), (scheduler, against_config, against_version), against_manifests)
+    with _manifests_of(names, against_manifests) as (first, second):
+        questions = (
+            ask(first, plain, scheduler, verbosity, manifests),
+            ask(second, other, again, verbosity, manifests),
+        )
+        before, after = _answers(questions, titles, manifests, output)
+    emit(diff_report(before, after, fail_on=fail_on), output, verbosity)
+
+
+def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
+    words = [word.strip() for word in (output.fail_on or "none").split(",") if word.strip()]
+    unknown = [word for word in words if word not in _CONDITIONS]
+    if unknown or not words or ("none" in words and len(words) > 1):
+        message = f"--fail-on {output.fail_on}: a difference fails on regression, warning or none"
+        raise UsageError(message, hint="for example --fail-on regression")
+    return tuple(dict.fromkeys(words))  # type: ignore[arg-type] # each is one of the conditions
+
+
+def _saved(names: Sequence[str]) -> tuple[Answer, Answer]:
+    if len(names) != 2:
+        raise UsageError("nothing to compare with", hint=_HINT)
+    from kplan.planner.diff import Answer
+    from kplan.report.saved import read_report
+
+    first, second = (Answer(name, read_report(name)) for name in names)
+    return first, second
+
+
+def _titles(
+    snapshots: tuple[str, str], schedulers: tuple[SchedulerFlags, str, str], against_manifests: str
+) -> tuple[str, str]:
+    """Return what the two questions differ in."""
+    pairs = []
+    snapshot, against = snapshots
+    scheduler, against_config, against_version = schedulers
+    if against:
+        pairs.append((f"snapshot {snapshot or 'live'}", f"snapshot {against}"))
+    if against_config:
+        pairs.append((f"configuration {scheduler.scheduler_config or 'default'}", f"configuration {against_config}"))
+    if against_version:
+        pairs.append((f"version {scheduler.kubernetes_version}", f"version {against_version}"))
+    if against_manifests.startswith(_GIT):
+        pairs.append((f"manifests of {against_manifests}", "manifests as they are"))
+    elif against_manifests:
+        pairs.append(("manifests as given", f"manifests {against_manifests}"))
+    if not pairs:
+        pairs.append(("the cluster as it is", "the cluster as changed"))
+    return ", ".join(first for first, _ in pairs), ", ".join(second for _, second in pairs)
+
+
+# --- asking twice -----------------------------------------------------------------------------------------------------
+
+
+def _answers(
+    questions: Sequence[Question], titles: Sequence[str], manifests: ManifestFlags, output: OutputFlags
+) -> tuple[Answer, Answer]:
+    """Ask both questions; about each pod both tell about the nodes that either chooses."""
+    from kplan.documents.base import Report
+    from kplan.planner.diff import Answer
+    from kplan.planner.explanation import Shown
+    from kplan.planner.plan import Plan
+    from kplan.planner.utilisation import cluster_usage
+
+    asked = [_ask(question, manifests, output) for question in questions]
+    chosen: dict[str, set[str]] = {}
+    for each in asked:
+        if not isinstance(each, Report):
+            for placement in each.placements:
+                chosen.setdefault(placement.pod.key, set()).update(() if placement.node is None else (placement.node,))
+    found: list[Answer] = []
+    for question, each, title in zip(questions, asked, titles, strict=True):
+        names = frozenset(question.planner.world.node_by_name)
+        if isinstance(each, Report):
+            found.append(Answer(title, each, names))
+            continue
+        nodes_of = {
+            index: Shown(1, also=tuple(sorted(chosen[placement.pod.key] & names)))
+            for index, placement in enumerate(each.placements)
+        }
+        report: Report = each.report(fail_on=(), nodes_of=nodes_of)
+        after = each.session.cluster if isinstance(each, Plan) else each.after
+        found.append(Answer(title, report, names, cluster_usage(after)))
+    return found[0], found[1]
+
+
+def _ask(question: Question, manifests: ManifestFlags, output: OutputFlags) -> Plan | QueuePlan | Report:
+    """Place what is given, as `kplan place` does; all pending pods are worked off, as `kplan plan` does."""
+    change = change_document(
+        question, "plan", rollout=RolloutMode.AUTO, output=output, fail_on=(), replicas=manifests.replicas
+    )
+    if change is not None:
+        return change
+    if question.manifests is None and not question.names_pods:
+        return question.planner.plan_queue()
+    return question.planner.plan(question.pods)
+
+
+@contextlib.contextmanager
+def _manifests_of(names: Sequence[str], against: str) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Give the manifests of both questions; those of a revision are there as long as they are read."""
+    if not against.startswith(_GIT):
+        yield names, [against] if against else names
+        return
+    if not names:
+        raise UsageError(f"--against-manifests {against}: no manifest given", hint="name those that are under git")
+    with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
+        yield [_at_revision(Path(name), against.removeprefix(_GIT), directory) for name in names], names
+
+
+def _at_revision(path: Path, revision: str, directory: str) -> str:
+    """Write a file or directory as it was at a revision, and return where.
+
+    Raises
+    ------
+    UsageError
+        When git cannot tell.
+    """
+    inside, name = (path, ".") if path.is_dir() else (path.parent, path.name)
+    target = Path(tempfile.mkdtemp(dir=directory))
+    hint = "name a revision and manifests of a git repository, such as git:HEAD~1"
+    if not revision or revision.startswith("-"):
+        raise UsageError(f"git:{revision}: no revision", hint=hint)
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell; the revision is no option
+            ["git", "-C", str(inside), "archive", "--format=tar", revision, "--", name],  # noqa: S607 - the user's own
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UsageError(f"git cannot be run: {error}", hint="compare two directories instead") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
+        raise UsageError(f"git:{revision}: {path}: {said[0][:500]}", hint=hint)
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(target, filter="data")
+    return str(target if name == "." else target / name)

@@ -1,0 +1,151 @@
+"""DiffReport: what differs between two answers, and what tips it."""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal
+
+from kplan.documents.base import Count, Document, Percent, Report, SchedulerRef, SnapshotRef
+
+
+class Difference(enum.StrEnum):
+    """How two answers about a pod differ."""
+
+    MOVED = "moved"
+    """Placed in both, on different nodes."""
+    NEWLY_PENDING = "newly-pending"
+    """Placed before, on no node after."""
+    NEWLY_PLACED = "newly-placed"
+    STILL_PENDING = "still-pending"
+    """On no node in both, for another reason or with other victims."""
+    APPEARED = "appeared"
+    """Only the second answer is about the pod."""
+    DISAPPEARED = "disappeared"
+
+
+class Fate(Document, frozen=True, kw_only=True):
+    """What an answer says about a pod.
+
+    Attributes
+    ----------
+    outcome : Scheduled, Unschedulable, Gated, Error, or Evicted
+    node : where it is; null for nowhere
+    message : what kube-scheduler writes about a pod that is placed nowhere
+    nominated_node : where it would evict others; null for nowhere
+    victims : NAMESPACE/NAME of the pods that it evicts, by name
+    """
+
+    outcome: Literal["Scheduled", "Unschedulable", "Gated", "Error", "Evicted"]
+    node: str | None = None
+    message: str = ""
+    nominated_node: str | None = None
+    victims: tuple[str, ...] = ()
+
+
+class Cause(Document, frozen=True, kw_only=True):
+    """What tips it.
+
+    Attributes
+    ----------
+    kind : node-gone: the node is not among those of the second answer; node-new: it is not among those of the first;
+        rejects: the second answer rejects the node, which the first took; took-off: the first rejects the node, which
+        the second takes; score: a plugin gives the new node more of a lead over the old one than before
+    node : which node; for a score the new one
+    plugin : that rejects or scores; null where none is named
+    reasons : of the rejection
+    before, after : points by which the plugin puts the new node ahead of the old one; null for other kinds
+    """
+
+    kind: Literal["node-gone", "node-new", "rejects", "took-off", "score"]
+    node: str
+    plugin: str | None = None
+    reasons: tuple[str, ...] = ()
+    before: int | None = None
+    after: int | None = None
+
+
+class PodDifference(Document, frozen=True, kw_only=True):
+    """A pod about which two answers differ.
+
+    Attributes
+    ----------
+    before, after : null where the answer is not about the pod
+    why : what tips it, the weightiest first; empty where the answers do not tell enough
+    """
+
+    pod: str
+    difference: Difference
+    before: Fate | None
+    after: Fate | None
+    why: tuple[Cause, ...] = ()
+
+
+class UsageDifference(Document, frozen=True, kw_only=True):
+    """How much of a resource is requested at the end of both answers, in percent of the cluster."""
+
+    resource: str
+    before: Percent
+    after: Percent
+
+
+class CapacityDifference(Document, frozen=True, kw_only=True):
+    """How many replicas of a template fit in both answers; null where an answer is not about it."""
+
+    template: str
+    before: Count | None
+    after: Count | None
+
+
+class Side(Document, frozen=True, kw_only=True):
+    """One of two answers.
+
+    Attributes
+    ----------
+    what : the file of a saved report, or what differs about the question
+    kind : of its report
+    """
+
+    what: str
+    kind: str
+    snapshot: SnapshotRef
+    scheduler: SchedulerRef
+
+
+class DiffSummary(Document, frozen=True, kw_only=True):
+    """Counts.
+
+    Attributes
+    ----------
+    same : pods about which both answers agree
+    """
+
+    same: Count
+    moved: Count
+    newly_pending: Count
+    newly_placed: Count
+    still_pending: Count
+    appeared: Count
+    disappeared: Count
+    victims_added: Count
+    victims_removed: Count
+
+
+class DiffReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan diff; snapshot and scheduler are those of the second answer.
+
+    Attributes
+    ----------
+    before, after : the answers that are compared
+    pods : those about which they differ, in the order of the second answer, then those of the first alone
+    victims_added, victims_removed : pods that only one of the answers evicts
+    """
+
+    kind: Literal["DiffReport"] = "DiffReport"
+    before: Side
+    after: Side
+    summary: DiffSummary
+    pods: tuple[PodDifference, ...]
+    victims_added: tuple[str, ...]
+    victims_removed: tuple[str, ...]
+    utilisation: tuple[UsageDifference, ...]
+    capacity: tuple[CapacityDifference, ...]

@@ -1,0 +1,285 @@
+"""Two answers compared: which pods end up differently, and which scores or rejections tip it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kplan.documents.base import Condition, Counted, Report, Verdict
+from kplan.documents.capacity import CapacityReport
+from kplan.documents.diff import (
+    CapacityDifference,
+    Cause,
+    Difference,
+    DiffReport,
+    DiffSummary,
+    Fate,
+    PodDifference,
+    Side,
+    UsageDifference,
+)
+from kplan.documents.placement import PlacementReport, PodPlacement
+from kplan.documents.plan import Action, PlanReport
+from kplan.documents.preemption_report import PreemptionReport
+from kplan.errors import UsageError
+from kplan.planner.verdict import WARNING, counted_warnings
+
+__all__ = ["COMPARED", "Answer", "diff_report"]
+
+REGRESSION: Condition = "regression"
+COMPARED = ("PlacementReport", "PreemptionReport", "PlanReport", "CapacityReport")
+"""Kinds of reports that can be compared."""
+
+_MOST_CAUSES = 5
+_WORSE = {Difference.NEWLY_PENDING: "NewlyPending"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One of two answers.
+
+    Attributes
+    ----------
+    what : how it is called
+    nodes : names of all nodes of its cluster; None where a saved report does not tell
+    usage : resource -> percent that is requested at the end; None where the report tells it itself, or not at all
+    """
+
+    what: str
+    report: Report
+    nodes: frozenset[str] | None = None
+    usage: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What a report tells about pods."""
+
+    fates: dict[str, Fate] = field(default_factory=dict)
+    placements: dict[str, PodPlacement] = field(default_factory=dict)
+    victims: frozenset[str] = frozenset()
+
+
+def diff_report(before: Answer, after: Answer, *, fail_on: Sequence[Condition] = ()) -> DiffReport:
+    """Return what differs between two answers.
+
+    Parameters
+    ----------
+    fail_on : ``regression`` fails when a pod is newly pending or newly evicted, or less fits; ``warning`` as elsewhere
+
+    Raises
+    ------
+    UsageError
+        When one of them is of a kind that cannot be compared.
+    """
+    for side in (before, after):
+        if side.report.kind not in COMPARED:
+            hint = f"it can be {', '.join(COMPARED)}"
+            raise UsageError(f"{side.what}: a {side.report.kind} cannot be compared", hint=hint)
+    then, now = _told(before.report), _told(after.report)
+    pods = tuple(_differences(before, then, after, now))
+    added = tuple(sorted(now.victims - then.victims))
+    removed = tuple(sorted(then.victims - now.victims))
+    counts = Counter(each.difference for each in pods)
+    capacity = tuple(_capacity(before.report, after.report))
+    counted: list[Counted] = []
+    if REGRESSION in fail_on:
+        counted += _worse(pods, added, capacity)
+    if WARNING in fail_on:
+        counted += counted_warnings(after.report.warnings, fail_on)
+    n_both = len(then.fates.keys() & now.fates.keys())
+    in_both = sum(each.before is not None and each.after is not None for each in pods)
+    return DiffReport(
+        snapshot=after.report.snapshot,
+        scheduler=after.report.scheduler,
+        verdict=Verdict.of(fail_on, counted),
+        warnings=tuple(dict.fromkeys((*before.report.warnings, *after.report.warnings))),
+        before=_side(before),
+        after=_side(after),
+        summary=DiffSummary(
+            same=n_both - in_both,
+            moved=counts[Difference.MOVED],
+            newly_pending=counts[Difference.NEWLY_PENDING],
+            newly_placed=counts[Difference.NEWLY_PLACED],
+            still_pending=counts[Difference.STILL_PENDING],
+            appeared=counts[Difference.APPEARED],
+            disappeared=counts[Difference.DISAPPEARED],
+            victims_added=len(added),
+            victims_removed=len(removed),
+        ),
+        pods=pods,
+        victims_added=added,
+        victims_removed=removed,
+        utilisation=tuple(_usage_differences(before, after)),
+        capacity=capacity,
+    )
+
+
+def _side(answer: Answer) -> Side:
+    report = answer.report
+    return Side(what=answer.what, kind=report.kind, snapshot=report.snapshot, scheduler=report.scheduler)
+
+
+def _worse(
+    pods: Iterable[PodDifference], victims: Iterable[str], capacity: Iterable[CapacityDifference]
+) -> Iterator[Counted]:
+    for each in pods:
+        if each.difference in _WORSE:
+            yield Counted(each.pod, _WORSE[each.difference])
+        elif each.difference is Difference.APPEARED and each.after is not None and each.after.node is None:
+            yield Counted(each.pod, each.after.outcome)
+    yield from (Counted(victim, "NewVictim") for victim in victims)
+    for fit in capacity:
+        if fit.before is not None and fit.after is not None and fit.after < fit.before:
+            yield Counted(fit.template, "LessFits")
+
+
+# --- what a report tells ----------------------------------------------------------------------------------------------
+
+
+def _told(report: Report) -> _Told:
+    if isinstance(report, PlacementReport | PreemptionReport):
+        placements = {each.pod.key: each for each in report.placements}
+        fates = {key: _fate_of(each) for key, each in placements.items()}
+        return _Told(fates, placements, frozenset(victim for fate in fates.values() for victim in fate.victims))
+    return _told_plan(report) if isinstance(report, PlanReport) else _Told()
+
+
+def _fate_of(placement: PodPlacement) -> Fate:
+    found = placement.preemption
+    victims = () if found is None else tuple(sorted(f"{each.namespace}/{each.name}" for each in found.victims))
+    if placement.current and placement.node is None:
+        return Fate(outcome="Scheduled", node=placement.current.node)
+    return Fate(
+        outcome=placement.outcome.value,
+        node=placement.node,
+        message=placement.message,
+        nominated_node=None if found is None else found.nominated_node,
+        victims=victims,
+    )
+
+
+def _told_plan(report: PlanReport) -> _Told:
+    fates: dict[str, Fate] = {}
+    placements: dict[str, PodPlacement] = {}
+    victims: dict[str, list[str]] = {}
+    for change in report.changes:
+        if change.by is not None:
+            victims.setdefault(change.by, []).append(change.pod)
+    for change in report.changes:
+        evicts = tuple(sorted(victims.get(change.pod, ())))
+        if change.action is Action.EVICTED:
+            fates[change.pod] = Fate(outcome="Evicted")
+        elif change.to_node is not None:
+            fates[change.pod] = Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
+        else:
+            outcome = change.outcome or "Unschedulable"
+            fates[change.pod] = Fate(outcome=outcome, message=change.reason, victims=evicts)
+        if change.attempt is not None:
+            placements[change.pod] = report.placements[change.attempt]
+    return _Told(fates, placements, frozenset(pod for pods in victims.values() for pod in pods))
+
+
+def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:
+    sides = [
+        {each.name: each.fits for each in report.templates} if isinstance(report, CapacityReport) else {}
+        for report in (before, after)
+    ]
+    for name in dict.fromkeys((*sides[1], *sides[0])):
+        then, now = sides[0].get(name), sides[1].get(name)
+        if then != now:
+            yield CapacityDifference(template=name, before=then, after=now)
+
+
+def _usage_differences(before: Answer, after: Answer) -> Iterator[UsageDifference]:
+    then, now = _usage(before), _usage(after)
+    for name in sorted(then.keys() & now.keys()):
+        if then[name] != now[name]:
+            yield UsageDifference(resource=name, before=then[name], after=now[name])
+
+
+def _usage(answer: Answer) -> Mapping[str, float]:
+    if answer.usage is not None:
+        return answer.usage
+    if not isinstance(answer.report, PlanReport):
+        return {}
+    return {name: usage.percent_after for name, usage in answer.report.utilisation.cluster.resources.items()}
+
+
+# --- what differs -----------------------------------------------------------------------------------------------------
+
+
+def _differences(before: Answer, then: _Told, after: Answer, now: _Told) -> Iterator[PodDifference]:
+    for pod in dict.fromkeys((*now.fates, *then.fates)):
+        first, second = then.fates.get(pod), now.fates.get(pod)
+        difference = _difference(first, second)
+        if difference is None:
+            continue
+        why: tuple[Cause, ...] = ()
+        if first is not None and second is not None:
+            told = then.placements.get(pod), now.placements.get(pod)
+            why = tuple(_causes(first, second, told, (before.nodes, after.nodes)))
+        yield PodDifference(pod=pod, difference=difference, before=first, after=second, why=why)
+
+
+def _difference(first: Fate | None, second: Fate | None) -> Difference | None:
+    if first is None:
+        return Difference.APPEARED
+    if second is None:
+        return Difference.DISAPPEARED
+    if first.node is not None and second.node is not None:
+        return Difference.MOVED if first.node != second.node else None
+    if first.node is not None:
+        return Difference.NEWLY_PENDING
+    if second.node is not None:
+        return Difference.NEWLY_PLACED
+    return Difference.STILL_PENDING if first != second else None
+
+
+def _causes(
+    first: Fate,
+    second: Fate,
+    told: tuple[PodPlacement | None, PodPlacement | None],
+    nodes: tuple[frozenset[str] | None, frozenset[str] | None],
+) -> Iterator[Cause]:
+    """Yield what tips it: the old node is not to be had any more, the new one was not before, or it scores better."""
+    old, new = first.node, second.node
+    is_hard = False
+    for cause in (
+        _not_to_be_had(old, "node-gone", "rejects", nodes[1], told[1]),
+        _not_to_be_had(new, "node-new", "took-off", nodes[0], told[0]),
+    ):
+        if cause is not None:
+            is_hard = True
+            yield cause
+    if is_hard or old is None or new is None or told[0] is None or told[1] is None:
+        return
+    leads = [_leads(placement, old, new) for placement in (told[0], told[1])]
+    plugins = dict.fromkeys((*leads[1], *leads[0]))
+    changed = [(leads[0].get(name, 0), leads[1].get(name, 0), name) for name in plugins]
+    tips = sorted((each for each in changed if each[1] > each[0]), key=lambda each: (each[0] - each[1], each[2]))
+    for lead_before, lead_after, name in tips[:_MOST_CAUSES]:
+        yield Cause(kind="score", node=new, plugin=name, before=lead_before, after=lead_after)
+
+
+def _not_to_be_had(
+    node: str | None, absent: str, rejected: str, known: frozenset[str] | None, placement: PodPlacement | None
+) -> Cause | None:
+    if node is None:
+        return None
+    if known is not None and node not in known:
+        return Cause(kind=absent, node=node)  # type: ignore[arg-type] # one of the words
+    rejection = None if placement is None else placement.rejections.get(node)
+    if rejection is None:
+        return None
+    return Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)  # type: ignore[arg-type] # one of the words
+
+
+def _leads(placement: PodPlacement, old: str, new: str) -> dict[str, int]:
+    """Return by how many points each plugin puts the new node ahead of the old one; nothing where one has no score."""
+    scores = placement.scores
+    if old not in scores or new not in scores:
+        return {}
+    plugins = dict.fromkeys((*scores[new].plugins, *scores[old].plugins))
+    return {name: scores[new].plugins.get(name, 0) - scores[old].plugins.get(name, 0) for name in plugins}

@@ -1,0 +1,152 @@
+"""The DiffReport for people and programs: what moved, what is newly pending or placed, and what tips it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kplan.documents.diff import Cause, Difference, DiffReport, Fate, PodDifference, Side
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
+from kplan.report.cases import Case
+from kplan.report.footer import change_text, closing_blocks
+from kplan.report.options import ReportOptions
+from kplan.report.view import View
+from kplan.report.words import count
+
+__all__ = ["VIEW", "diff_blocks"]
+
+_MOST_PODS = 50
+_STYLES: dict[Difference, Style] = {Difference.NEWLY_PENDING: "bad", Difference.NEWLY_PLACED: "good"}
+_WORDS = {
+    Difference.MOVED: "moved",
+    Difference.NEWLY_PENDING: "newly pending",
+    Difference.NEWLY_PLACED: "newly placed",
+    Difference.STILL_PENDING: "pending otherwise",
+    Difference.APPEARED: "only after",
+    Difference.DISAPPEARED: "only before",
+}
+
+
+def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
+    """Tell a DiffReport."""
+    yield line("Before: ", _side(document.before), indent=0)
+    yield line("After: ", _side(document.after), indent=0)
+    yield Heading((_sentence(document),))
+    shown = document.pods if options.explain or options.top is None else document.pods[:_MOST_PODS]
+    if shown:
+        left_out = len(document.pods) - len(shown)
+        note = f"and {left_out} more (--all-nodes shows all)" if left_out else ""
+        rows = tuple(_row(each, options) for each in shown)
+        yield Table(("POD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"), rows, "<<<<<", note=note)
+    for title, victims in (
+        ("Evicted after, not before", document.victims_added),
+        ("Evicted before, not after", document.victims_removed),
+    ):
+        if victims:
+            yield Heading((title,))
+            yield from (line(victim, is_item=True) for victim in victims)
+    if document.capacity:
+        yield Heading(("How many fit",))
+        fits = ((each.template, _number(each.before), _number(each.after)) for each in document.capacity)
+        yield Table(("TEMPLATE", "BEFORE", "AFTER"), tuple(fits), "<>>")
+    if document.utilisation:
+        yield Heading(("Requested of the cluster",))
+        usages = ((each.resource, f"{each.before:.1f}%", f"{each.after:.1f}%") for each in document.utilisation)
+        yield Table(("RESOURCE", "BEFORE", "AFTER"), tuple(usages), "<>>")
+    yield from closing_blocks(document)
+
+
+def _side(side: Side) -> str:
+    parts = [side.what, f"{count(side.snapshot.nodes, 'node')}, {count(side.snapshot.pods, 'pod')}"]
+    parts.append(f"Kubernetes {side.scheduler.kubernetes_version}")
+    parts += [change_text(change) for change in side.snapshot.changes or ()]
+    return "; ".join(parts)
+
+
+def _sentence(document: DiffReport) -> str:
+    summary = document.summary
+    numbers = (
+        (summary.moved, Difference.MOVED),
+        (summary.newly_pending, Difference.NEWLY_PENDING),
+        (summary.newly_placed, Difference.NEWLY_PLACED),
+        (summary.still_pending, Difference.STILL_PENDING),
+        (summary.appeared, Difference.APPEARED),
+        (summary.disappeared, Difference.DISAPPEARED),
+    )
+    parts = [f"{number} {_WORDS[difference]}" for number, difference in numbers if number]
+    if not parts:
+        others = document.capacity or document.utilisation or document.victims_added or document.victims_removed
+        return "No pod differs" if others else "Nothing differs"
+    pods = count(len(document.pods), "pod")
+    verb = "differs" if len(document.pods) == 1 else "differ"
+    return f"{pods} {verb}: {', '.join(parts)}; {count(summary.same, 'pod')} the same"
+
+
+def _row(each: PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
+    word = Span(_WORDS[each.difference], _STYLES.get(each.difference, ""))
+    return (each.pod, word, _place(each.before), _place(each.after), _why_in_table(each, options))
+
+
+def _why_in_table(each: PodDifference, options: ReportOptions) -> str:
+    if each.difference is Difference.STILL_PENDING and not options.is_wide:
+        return "another message (-o wide tells it)"
+    return _why(each)
+
+
+def _place(fate: Fate | None) -> str:
+    if fate is None:
+        return "-"
+    if fate.node is not None:
+        return fate.node
+    if fate.nominated_node is not None:
+        return f"{fate.outcome}, to {fate.nominated_node}"
+    return fate.outcome
+
+
+def _why(each: PodDifference) -> str:
+    if each.why:
+        return "; ".join(map(_cause, each.why))
+    if each.after is not None and each.after.node is None:
+        return each.after.message
+    return ""
+
+
+def _cause(cause: Cause) -> str:
+    reasons = ", ".join(cause.reasons)
+    by = f" ({cause.plugin})" if cause.plugin else ""
+    if cause.kind == "node-gone":
+        return f"{cause.node} is not there any more"
+    if cause.kind == "node-new":
+        return f"{cause.node} is new"
+    if cause.kind == "rejects":
+        return f"{cause.node} is out: {reasons}{by}"
+    if cause.kind == "took-off":
+        return f"{cause.node} was out: {reasons}{by}"
+    return f"{cause.plugin} puts {cause.node} ahead by {cause.after} points, before by {cause.before}"
+
+
+def _number(fits: int | None) -> str:
+    return "-" if fits is None else str(fits)
+
+
+def _title(document: DiffReport) -> str:
+    return f"kplan diff: {_sentence(document)}"
+
+
+def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+    told = {each.object for each in document.verdict.counted}
+    for each in document.pods:
+        message = f"{_WORDS[each.difference]}: {_place(each.before)} before, {_place(each.after)} after"
+        failed = each.pod in told
+        rule = "".join(word.title() for word in each.difference.value.split("-"))
+        yield Case(each.pod, "failed" if failed else "skipped", rule, message, _why(each))
+    for counted in document.verdict.counted:
+        if counted.rule in ("NewVictim", "LessFits"):
+            yield Case(counted.object, "failed", counted.rule, counted.text)
+
+
+def _names(document: DiffReport) -> Iterator[str]:
+    for each in document.pods:
+        yield f"{each.difference.value} {each.pod} {_place(each.before)} {_place(each.after)}"
+
+
+VIEW = View(_title, diff_blocks, _cases, _names)

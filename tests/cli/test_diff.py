@@ -1,0 +1,121 @@
+"""`kplan diff`: saved reports, and one question asked twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import invoke
+
+CHANGE = ("--cordon", "general-a-*")
+POD = (
+    "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n"
+    "spec: {{containers: [{{name: c, image: i, resources: {{requests: {{cpu: {cpu}}}}}}}]}}\n"
+)
+
+
+def report(*args: str | Path) -> Any:
+    result = invoke("diff", *args, "-o", "json")
+    assert result.exit_code in (0, 1), result.stderr
+    return json.loads(result.stdout)
+
+
+def saved(directory: Path, name: str, *args: str) -> Path:
+    path = directory / name
+    path.write_text(invoke("place", "shop/voucher-api", *args, "--exit-zero", "-o", "json").stdout, encoding="utf-8")
+    return path
+
+
+def test_saved_reports_are_compared(tmp_path: Path) -> None:
+    before, after = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", *CHANGE)
+
+    assert report(before, before)["pods"] == []
+    [found] = report(before, after)["pods"]
+
+    assert (found["pod"], found["difference"]) == ("shop/voucher-api", "moved")
+    assert found["before"]["node"] == "general-a-2"
+
+
+@pytest.mark.parametrize("output", ["table", "wide", "markdown", "html", "yaml", "name", "junit", "github", "sarif"])
+def test_every_format_tells_it_with_the_same_exit_code(output: str, tmp_path: Path) -> None:
+    worse = ("shop/voucher-api", "--cordon", "*", "--fail-on", "regression")
+
+    failed = invoke("diff", *worse, "-o", output)
+
+    assert failed.exit_code == 1
+    assert "shop/voucher-api" in failed.stdout
+    assert invoke("diff", "shop/voucher-api", "--cordon", "*", "-o", output).exit_code == 0
+
+
+def test_a_difference_is_saved_and_shown_again(tmp_path: Path) -> None:
+    path = tmp_path / "diff.json"
+
+    first = invoke("diff", "shop/voucher-api", *CHANGE, "--save", path)
+
+    assert invoke("show", path).stdout == first.stdout
+    assert "general-a-2 is out: node(s) were unschedulable (NodeUnschedulable)" in " ".join(first.stdout.split())
+
+
+def test_the_pending_pods_are_asked_about_where_nothing_is_named() -> None:
+    found = report("--without", "node/general-c-1")
+
+    assert found["before"]["kind"] == found["after"]["kind"] == "PlanReport"
+    assert found["before"]["snapshot"].get("changes") is None
+    assert [each["change"] for each in found["after"]["snapshot"]["changes"]] == ["without"]
+    assert "shop/flash-sale" in {each["pod"] for each in found["pods"]}
+
+
+def test_one_question_is_asked_of_two_snapshots_versions_and_configurations(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
+        "- schedulerName: default-scheduler\n  pluginConfig:\n  - name: NodeResourcesFit\n    args:\n"
+        "      scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}\n",
+        encoding="utf-8",
+    )
+
+    assert report("--against", "demo")["pods"] == []
+    assert report("--against-version", "1.34")["after"]["scheduler"]["kubernetesVersion"] == "1.34"
+    found = report("shop/voucher-api", "--against-config", config)
+    assert found["after"]["scheduler"]["configSource"] == str(config)
+    assert [cause["plugin"] for each in found["pods"] for cause in each["why"]][:1] == ["NodeResourcesFit"]
+
+
+def test_manifests_of_two_directories_and_of_a_revision_are_compared(tmp_path: Path) -> None:
+    small, large = tmp_path / "small", tmp_path / "large"
+    for directory, cpu in ((small, "100m"), (large, "900")):
+        directory.mkdir()
+        (directory / "p.yaml").write_text(POD.format(cpu=cpu), encoding="utf-8")
+    git = ["git", "-C", str(small), "-c", "user.name=n", "-c", "user.email=e"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+
+    assert [each["difference"] for each in report(small, large)["pods"]] == ["newly-pending"]
+    assert report("git:HEAD", small)["pods"] == []
+    (small / "p.yaml").write_text(POD.format(cpu="900"), encoding="utf-8")
+    assert [each["difference"] for each in report("git:HEAD", small)["pods"]] == ["newly-pending"]
+    assert [each["difference"] for each in report("git:HEAD", small / "p.yaml")["pods"]] == ["newly-pending"]
+    unknown = invoke("diff", "git:no-such", small)
+    assert unknown.exit_code == 2
+    assert "git:no-such" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "nothing to compare with"),
+        (["one.json"], "nothing to compare with"),
+        (["--against", "demo", "--fail-on", "pending"], "a difference fails on regression, warning or none"),
+        (["git:--output=x", "README.md"], "no revision"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(args: list[str], message: str) -> None:
+    failed = invoke("diff", *args)
+
+    assert failed.exit_code == 2
+    assert message in failed.stderr
+    assert "hint: " in failed.stderr

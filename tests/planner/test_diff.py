@@ -1,0 +1,133 @@
+"""Two answers compared: laws, and what is told to tip it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kplan.documents.diff import Difference, DiffReport
+from kplan.errors import UsageError
+from kplan.planner.diff import Answer, diff_report
+from kplan.planner.planner import Planner
+from kplan.snapshot import load_snapshot
+from tests.planner.test_changed import node, pod, some_cluster
+
+
+def answer(planner: Planner, pods: list[Any], what: str = "answer") -> Answer:
+    return Answer(what, planner.plan(pods).report(fail_on=()), frozenset(planner.world.node_by_name))
+
+
+def compared(before: Planner, after: Planner, pods: list[Any], **options: Any) -> DiffReport:
+    return diff_report(answer(before, pods, "before"), answer(after, pods, "after"), **options)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_answer_does_not_differ_from_itself(seed: int) -> None:
+    planner = Planner(load_snapshot(some_cluster(seed)))
+    pods = [pod("x"), pod("y", cpu="3"), pod("z", cpu="64")]
+
+    found = compared(planner, planner, pods, fail_on=("regression",))
+
+    assert found.pods == found.victims_added == found.victims_removed == found.utilisation == found.capacity == ()
+    assert found.summary.same == 3
+    assert not found.verdict.failed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_other_way_round_everything_is_the_opposite(seed: int) -> None:
+    planner = Planner(load_snapshot(some_cluster(seed)))
+    other = planner.changed(cordon=["n1", "n2", "n3", "n4", "n5"])
+    pods = [pod(name, cpu="1500m") for name in "uvwxyz"]
+    opposite = {
+        Difference.MOVED: Difference.MOVED,
+        Difference.NEWLY_PENDING: Difference.NEWLY_PLACED,
+        Difference.NEWLY_PLACED: Difference.NEWLY_PENDING,
+        Difference.STILL_PENDING: Difference.STILL_PENDING,
+    }
+
+    there, back = compared(planner, other, pods), compared(other, planner, pods)
+
+    assert there.pods
+    assert {each.pod: opposite[each.difference] for each in there.pods} == {
+        each.pod: each.difference for each in back.pods
+    }
+    assert [(each.before, each.after) for each in there.pods] == [(each.after, each.before) for each in back.pods]
+
+
+def test_a_pod_moves_since_its_node_takes_no_more_pods() -> None:
+    planner = Planner(load_snapshot([node("n1", cpu="8"), node("n2")]))
+
+    [found] = compared(planner, planner.changed(cordon=["n1"]), [pod("x")]).pods
+
+    assert (found.difference, found.before.node, found.after.node) == (Difference.MOVED, "n1", "n2")
+    [cause] = found.why
+    assert (cause.kind, cause.node, cause.plugin) == ("rejects", "n1", "NodeUnschedulable")
+    assert cause.reasons == ("node(s) were unschedulable",)
+
+
+def test_a_pod_moves_to_a_node_that_is_new() -> None:
+    planner = Planner(load_snapshot([node("n1"), pod("other", "n1", cpu="2")]))
+
+    [found] = compared(planner, planner.changed(add_nodes=["1=n1"]), [pod("x")]).pods
+
+    assert [(cause.kind, cause.node) for cause in found.why] == [("node-new", "n1-more-1")]
+
+
+def test_a_pod_moves_since_a_plugin_scores_the_nodes_otherwise() -> None:
+    planner = Planner(load_snapshot([node("n1"), node("n2"), pod("other", "n2", cpu="1", app="b")]))
+    fuller = [pod(f"more-{index}", "n1", cpu="1", app="b") for index in range(3)]
+
+    [found] = compared(planner, planner.changed(with_=fuller), [pod("x")]).pods
+
+    assert (found.before.node, found.after.node) == ("n1", "n2")
+    assert {cause.kind for cause in found.why} == {"score"}
+    assert "NodeResourcesFit" in {cause.plugin for cause in found.why}
+    assert all(cause.after > cause.before for cause in found.why)
+
+
+def test_a_newly_pending_pod_is_a_regression_and_a_newly_placed_one_is_none() -> None:
+    planner = Planner(load_snapshot([node("n1")]))
+    other = planner.changed(cordon=["n1"])
+
+    worse = compared(planner, other, [pod("x")], fail_on=("regression",))
+    better = compared(other, planner, [pod("x")], fail_on=("regression",))
+
+    assert (worse.summary.newly_pending, worse.verdict.exit_code) == (1, 1)
+    assert [each.rule for each in worse.verdict.counted] == ["NewlyPending"]
+    assert (better.summary.newly_placed, better.verdict.exit_code) == (1, 0)
+    assert compared(planner, other, [pod("x")]).verdict.exit_code == 0
+
+
+def test_new_victims_are_told_and_count() -> None:
+    low = pod("low", "n1", cpu="3")
+    low["spec"]["priority"] = 0
+    high = pod("high", cpu="3")
+    high["spec"]["priority"] = 10
+    planner = Planner(load_snapshot([node("n1"), node("n2"), low]))
+
+    found = compared(planner, planner.changed(without=["node/n2"]), [high], fail_on=("regression",))
+
+    assert found.victims_added == ("default/low",)
+    assert {each.rule for each in found.verdict.counted} == {"NewlyPending", "NewVictim"}
+    [difference] = found.pods
+    assert difference.after.nominated_node == "n1"
+
+
+def test_queues_are_compared_with_their_utilisation() -> None:
+    planner = Planner(load_snapshot([node("n1", cpu="1"), pod("a", cpu="700m"), pod("b", cpu="700m")]))
+    other = planner.changed(add_nodes=["3=n1"])
+
+    sides = [Answer(str(index), each.plan_queue().report()) for index, each in enumerate((planner, other))]
+    found = diff_report(*sides)
+
+    assert [(each.pod, each.difference) for each in found.pods] == [("default/b", Difference.NEWLY_PLACED)]
+    assert [(each.resource, each.before, each.after) for each in found.utilisation][:1] == [("cpu", 70.0, 35.0)]
+
+
+def test_reports_of_other_kinds_cannot_be_compared() -> None:
+    planner = Planner(load_snapshot([node("n1")]))
+    odds = Answer("odds.json", planner.odds([pod("x")], runs=1).report(fail_on=()))
+
+    with pytest.raises(UsageError, match=r"odds.json: a OddsReport cannot be compared"):
+        diff_report(odds, odds)
