@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from kplan.documents.capacity import Addition, CapacityReport, TemplateFit
 from kplan.documents.placement import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
-from kplan.report.cases import Case
 from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.text import layout
-from kplan.report.view import View
+from kplan.report.view import Case, View
 from kplan.report.words import count, name_ranges
 
 _MOST_SINGLE_NODES = 10

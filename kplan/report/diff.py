@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from kplan.documents.diff import Cause, Difference, DiffReport, Fate, PodDifference, Side
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
-from kplan.report.cases import Case
 from kplan.report.footer import change_text, closing_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.view import View
+from kplan.report.view import Case, View
 from kplan.report.words import count
 
 __all__ = ["VIEW", "diff_blocks"]

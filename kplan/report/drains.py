@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from kplan.api.wellknown import ZONE
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
-from kplan.report.cases import Case, State
 from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.view import View
+from kplan.report.view import Case, State, View
 from kplan.report.words import count
 
 _MOST_TOLD = 5

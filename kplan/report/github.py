@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kplan.report.cases import Case
+from kplan.report.view import Case
 
 _LEVELS = {"failed": "error", "warning": "warning", "skipped": "notice"}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from kplan.documents.base import Report
-from kplan.report.cases import Case
+from kplan.report.view import Case
 
 
 def render_junit(document: Report, cases: Sequence[Case]) -> str:

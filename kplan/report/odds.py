@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kplan.documents.odds import OddsReport, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
-from kplan.report.cases import Case, State
 from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.view import View
+from kplan.report.view import Case, State, View
 from kplan.report.words import count, name_ranges
 
 _MOST_PODS = 20

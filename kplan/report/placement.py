@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kplan.documents.placement import Origin, Outcome, PlacementReport, PodPlacement, PodRef
-from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
+from kplan.documents.preemption_report import PreemptionReport
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading
 from kplan.report.footer import footer_blocks, opening_blocks, summary_text
 from kplan.report.options import ReportOptions
-from kplan.report.placement_cases import placement_cases
-from kplan.report.unlisted import unlisted_blocks, unlisted_names
-from kplan.report.view import View
+from kplan.report.text import layout
+from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
+from kplan.report.view import Case, State, View
 from kplan.report.words import count, name_ranges
 
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
@@ -110,6 +111,35 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Tabl
     left_out = len(ordered) - len(shown)
     note = f"and {count(left_out, 'more node')} (--all-nodes shows all)" if left_out else ""
     return Table(("NODE", "REPLICAS", "PODS"), tuple(rows), "<><", note=note)
+
+
+# --- for programs -----------------------------------------------------------------------------------------------------
+
+
+_DETAIL_WIDTH = 120
+
+
+def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
+    """Return a case a pod; of a pod that was tried twice the last try counts."""
+    placements = {each.pod.key: each for each in document.placements}
+    cases = [_case(each, document, options) for each in placements.values()]
+    return cases + (unlisted_cases(document) if isinstance(document, PlacementReport) else [])
+
+
+def _case(placement: PodPlacement, document: PlacementReport | PreemptionReport, options: ReportOptions) -> Case:
+    key = placement.pod.key
+    counted = document.verdict.counted_of(key)
+    is_scheduled = placement.outcome is Outcome.SCHEDULED
+    state: State = "failed" if counted else "passed" if is_scheduled else "skipped"
+    message = f"scheduled on {placement.node}" if is_scheduled else placement.message
+    if counted and is_scheduled:
+        message = f"{', '.join(each.text for each in counted)}; {message}"
+    blocks = [decision_heading(key, placement), *decision_blocks(placement, document.snapshot.nodes, options)]
+    detail = "\n".join(plain(each).rstrip() for each in layout(blocks, _DETAIL_WIDTH))
+    rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
+    origin = placement.pod.origin or None
+    file, number = ("", None) if origin is None else (origin.file, origin.document)
+    return Case(key, state, rule, message, detail, file, number)
 
 
 def _title(document: PlacementReport) -> str:

@@ -8,17 +8,15 @@ from kplan.api.readable import readable
 from kplan.documents.placement import PodPlacement
 from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
-from kplan.report.age import age_text, moment_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
-from kplan.report.decision import decision_blocks, decision_heading
+from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
 from kplan.report.details import listing
 from kplan.report.footer import footer_blocks, opening_blocks, summary_text
 from kplan.report.options import ReportOptions
-from kplan.report.placement_cases import placement_cases
-from kplan.report.preemption_line import why_no_eviction
+from kplan.report.placement import placement_cases
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.view import View
-from kplan.report.words import count
+from kplan.report.words import age_text, count, moment_text
 
 _DECIDED_BY: Mapping[DecidedBy, str] = {
     "only-candidate": "it is the only node on which evicting pods makes room",

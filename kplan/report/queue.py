@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
-from kplan.report.cases import Case, State
 from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.view import View
+from kplan.report.view import Case, State, View
 from kplan.report.words import count
 
 _STYLES: Mapping[QueuePlace, Style] = {

@@ -11,9 +11,8 @@ from importlib import import_module
 from typing import Any
 
 from kplan.documents.base import Report, to_json
-from kplan.report.cases import warning_cases
 from kplan.report.options import OutputFormat, ReportOptions
-from kplan.report.view import View
+from kplan.report.view import View, warning_cases
 from kplan.visible import as_yaml, escape_json, shown
 
 FORMATS = tuple(OutputFormat)

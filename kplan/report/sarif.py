@@ -7,7 +7,7 @@ from typing import Any
 
 from kplan import __version__
 from kplan.documents.base import Report
-from kplan.report.cases import Case
+from kplan.report.view import Case
 from kplan.visible import as_json
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from kplan.documents.placement import Outcome, PlacementReport, Unlisted
 from kplan.documents.plan import PlanReport
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
-from kplan.report.cases import Case
 from kplan.report.options import ReportOptions
+from kplan.report.view import Case
 from kplan.report.words import count
 
 _LEAST_NODES = 20

@@ -4,12 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from kplan.documents.base import Report
 from kplan.report.blocks import Block
-from kplan.report.cases import Case
 from kplan.report.options import ReportOptions
+
+State = Literal["passed", "failed", "skipped", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that went well or did not.
+
+    Attributes
+    ----------
+    name : what it is about, such as NAMESPACE/NAME
+    state : ``failed`` when `--fail-on` holds for it; ``skipped`` when it did not go well but does not count
+    rule : what kind of outcome it is, in one word
+    message : in one sentence
+    detail : the whole story
+    file : where it comes from; empty when it comes from the snapshot
+    """
+
+    name: str
+    state: State
+    rule: str
+    message: str
+    detail: str = ""
+    file: str = ""
+    document: int | None = None
+
+
+def warning_cases(document: Report) -> list[Case]:
+    """Return what may make the answer differ from the cluster's; it counts as failed when `--fail-on` says so."""
+    counted = {(each.object, each.rule) for each in document.verdict.counted}
+    return [
+        Case(each.object, "failed" if (each.object, each.code) in counted else "warning", each.code, each.message)
+        for each in document.warnings
+    ]
+
 
 R = TypeVar("R", bound=Report)
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from kplan.api.readable import readable
-from kplan.report.age import age_text, moment_text
-from kplan.report.words import count, name_ranges
+from kplan.report.words import age_text, count, moment_text, name_ranges
 
 
 def test_counts() -> None:
