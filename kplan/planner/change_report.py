@@ -71,7 +71,7 @@ def change_report(
     told = Told(base, change, nodes)
     chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
     context = base.context()
-    warnings = (*context.warnings, *change.warnings, *_endings(change), *_unseen(change))
+    warnings = (*context.warnings, *change.warnings, *_endings(change), *_unseen(change), *_not_made(change))
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)
@@ -117,6 +117,16 @@ def _unseen(change: ChangePlan) -> Iterator[InputWarning]:
                 " --rollout always rolls the workload all the same"
             )
             yield InputWarning("UnseenFields", f"{each.kind}/{each.namespace}/{each.name}", message)
+
+
+def _not_made(change: ChangePlan) -> Iterator[InputWarning]:
+    """Say of which workloads not all pods are looked at one by one."""
+    pending = Counter(pod.workload for pod in change.after if pod.node is None)
+    for each in change.workloads:
+        key = f"{each.kind}/{each.namespace}/{each.name}"
+        if each.pending > pending[key]:
+            message = f"{each.pending - pending[key]} of its replicas were not looked at one by one"
+            yield InputWarning("ReplicasNotMade", key, message)
 
 
 class Told:

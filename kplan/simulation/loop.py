@@ -220,7 +220,7 @@ class Simulation:
     def _sync(self, owner: Owner) -> None:
         for action in owner.actions(self.now):
             if isinstance(action, Create):
-                if not self._create(owner, action):
+                if owner.is_made_no_further or not self._create(owner, action):
                     break
             else:
                 self.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)

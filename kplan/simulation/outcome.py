@@ -77,6 +77,7 @@ def _describe(
         state = WorkloadState.UNCHANGED
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
     refusal = _refusal(owner)
+    not_made = max(desired - len(pods), 0) if _is_made_no_further(owner) else 0
     return WorkloadChange(
         kind=kind,
         namespace=namespace,
@@ -85,7 +86,7 @@ def _describe(
         desired=desired,
         updated=len(current),
         ready=ready,
-        pending=len(pending),
+        pending=len(pending) + not_made,
         state=state,
         because=simulation.messages.get(stuck.row, "") if stuck is not None else refusal,
         pod="" if stuck is None else stuck.key,
@@ -107,6 +108,12 @@ def _desired(owner: Owner | DeploymentState | None, n_pods: int) -> int:
     if isinstance(owner, DeploymentState):
         return owner.wanted.replicas
     return n_pods if owner is None else owner.desired
+
+
+def _is_made_no_further(owner: Owner | DeploymentState | None) -> bool:
+    """Tell whether further pods of a workload are not made one by one."""
+    owners: Iterable[Owner] = owner.sets.values() if isinstance(owner, DeploymentState) else [owner] if owner else []
+    return any(each.is_made_no_further for each in owners)
 
 
 def _refusal(owner: Owner | DeploymentState | None) -> str:

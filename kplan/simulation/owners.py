@@ -16,6 +16,10 @@ from kplan.simulation.controllers.deployment import ObservedReplicaSet, Scale, W
 from kplan.simulation.controllers.job import WantedJob
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.controllers.stateful_set import WantedStatefulSet
+from kplan.workloads.replicas import MOST_MADE
+
+MOST_WAITING = 1000
+"""Of a workload that asks for more pods than can be, no more wait for a node: the next ones end as these do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Owner(ABC):
     pods : its active pods by row, in the order in which they came
     templates : revision -> what pods are made from
     n_ready : how many of its pods are ready
+    n_made : how many pods were made for it during this simulation
+    n_waiting : how many of those have no node
     related : node -> its active pods there; replica sets of one deployment count together
     """
 
@@ -51,6 +57,8 @@ class Owner(ABC):
     templates: dict[str, PodTemplateSpec] = field(default_factory=dict)
     pods: dict[int, ObservedPod] = field(default_factory=dict)
     n_ready: int = 0
+    n_made: int = 0
+    n_waiting: int = 0
     related: Counter[str] = field(default_factory=Counter)
     parent: DeploymentState | None = None
     refusal: str = ""
@@ -86,14 +94,22 @@ class Owner(ABC):
         """Tell whether a pod is made from the template that now holds."""
         return True
 
+    @property
+    def is_made_no_further(self) -> bool:
+        """Whether it asks for more than can be, and so many pods were made, or wait, that further ones tell nothing."""
+        return self.desired > MOST_MADE and (self.n_waiting >= MOST_WAITING or self.n_made >= MOST_MADE)
+
     def join(self, pod: ObservedPod) -> None:
         """Take in a pod."""
+        self.n_made += pod.is_new
+        self.n_waiting += pod.is_new
         self.pods[pod.row] = pod
         if pod.node:
             self.settle(pod)
 
     def settle(self, pod: ObservedPod) -> None:
         """Take note that a pod has its node."""
+        self.n_waiting -= pod.is_new
         self.pods[pod.row] = pod
         self.n_ready += pod.is_ready
         self.related[pod.node] += 1
@@ -104,6 +120,8 @@ class Owner(ABC):
         if pod.node:
             self.n_ready -= pod.is_ready
             self.related[pod.node] -= 1
+        else:
+            self.n_waiting -= pod.is_new
 
     def failed(self, now: float) -> None:  # noqa: B027 - most controllers do not care
         """Take note that a pod was made to go before it was done."""

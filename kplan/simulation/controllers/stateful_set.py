@@ -16,6 +16,9 @@ ROLLING_UPDATE = "RollingUpdate"
 ORDERED_READY = "OrderedReady"
 PARALLEL = "Parallel"
 
+MAX_AT_A_TIME = 500
+"""So many pods at most are made in one go, so that a set of any size can be carried out."""
+
 _ENDED = ("Failed", "Succeeded")
 
 
@@ -60,7 +63,7 @@ def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Ac
         return found
     if any(isinstance(action, Delete) for action in found):
         return found
-    shrinking = _shrink(wanted, [by_ordinal[each] for each in ordinals if each in by_ordinal], condemned)
+    shrinking = _shrink(wanted, [by_ordinal[each] for each in sorted(by_ordinal) if each in ordinals], condemned)
     if found or shrinking:
         return [*found, *shrinking]
     if condemned and wanted.is_ordered:
@@ -79,7 +82,7 @@ def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: dict[int, Obse
             found.append(Delete(pod, f"it has ended ({pod.phase})"))
         elif pod.is_ready or not wanted.is_ordered:
             continue
-        if wanted.is_ordered:
+        if wanted.is_ordered or len(found) == MAX_AT_A_TIME:
             break
     return found
 
