@@ -45,6 +45,7 @@ _POD = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?
 _FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
 _STANDARD_INPUT = "-"
 _NO_COLOR = "NO_COLOR"
+_STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @dataclass(frozen=True)
@@ -307,9 +308,23 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> No
     for name, path in _reports(output):
         text = render(document, name, _options(output, name, verbosity, is_file=True))
         write_file(path, text.encode())
+    if "github" in (written, *(name for name, _ in _reports(output))):
+        _add_step_summary(render(document, "markdown", _options(output, "markdown", verbosity, is_file=True)))
     write_out(render(document, written, _options(output, written, verbosity, is_file=False)))
     if document.verdict.exit_code:
         raise typer.Exit(document.verdict.exit_code)
+
+
+def _add_step_summary(text: str) -> None:
+    """Add to the page that GitHub Actions shows of a job, where there is one."""
+    path = os.environ.get(_STEP_SUMMARY)
+    if not path:
+        return
+    try:
+        with Path(path).open("a", encoding="utf-8") as page:
+            page.write(text)
+    except OSError as error:
+        raise KplanError(f"{_STEP_SUMMARY}: cannot write to {path}: {error.strerror}") from error
 
 
 def write_out(text: str) -> None:

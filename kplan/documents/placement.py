@@ -24,12 +24,18 @@ class Outcome(enum.StrEnum):
 
 
 class Origin(Document, frozen=True):
-    """The manifest that asks for a pod."""
+    """The manifest that asks for a pod.
+
+    Attributes
+    ----------
+    line : of the object's name; absent where it is not known
+    """
 
     file: str
     document: int | None = None
     kind: str = "Pod"
     name: str = ""
+    line: Positive | UnsetType = UNSET
 
 
 class PodRef(Document, frozen=True):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
@@ -75,7 +76,8 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
         pod = with_uid(admitted.pod)
         pod, claims = generated_claims(pod, world)
         objects += [complete(claim, type_of(claim)) for claim in claims]
-        origin = Origin(each.file, each.document, each.kind, each.name)
+        line = each.workload.item.source().line or UNSET
+        origin = Origin(each.file, each.document, each.kind, each.name, line)
         pods.append(IncomingPod(pod, origin, admitted.rejected or "", each.more))
     if admitting.problems:
         raise ManifestError(admitting.problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kplan.documents.capacity import Addition, CapacityReport, TemplateFit
 from kplan.documents.placement import Outcome
@@ -11,6 +12,7 @@ from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
+from kplan.report.remedies import located
 from kplan.report.text import layout
 from kplan.report.view import Case, View
 from kplan.report.words import count, name_ranges
@@ -160,7 +162,13 @@ def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
             told = "\n".join(plain(text).rstrip() for text in layout(blocks, _DETAIL_WIDTH))
             detail = f"{message}\nWhat stops the next one:\n{told}"
         rule = "Unschedulable" if failed else "Capacity"
-        yield Case(each.name, "failed" if failed else "passed", rule, message, detail)
+        case = Case(each.name, "failed" if failed else "passed", rule, message, detail)
+        if stop is not None and stop.template == each.name:
+            placement = stop.placement
+            case = replace(
+                located(case, placement), message=f"{message}. {placement.diagnosis or ''}".rstrip(), more=""
+            )
+        yield case
 
 
 def _names(document: CapacityReport) -> list[str]:

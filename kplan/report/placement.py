@@ -11,6 +11,7 @@ from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading
 from kplan.report.footer import footer_blocks, opening_blocks, summary_text
 from kplan.report.options import ReportOptions
+from kplan.report.remedies import located
 from kplan.report.text import layout
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.view import Case, State, View
@@ -131,15 +132,13 @@ def _case(placement: PodPlacement, document: PlacementReport | PreemptionReport,
     counted = document.verdict.counted_of(key)
     is_scheduled = placement.outcome is Outcome.SCHEDULED
     state: State = "failed" if counted else "passed" if is_scheduled else "skipped"
-    message = f"scheduled on {placement.node}" if is_scheduled else placement.message
+    message = f"scheduled on {placement.node}" if is_scheduled else placement.diagnosis or placement.message
     if counted and is_scheduled:
         message = f"{', '.join(each.text for each in counted)}; {message}"
     blocks = [decision_heading(key, placement), *decision_blocks(placement, document.snapshot.nodes, options)]
     detail = "\n".join(plain(each).rstrip() for each in layout(blocks, _DETAIL_WIDTH))
     rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
-    origin = placement.pod.origin or None
-    file, number = ("", None) if origin is None else (origin.file, origin.document)
-    return Case(key, state, rule, message, detail, file, number)
+    return located(Case(key, state, rule, message, detail), placement)
 
 
 def _title(document: PlacementReport) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kplan.documents.change import WorkloadState
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -13,6 +14,7 @@ from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
+from kplan.report.remedies import located
 from kplan.report.text import layout
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.utilisation import largest_fit_blocks, utilisation_blocks
@@ -202,7 +204,7 @@ def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Ca
         counted += document.verdict.counted_of(change.recreated_as)
     is_placed = change.action in (Action.PLACED, Action.MOVED)
     state: State = "failed" if counted else "passed" if is_placed else "skipped"
-    message = _message(change)
+    message = _message(change, placement.diagnosis or "" if placement is not None else "")
     if counted and change.action is not Action.PENDING:
         message = f"{', '.join(each.text for each in counted)}; {message}"
     rule = counted[0].rule if counted else _RULES[change.action]
@@ -210,9 +212,12 @@ def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Ca
     if change.action is Action.PENDING and placement is not None:
         blocks = decision_blocks(placement, document.snapshot.nodes, options)
         detail = "\n".join([message, *(plain(each).rstrip() for each in layout(blocks, _DETAIL_WIDTH))])
-    origin = (placement.pod.origin or None) if placement is not None else None
-    file, number = ("", None) if origin is None else (origin.file, origin.document)
-    return Case(change.pod, state, rule, message, detail, file, number)
+    case = Case(change.pod, state, rule, message, detail)
+    if placement is None:
+        return case
+    found = located(case, placement)
+    # Of a pod that is made anew in the plan only the plan itself tells more.
+    return found if placement.pod.key == change.pod else replace(found, more="")
 
 
 _RULES: Mapping[Action, str] = {
@@ -223,7 +228,7 @@ _RULES: Mapping[Action, str] = {
 }
 
 
-def _message(change: PodChange) -> str:
+def _message(change: PodChange, diagnosis: str) -> str:
     evicted = f"evicted from {change.from_node} for {change.by}" if change.by else ""
     if change.because and change.from_node is not None:
         evicted = f"leaves {change.from_node}: {change.because}"
@@ -234,7 +239,8 @@ def _message(change: PodChange) -> str:
             return f"{evicted}, placed on {change.to_node}"
         case Action.EVICTED:
             return evicted if change.because else f"{evicted}; no controller makes it again"
-    return f"{evicted}; {change.reason}" if evicted else change.reason
+    reason = diagnosis or change.reason
+    return f"{evicted}; {reason}" if evicted else reason
 
 
 def _title(document: PlanReport) -> str:

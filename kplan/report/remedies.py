@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import assert_never
 
 from kplan.api.readable import readable
@@ -11,9 +12,8 @@ from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Line, Span, line
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
+from kplan.report.view import Case
 from kplan.report.words import count
-
-__all__ = ["diagnosis_blocks", "remedy_text"]
 
 _RULES = {
     "topologySpreadConstraints": "set whenUnsatisfiable: ScheduleAnyway for the spread over {}",
@@ -45,8 +45,25 @@ def remedy_text(remedy: r.Remedy) -> str:
     return f"{_change(remedy)}{then}{'' if remedy.checked else ' (not tried)'}"
 
 
+def located(case: Case, placement: PodPlacement) -> Case:
+    """Add to a case where its pod comes from, what would help it, and how to ask for more."""
+    would_help = remedy_text(placement.remedies[0]) if placement.remedies else ""
+    origin = placement.pod.origin
+    if not origin:
+        return replace(case, would_help=would_help, more=f"kplan explain {placement.pod.key}")
+    return replace(
+        case,
+        file=origin.file,
+        document=origin.document,
+        line=origin.line or None,
+        workload=f"{origin.kind} {placement.pod.namespace}/{origin.name}",
+        would_help=would_help,
+        more=f"kplan place {origin.file} --explain",
+    )
+
+
 def _lowered(c: r.RequestChange) -> str:
-    return f"lower the {c.resource} request of container {c.container} from {readable(c.old)} to {readable(c.to)}"
+    return f"lower the {c.resource} request of container {c.container} from {readable(c.old)} to {c.to}"
 
 
 def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911 - one case a kind, in one place

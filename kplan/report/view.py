@@ -25,6 +25,10 @@ class Case:
     message : in one sentence
     detail : the whole story
     file : where it comes from; empty when it comes from the snapshot
+    document, line : where in that file its object stands, and that object's name
+    workload : the object that asks for it, such as Deployment default/web; empty for itself
+    would_help : the smallest change that would, in a sentence; empty for none
+    more : the command that tells more
     """
 
     name: str
@@ -34,6 +38,15 @@ class Case:
     detail: str = ""
     file: str = ""
     document: int | None = None
+    line: int | None = None
+    workload: str = ""
+    would_help: str = ""
+    more: str = ""
+
+    @property
+    def about(self) -> str:
+        """The workload, or what it is about itself."""
+        return self.workload or self.name
 
 
 def warning_cases(document: Report) -> list[Case]:

@@ -1,0 +1,117 @@
+"""What a pipeline shows: an annotation a workload on its line, a page that sums up, results with a place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.cli.commands import invoke
+
+CHART = """\
+apiVersion: v1
+kind: Service
+metadata: {name: front}
+spec: {selector: {app: front}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels: {app: front}
+  name: front
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: front}}
+  template:
+    metadata: {labels: {app: front}}
+    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "60"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: small}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]}
+"""
+LINE_OF_NAME = 10
+MOST_LINES = 5
+
+
+@pytest.fixture
+def chart(tmp_path: Path) -> Path:
+    path = tmp_path / "my chart.yaml"
+    path.write_text(CHART)
+    return path
+
+
+@pytest.mark.parametrize("command", ["place", "plan", "preempt"])
+def test_a_bad_deployment_is_one_short_annotation_on_the_line_of_its_name(chart: Path, command: str):
+    found = invoke(command, chart, "-o", "github").stdout.splitlines()
+    mine = [line for line in found if "default/front" in line]
+
+    assert len(mine) == 1, found
+    opening, _, body = mine[0].removeprefix("::").partition("::")
+    assert opening == f"error file={chart},line={LINE_OF_NAME},title=kplan%3A Deployment default/front (Unschedulable)"
+    lines = body.split("%0A")
+    assert len(lines) <= MOST_LINES
+    assert lines[0] == "3 pods: default/front-0..default/front-2"
+    assert "it asks for 60 cpu" in lines[1]
+    assert lines[2].startswith("What would help: lower the cpu request of container c from 60 to ")
+    assert lines[3] == f"More: kplan place {chart} --explain"
+    assert not [line for line in found if "small" in line]
+
+
+def test_capacity_is_annotated_in_as_few_lines(chart: Path):
+    found = invoke("capacity", chart, "--replicas", "2", "-o", "github").stdout.splitlines()
+    errors = [line for line in found if line.startswith("::error")]
+
+    assert errors
+    assert all(line.count("%0A") < MOST_LINES for line in errors)
+    assert any("What would help: lower the cpu request" in line for line in errors)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["place"], ["plan"], ["preempt"], ["capacity", "--replicas", "2"]],
+    ids=lambda each: each[0],
+)
+def test_every_sarif_result_has_a_place_in_a_file_and_every_rule_a_help_text(chart: Path, command: list[str]):
+    (run,) = json.loads(invoke(*command, chart, "-o", "sarif").stdout)["runs"]
+    places = [each["physicalLocation"] for result in run["results"] for each in result["locations"]]
+
+    assert run["results"]
+    assert len(places) == len(run["results"])
+    assert all(place["artifactLocation"]["uri"] and place["region"]["startLine"] >= 1 for place in places)
+    assert all(rule["help"]["text"] and rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"])
+    uris = {unquote(place["artifactLocation"]["uri"]) for place in places}
+    assert (str(chart) in uris) == (command[0] != "capacity")
+
+
+def test_the_line_of_the_object_stands_in_json(chart: Path):
+    placements = json.loads(invoke("place", chart, "-o", "json").stdout)["placements"]
+
+    assert {each["pod"]["name"]: each["pod"]["from"]["line"] for each in placements}["front-0"] == LINE_OF_NAME
+
+
+def test_the_page_of_a_job_gets_the_answer_in_markdown(chart: Path, tmp_path: Path):
+    page = tmp_path / "summary.md"
+    page.write_text("before\n")
+    invoke("place", chart, "-o", "github", GITHUB_STEP_SUMMARY=str(page))
+    text = page.read_text()
+
+    assert text.startswith("before\n")
+    assert "it asks for 60 cpu" in text
+    assert "::error" not in text
+
+
+def test_other_formats_leave_the_page_of_a_job_alone(chart: Path, tmp_path: Path):
+    page = tmp_path / "summary.md"
+    invoke("place", chart, "-o", "json", GITHUB_STEP_SUMMARY=str(page))
+
+    assert not page.exists()
+
+
+def test_a_page_that_cannot_be_written_is_told(chart: Path, tmp_path: Path):
+    found = invoke("place", chart, "-o", "github", GITHUB_STEP_SUMMARY=str(tmp_path))
+
+    assert found.exit_code != 0
