@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kplan.documents.base import Condition
+    from kplan.documents.placement import Origin
     from kplan.documents.plan import PlanReport
     from kplan.snapshot.model import Snapshot
     from kplan.workloads import Manifests
@@ -36,6 +37,9 @@ RolloutOption = Annotated[
     ),
 ]
 
+_OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
+"""Formats that tell why for the first pod of a new workload, and need no more of the others than where they are."""
+
 _REPLICAS_FIELD = {"Job": "parallelism"}
 _TOLD_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
 """Warnings that a pod is looked at beside one that runs, which here is the same one, or that the change has itself."""
@@ -56,15 +60,34 @@ def change_document(
         return None
     from kplan.planner.change import carry_out
     from kplan.planner.change_report import change_report
+    from kplan.planner.decisions import Decisions
     from kplan.planner.incoming import applied_objects
     from kplan.simulation.updates import ATTRIBUTES
 
     objects = [obj for obj in applied_objects(manifests, planner.snapshot) if type(obj) not in ATTRIBUTES]
     warnings = [each for each in manifests.warnings if each.code not in _TOLD_AS_CHANGES]
     base = planner.with_world(planner.snapshot, objects, warnings)
-    change = carry_out(base, _written(manifests, replicas), rollout=rollout.value)
-    with_map = wants_map(output, formats_of(output))
-    return change_report(base, change, command, fail_on=fail_on, nodes=shown_nodes(output), with_map=with_map)
+    formats = formats_of(output)
+    shown = shown_nodes(output)
+    decisions = Decisions(
+        nodes=shown,
+        others=shown_nodes(output, with_score_details=False),
+        tells_others=not _OUTLINE_FORMATS.issuperset(formats),
+        origins=_origins(manifests),
+    )
+    change = carry_out(base, _written(manifests, replicas), rollout=rollout.value, decisions=decisions)
+    with_map = wants_map(output, formats)
+    return change_report(base, change, command, fail_on=fail_on, nodes=shown, decisions=decisions, with_map=with_map)
+
+
+def _origins(manifests: Manifests) -> dict[str, Origin]:
+    """Return where each workload stands, by KIND/NAMESPACE/NAME."""
+    from kplan.documents.placement import Origin
+
+    return {
+        f"{each.kind}/{each.namespace}/{each.name}": Origin(each.item.path, each.item.document, each.kind, each.name)
+        for each in manifests.workloads
+    }
 
 
 def _has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:

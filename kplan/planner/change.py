@@ -14,6 +14,7 @@ from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, Step, WorkloadChange
 from kplan.engine.cluster import Cluster
 from kplan.planner.base import Base
+from kplan.planner.decisions import Decisions
 from kplan.planner.incoming import with_objects
 from kplan.planner.not_found import no_node
 from kplan.simulation.applying import Applied, Applying, Rollout
@@ -96,12 +97,14 @@ def carry_out(
     workloads: Sequence[WrittenWorkload],
     additions: Sequence[msgspec.Struct] = (),
     rollout: Rollout = "auto",
+    decisions: Decisions | None = None,
 ) -> ChangePlan:
     """Apply workloads one after the other, each followed to rest.
 
     Parameters
     ----------
     additions : other objects that are applied with them
+    decisions : keeps why the pods of new workloads go where they go
     """
     world = with_objects(base.world, additions)
     autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
@@ -111,8 +114,11 @@ def carry_out(
     for target, content in workloads:
         one = applying.apply(update_of(target, content, base.world, autoscalers))
         applied.append(one)
+        if decisions is not None and one.change is Change.NEW:
+            decisions.watch(simulation, one)
         if one.change is not Change.NONE or simulation.is_asked:
             simulation.run()
+        simulation.on_decision = None
     return ChangePlan(simulation, base, applied)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
 from kplan.documents.change import Step, StepEvent, WorkloadState
@@ -19,6 +20,7 @@ from kplan.framework.queue import enqueue
 from kplan.planner.base import Base, last_placement
 from kplan.planner.change import ChangePlan
 from kplan.planner.cluster_map import cluster_map
+from kplan.planner.decisions import Decisions
 from kplan.planner.placement import NodesShown
 from kplan.planner.queue_plan import queue_entries
 from kplan.planner.utilisation import largest_fits, utilisation
@@ -57,6 +59,7 @@ def change_report(
     *,
     fail_on: Sequence[Condition] | None = None,
     nodes: NodesShown = (),
+    decisions: Decisions | None = None,
     with_map: bool = False,
 ) -> PlanReport:
     """Return the PlanReport.
@@ -66,9 +69,10 @@ def change_report(
     command : place, plan or drain
     fail_on : what makes the verdict a failure; None for the defaults of `command`
     nodes : the nodes to tell about for pods that stay pending
+    decisions : what was kept about the pods of new workloads
     with_map : tell about every node before and after
     """
-    told = Told(base, change, nodes)
+    told = Told(base, change, nodes, decisions)
     chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
     context = base.context()
     warnings = (*context.warnings, *change.warnings, *_endings(change), *_unseen(change), *_not_made(change))
@@ -132,10 +136,11 @@ def _not_made(change: ChangePlan) -> Iterator[InputWarning]:
 class Told:
     """What is told about the pods of a change."""
 
-    def __init__(self, base: Base, change: ChangePlan, nodes: NodesShown) -> None:
+    def __init__(self, base: Base, change: ChangePlan, nodes: NodesShown, kept: Decisions | None = None) -> None:
         self._simulation = change.simulation
         self._change = change
         self._nodes = nodes
+        self._kept = kept or Decisions()
         keys = (base.session.cluster.pods.infos[row].key for row in base.pending().rows)
         rows = (change.simulation.session.pod_ids.get(key) for key in keys)
         pending = (change.simulation.pods.get(row) for row in rows if row is not None)
@@ -201,7 +206,9 @@ class Told:
         if pod is None:
             return "", "", None
         if pod.node:
-            self.placements.append(self._outline(pod, Outcome.SCHEDULED, pod.node, ""))
+            told = self._kept.placed.get(pod.key)
+            is_same = told is not None and told.node == pod.node
+            self.placements.append(told if told is not None and is_same else self._outline(pod))
             return "", "", len(self.placements) - 1
         message = self._simulation.messages.get(pod.row, "")
         owner = self._simulation.owner(pod.row)
@@ -209,17 +216,23 @@ class Told:
         if like not in self._decided and len(self._decided) < _MOST_DECIDED:
             result = schedule_pod(self._simulation.session, pod.row)
             if result.outcome is not Outcome.SCHEDULED:
-                self.placements.append(last_placement(self._simulation.session, result).to_document(self._nodes))
+                document = last_placement(self._simulation.session, result).to_document(self._nodes)
+                self.placements.append(replace(document, pod=self._ref(pod)))
                 self._decided[like] = len(self.placements) - 1
         index = self._decided.get(like)
         outcome = Outcome.UNSCHEDULABLE if index is None else self.placements[index].outcome
         words: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
         return words.get(outcome, "Unschedulable"), message, index
 
-    def _outline(self, pod: ObservedPod, outcome: Outcome, node: str | None, message: str) -> PodPlacement:
+    def _outline(self, pod: ObservedPod) -> PodPlacement:
+        """Tell where a pod is, without any why."""
+        return PodPlacement(pod=self._ref(pod), outcome=Outcome.SCHEDULED, node=pod.node, message="")
+
+    def _ref(self, pod: ObservedPod) -> PodRef:
         info = self._simulation.session.cluster.pods.infos[pod.row]
-        ref = PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name)
-        return PodPlacement(pod=ref, outcome=outcome, node=node, message=message)
+        owner = self._simulation.owner(pod.row)
+        origin = self._kept.origins.get(f"Pod/{pod.key}" if owner is None else owner.workload.key, UNSET)
+        return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)
 
     # --- what counts --------------------------------------------------------------------------------------------------
 

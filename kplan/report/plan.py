@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from kplan.documents.change import WorkloadState
+from kplan.documents.change import Change, WorkloadState
+from kplan.documents.placement import PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line, plain
 from kplan.report.change import change_blocks, change_sentence, is_change, obstacle_text, step_blocks
-from kplan.report.decision import decision_blocks
+from kplan.report.decision import decision_blocks, decision_heading
 from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks
 from kplan.report.options import ReportOptions
@@ -50,6 +51,7 @@ def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]
     if changes:
         yield line("+ placed   ~ moved (evicted and placed elsewhere)   - evicted for good   ! stays pending")
         yield _changes_table(changes, options, by_workload=is_change(document))
+    yield from _new(document, options)
     yield from _pending(document, options)
     yield from unlisted_blocks(document.unlisted, options)
     if options.explain:
@@ -137,6 +139,27 @@ def _note(group: Sequence[PodChange], *, is_wide: bool) -> str:
     if is_wide and change.recreated_as not in (None, change.pod):
         parts.append(f"here made again as {change.recreated_as}")
     return ", ".join(parts)
+
+
+# --- why there --------------------------------------------------------------------------------------------------------
+
+
+def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+    """Tell for each new workload why its first pod goes where it goes."""
+    placed: dict[tuple[str, str], list[PodPlacement]] = {}
+    for change in document.changes:
+        if change.action is Action.PLACED and change.attempt is not None:
+            namespace, _, name = change.pod.partition("/")
+            key = (namespace, change.workload or f"Pod/{name}")
+            placed.setdefault(key, []).append(document.placements[change.attempt])
+    for each in document.workloads:
+        if each.change is not Change.NEW:
+            continue
+        members = placed.get((each.namespace, f"{each.kind}/{each.name}"), [])
+        first = next((member for member in members if member.feasible_count), None)
+        if first is not None:
+            yield decision_heading(f"{first.pod.key} (the first of them)" if len(members) > 1 else first.pod.key, first)
+            yield from decision_blocks(first, document.snapshot.nodes, options)
 
 
 # --- what stays pending -----------------------------------------------------------------------------------------------

@@ -149,3 +149,80 @@ def test_every_format_says_that_an_autoscaler_will_set_a_number_back(tmp_path: P
 
     flat = " ".join((found.stdout + found.stderr).replace("%2C", ",").split())
     assert "autoscaler storefront (2-10) will set them back" in flat
+
+
+def chart(tmp_path: Path, **requests: str) -> tuple[Path, Path, Path]:
+    """Write a cluster of three nodes, a workload that it has and a new one, and the new one alone."""
+    names = ("a", "b", "c")
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"n-{zone}", "labels": {"kubernetes.io/hostname": f"n-{zone}"}},
+            "status": {"allocatable": {"cpu": str(2 + number), "memory": "8Gi", "pods": "110"}},
+        }
+        for number, zone in enumerate(names)
+    ]
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    old = workload("old", 0)
+    cluster, both, alone = (tmp_path / name for name in ("cluster.json", "chart.yaml", "new.yaml"))
+    cluster.write_text(json.dumps({"kind": "List", "items": [*nodes, namespace, old]}))
+    new = workload("new", 2, **requests)
+    both.write_text(yaml.safe_dump_all([old, new]))
+    alone.write_text(yaml.safe_dump_all([new]))
+    return cluster, both, alone
+
+
+def workload(name: str, replicas: int, **requests: str) -> dict[str, Any]:
+    container = {"name": "main", "image": "main", "resources": {"requests": requests}}
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def test_what_is_new_in_a_chart_is_explained_as_if_it_came_alone(tmp_path: Path) -> None:
+    cluster, both, alone = chart(tmp_path, cpu="1")
+
+    mixed = json.loads(invoke("place", both, "-s", cluster, "-o", "json").stdout)
+    plain = json.loads(invoke("place", alone, "-s", cluster, "-o", "json").stdout)
+
+    def facts(document: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{key: item for key, item in each.items() if key != "pod"} for each in document["placements"]]
+
+    assert [each["change"] for each in mixed["workloads"]] == ["none", "new"]
+    assert facts(mixed) == facts(plain)
+    assert facts(plain)[0]["scores"]
+    assert [each["pod"]["from"]["document"] for each in mixed["placements"]] == [2, 2]
+
+
+def test_a_table_tells_the_workloads_first_and_then_why_the_first_new_pod_goes_where_it_goes(tmp_path: Path) -> None:
+    cluster, both, _ = chart(tmp_path, cpu="1")
+
+    lines = invoke("place", both, "-s", cluster).stdout.splitlines()
+
+    assert lines[0] == "unchanged 1, new 1: 2 of 2 placed, stuck 0"
+    told = next(index for index, each in enumerate(lines) if "(the first of them) -> n-c" in each)
+    assert lines[told + 1].startswith("  3 of 3 nodes can take it. n-c wins with")
+
+
+def test_a_new_pod_that_stays_pending_says_from_which_document_it_comes(tmp_path: Path) -> None:
+    cluster, both, _ = chart(tmp_path, cpu="64")
+
+    found = invoke("place", both, "-s", cluster, "-o", "json")
+
+    document = json.loads(found.stdout)
+    assert (found.exit_code, document["workloads"][1]["state"]) == (1, "stuck")
+    assert document["placements"][0]["pod"]["from"] == {
+        "file": str(both),
+        "document": 2,
+        "kind": "Deployment",
+        "name": "new",
+    }
