@@ -1,4 +1,4 @@
-"""The pages below docs/ are run as they stand."""
+"""Pages for people are run as they stand."""
 
 from __future__ import annotations
 
@@ -8,8 +8,23 @@ from typing import Any
 
 import pytest
 
+from tests.sessions import PAGES, run_again
+
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```(python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_sessions_of_a_page_print_what_is_shown(
+    page: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = page.read_text(encoding="utf-8")
+    printed = run_again(shown, tmp_path, monkeypatch)
+
+    if request.config.getoption("--update-docs"):
+        page.write_text(printed, encoding="utf-8")
+    else:
+        assert shown == printed, f"{page.name} differs; pytest --update-docs tests/test_docs.py writes it anew"
 
 
 def test_the_plugin_of_the_documentation_decides(

@@ -46,6 +46,7 @@ _FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
 _STANDARD_INPUT = "-"
 _NO_COLOR = "NO_COLOR"
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+_FORCE_COLOR = "FORCE_COLOR"
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def ask(
         from kplan.planner.changed import changed
 
         planner = changed(planner, changes)
-    found = _manifests(files, manifests, planner.snapshot, verbosity)
+    found = _manifests(files, manifests.within(cluster), planner.snapshot, verbosity)
     incoming = None if found is None else _incoming(found, planner.snapshot)
     if incoming is not None:
         planner = planner.with_world(planner.snapshot, incoming.objects, incoming.warnings)
@@ -354,8 +355,10 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
     width = DEFAULT_WIDTH
     if not is_file and (is_terminal or os.environ.get("COLUMNS", "").isdigit()):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
-    has_colour = is_terminal and not verbosity.no_color and not os.environ.get(_NO_COLOR)
-    has_colour = has_colour and os.environ.get("TERM") != "dumb"
+    wants_colour = is_terminal and os.environ.get("TERM") != "dumb"
+    if not is_file and os.environ.get(_FORCE_COLOR):
+        wants_colour = True
+    has_colour = wants_colour and not verbosity.no_color and not os.environ.get(_NO_COLOR)
     return ReportOptions(
         top=_top(output), explain=output.explain, is_wide=name == "wide", width=width, has_colour=has_colour
     )

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -14,6 +11,7 @@ from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, spl
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
 from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.phases import busy
 from kplan.cli.plan import SaveOption, saving
 from kplan.errors import UsageError
 
@@ -82,12 +80,18 @@ def capacity(
     excluded = [name for given in exclude_nodes or () for name in given.split(",") if name]
     snapshot = without_nodes(asked_for.snapshot, excluded) if excluded else asked_for.snapshot
     # Replicas come on top of what runs, so they are numbered as if nothing of the name did.
-    found = read_manifests(files, manifests, dataclasses.replace(snapshot, pods=()), verbosity, replicas=1)
+    found = read_manifests(
+        files, manifests.within(cluster), dataclasses.replace(snapshot, pods=()), verbosity, replicas=1
+    )
     asked = templates_of(found, snapshot, shares=shares, wanted=manifests.replicas, limit=most)
     planner = asked_for.with_world(snapshot, asked.objects, asked.warnings)
-    with _progress(shown=not verbosity.quiet and sys.stderr.isatty()) as progress:
+    with busy("counting replicas", quiet=verbosity.quiet) as tell:
         answer = planner.capacity(
-            asked.templates, wanted=manifests.replicas, limit=most, preempt=preempt, progress=progress
+            asked.templates,
+            wanted=manifests.replicas,
+            limit=most,
+            preempt=preempt,
+            progress=lambda number: tell(f"{number:,} fit so far"),
         )
     emit(answer.report(fail_on=fail_on, nodes=shown_nodes(output)), output, verbosity)
 
@@ -99,15 +103,3 @@ def _shares(text: str) -> list[int]:
     if not all(part.isdecimal() and int(part) for part in parts):
         raise UsageError(f"--mix {text}: expected numbers from 1 up with colons between", hint="for example --mix 3:1")
     return [int(part) for part in parts]
-
-
-@contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[int], None] | None]:
-    """Count on a terminal while it goes on, and take the count away at the end."""
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("counting replicas") as status:
-        yield lambda number: status.update(f"counting replicas: {number:,} fit so far")

@@ -1,6 +1,7 @@
 """Completion scripts for bash, zsh and fish, made from the commands themselves.
 
-They hold every command, option and choice, so that completing starts no Python. The files in ``completions/`` are what
+They hold every command, option and choice, so that completing these starts no Python; only names of contexts,
+namespaces, pods, workloads and nodes are asked for, of ``kplan names``. The files in ``completions/`` are what
 :func:`completion_files` returns; a test holds them against it.
 """
 
@@ -13,7 +14,9 @@ from typing import Any
 
 import typer
 
-_FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH")
+_FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH", "DIR")
+_NAMES_OF_OPTIONS = {"--context": "contexts", "--namespace": "namespaces", "--namespaces": "namespaces"}
+_NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloads"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +26,25 @@ class _Option:
     choices: tuple[str, ...]
     takes_value: bool
     takes_file: bool
+    objects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """A command, by its words after ``kplan``; the first of all is ``kplan`` itself."""
+    """A command, by its words after ``kplan``; the first of all is ``kplan`` itself.
+
+    Attributes
+    ----------
+    names : what its arguments name: pods, nodes
+    words : what its arguments may be
+    """
 
     path: tuple[str, ...]
     text: str
     options: tuple[_Option, ...]
     children: tuple[_Command, ...]
+    names: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 def completion_files() -> dict[str, str]:
@@ -46,18 +58,35 @@ def completion_files() -> dict[str, str]:
 def _read(command: Any, path: tuple[str, ...]) -> _Command:
     children = getattr(command, "commands", {})
     context = typer.Context(command)
-    options = [_option(each, context) for each in command.params if any(name.startswith("-") for name in each.opts)]
+    options = [_option(each, context) for each in command.params if _is_option(each)]
+    arguments = [each for each in command.params if not _is_option(each)]
     options.append(_Option(("-h", "--help"), "Show this message and exit", (), takes_value=False, takes_file=False))
     return _Command(
         path,
         _first_sentence(command.help or ""),
         tuple(options),
-        tuple(_read(child, (*path, name)) for name, child in children.items()),
+        tuple(_read(child, (*path, name)) for name, child in children.items() if not child.hidden),
+        tuple(dict.fromkeys(name for each in arguments for name in _names(each))),
+        tuple(word for each in arguments for word in _choices(each, context)),
     )
 
 
+def _is_option(parameter: Any) -> bool:
+    return any(name.startswith("-") for name in parameter.opts)
+
+
+def _choices(parameter: Any, context: Any) -> tuple[str, ...]:
+    return tuple(each.value for each in parameter.shell_complete(context, "") if each.value)
+
+
+def _names(parameter: Any) -> Iterator[str]:
+    """Yield what a value names, as its option or its placeholder says."""
+    yield from (kind for name, kind in _NAMES_OF_OPTIONS.items() if name in parameter.opts)
+    yield from (kind for word, kind in _NAMES_IN_METAVARS.items() if word in (parameter.metavar or ""))
+
+
 def _option(parameter: Any, context: Any) -> _Option:
-    choices = tuple(each.value for each in parameter.shell_complete(context, "") if each.value)
+    choices = _choices(parameter, context)
     takes_value = not parameter.is_flag
     return _Option(
         (*parameter.opts, *parameter.secondary_opts),
@@ -65,6 +94,7 @@ def _option(parameter: Any, context: Any) -> _Option:
         choices,
         takes_value,
         takes_value and (parameter.metavar or "") in _FILE_METAVARS,
+        tuple(_names(parameter)),
     )
 
 
@@ -85,8 +115,20 @@ def _all(command: _Command) -> Iterator[_Command]:
 def _bash(root: _Command) -> str:
     cases = "\n".join(_bash_case(each) for each in _all(root))
     values = "\n".join(_bash_values(_all(root)))
+    arguments = "\n".join(_bash_arguments(each) for each in _all(root) if each.names or each.words)
     words = " ".join(sorted({child.path[-1] for each in _all(root) for child in each.children}))
     return f"""# bash completion for kplan
+_kplan_names() {{
+    local kind snapshot="" index
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        case "${{COMP_WORDS[index]}}" in
+            -s | --snapshot) snapshot="${{COMP_WORDS[index + 1]}}" ;;
+        esac
+    done
+    for kind in "$@"; do
+        kplan names "$kind" ${{snapshot:+--snapshot "$snapshot"}} 2>/dev/null </dev/null
+    done
+}}
 _kplan() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" path="kplan" word words=""
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
@@ -98,10 +140,14 @@ _kplan() {{
     case "$path" in
 {cases}
     esac
-    if [[ "$current" == -* || -z "${{words%%-*}}" ]]; then
+    if [[ "$current" == -* || "${{words:0:1}}" != - ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))
         return
     fi
+    words=""
+    case "$path" in
+{arguments}
+    esac
     COMPREPLY=($(compgen -W "$words" -- "$current") $(compgen -f -- "$current"))
 }}
 complete -o filenames -F _kplan kplan
@@ -114,6 +160,14 @@ def _bash_case(command: _Command) -> str:
     return f'        "{" ".join(("kplan", *command.path))}") words="{" ".join(names)}" ;;'
 
 
+def _bash_arguments(command: _Command) -> str:
+    """Return what completes the command's own arguments: names besides files, or nothing but the words there are."""
+    case = f'        "{" ".join(("kplan", *command.path))}")'
+    if command.names:
+        return f'{case} words="$(_kplan_names {" ".join(command.names)})" ;;'
+    return f'{case} COMPREPLY=($(compgen -W "{" ".join(command.words)}" -- "$current")); return ;;'
+
+
 def _bash_values(commands: Iterable[_Command]) -> Iterator[str]:
     """Yield what each option takes; options of one name take the same wherever they are."""
     told: dict[str, str] = {}
@@ -122,6 +176,8 @@ def _bash_values(commands: Iterable[_Command]) -> Iterator[str]:
             if not option.takes_value:
                 continue
             reply = f'$(compgen -W "{" ".join(option.choices)}" -- "$current")' if option.choices else ""
+            if option.objects:
+                reply = f'$(compgen -W "$(_kplan_names {" ".join(option.objects)})" -- "$current")'
             if option.takes_file:
                 reply = '$(compgen -f -- "$current")'
             key = f"{'|'.join(option.names)}) COMPREPLY=({reply}); return ;;"
@@ -136,6 +192,23 @@ def _zsh(root: _Command) -> str:
     functions = "\n".join(_zsh_function(each) for each in _all(root))
     return f"""#compdef kplan
 # zsh completion for kplan
+_kplan_names() {{
+    local -a found
+    local kind snapshot="" index
+    for ((index = 1; index < CURRENT; index++)); do
+        case $words[index] in
+            -s | --snapshot) snapshot=$words[index+1] ;;
+        esac
+    done
+    for kind in "$@"; do
+        found+=(${{(f)"$(kplan names $kind ${{snapshot:+--snapshot=$snapshot}} 2>/dev/null </dev/null)"}})
+    done
+    compadd -a found
+}}
+_kplan_names_or_files() {{
+    _kplan_names "$@"
+    _files
+}}
 {functions}
 _kplan "$@"
 """
@@ -145,7 +218,7 @@ def _zsh_function(command: _Command) -> str:
     name = "_".join(("_kplan", *command.path))
     options = "\n".join(f"        {line} \\" for option in command.options for line in _zsh_options(option))
     if not command.children:
-        return f"{name}() {{\n    _arguments -s \\\n{options}\n        '*:file:_files'\n}}\n"
+        return f"{name}() {{\n    _arguments -s \\\n{options}\n        {_zsh_arguments(command)}\n}}\n"
     words = "\n".join(f"        {_zsh_quote(f'{child.path[-1]}:{child.text}')}" for child in command.children)
     cases = "\n".join(
         f"            {child.path[-1]}) {'_'.join(('_kplan', *child.path))} ;;" for child in command.children
@@ -171,12 +244,20 @@ def _zsh_function(command: _Command) -> str:
 """
 
 
+def _zsh_arguments(command: _Command) -> str:
+    if command.names:
+        return _zsh_quote(f"*:name:_kplan_names_or_files {' '.join(command.names)}")
+    return _zsh_quote(f"*:word:({' '.join(command.words)})" if command.words else "*:file:_files")
+
+
 def _zsh_options(option: _Option) -> Iterator[str]:
     text = option.text.replace("[", "(").replace("]", ")").replace(":", "\\:")
     for name in option.names:
         action = ""
         if option.choices:
             action = f":value:({' '.join(option.choices)})"
+        elif option.objects:
+            action = f":name:_kplan_names {' '.join(option.objects)}"
         elif option.takes_value:
             action = ":path:_files" if option.takes_file else ":value: "
         yield _zsh_quote(f"*{name}[{text}]{action}")
@@ -189,14 +270,32 @@ def _zsh_quote(text: str) -> str:
 # --- fish -------------------------------------------------------------------------------------------------------------
 
 
+_FISH_NAMES = """# fish completion for kplan
+function __kplan_names
+    set -l words (commandline -opc)
+    set -l snapshot
+    for index in (seq (count $words))
+        if contains -- $words[$index] -s --snapshot; and test $index -lt (count $words)
+            set snapshot --snapshot $words[(math $index + 1)]
+        end
+    end
+    for kind in $argv
+        kplan names $kind $snapshot 2>/dev/null </dev/null
+    end
+end"""
+
+
 def _fish(root: _Command) -> str:
-    lines = ["# fish completion for kplan"]
+    lines = _FISH_NAMES.splitlines()
     for command in _all(root):
         where = _fish_condition(command)
         for child in command.children:
             text = f"-a {child.path[-1]} -d {_fish_quote(child.text)}"
             lines.append(f"complete -c kplan -f -n {_fish_quote(where)} {text}")
         lines += [f"complete -c kplan -n {_fish_quote(where)} {_fish_option(option)}" for option in command.options]
+        found = f"(__kplan_names {' '.join(command.names)})" if command.names else " ".join(command.words)
+        if found:
+            lines.append(f"complete -c kplan -n {_fish_quote(where)} -a {_fish_quote(found)}")
     return "\n".join(lines) + "\n"
 
 
@@ -211,6 +310,8 @@ def _fish_option(option: _Option) -> str:
     value = " -r" if option.takes_value else ""
     if option.choices:
         value = f" -x -a {_fish_quote(' '.join(option.choices))}"
+    elif option.objects:
+        value = f" -x -a {_fish_quote(f'(__kplan_names {chr(32).join(option.objects)})')}"
     elif option.takes_value:
         value = " -r -F" if option.takes_file else " -x"
     return f"{' '.join(names)}{value} -d {_fish_quote(option.text)}"

@@ -11,6 +11,7 @@ import typer
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.phases import busy
 from kplan.cli.plan import SaveOption, saving
 from kplan.errors import NotFoundError, UsageError
 
@@ -95,19 +96,16 @@ def drain(
         if by and label is None:
             raise NotFoundError(f"no node has label {by}", hint="choose zone, pool or a label that nodes have")
         groups = together(planner, names, label)
-        document = drains_report(
-            planner, groups, label=label, lost=lost, one_by_one=one_by_one, options=options, fail_on=fail_on
-        )
+        with busy("draining nodes, each for itself", quiet=verbosity.quiet):
+            document = drains_report(
+                planner, groups, label=label, lost=lost, one_by_one=one_by_one, options=options, fail_on=fail_on
+            )
         emit(document, output, verbosity)
         return
-    change = planner.drain(
-        names,
-        lost=lost,
-        one_by_one=one_by_one,
-        rolling=rolling,
-        replace=replace,
-        options=options,
-    )
+    with busy("draining nodes", quiet=verbosity.quiet):
+        change = planner.drain(
+            names, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options
+        )
     shown = shown_nodes(output)
     emit(change_report(planner, change, "drain", fail_on=fail_on, nodes=shown, with_map=with_map), output, verbosity)
 

@@ -1,32 +1,83 @@
-"""`kplan explain`: why a pod is where it is, or nowhere."""
+"""`kplan explain`: why pods are where they are, or nowhere."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.phases import busy
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Snapshot
 
 
 @with_flags
 def explain(
-    pod: Annotated[str, typer.Argument(metavar="NS/POD", help="A pod of the snapshot, pending or running.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="NS/POD|KIND/[NS/]NAME",
+            help="A pod of the snapshot, pending or running, or a workload: deploy/shop/cart.",
+        ),
+    ],
     *,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace of a workload or pod that names none.")
+    ] = "",
     cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Say why a pod, pending or running, is where it is, or nowhere.
+    """Say why a pod, or each pod of a workload, is where it is, or nowhere.
 
     A running pod is judged against the cluster without it: whether its node still takes it, and is still the best.
+    Of a workload, pods that would go again where they are get one line each.
     """
     fail_on = fail_on_of(output, "explain")
     formats_of(output)
+    namespace = namespace or cluster.default_namespace()
     planner = ask(None, cluster, scheduler, verbosity).planner
-    from kplan.planner.whereabouts import explain_pod
+    from kplan.planner.whereabouts import explain_pod, whereabouts_report
 
-    emit(explain_pod(planner, pod).report(fail_on=fail_on, nodes=shown_nodes(output)), output, verbosity)
+    with busy("looking for where pods would go", quiet=verbosity.quiet):
+        keys = pods_named(what, namespace, planner.world)
+        found = [explain_pod(planner, key) for key in keys]
+        report = whereabouts_report(found, fail_on=fail_on, nodes=shown_nodes(output), max_listed=output.max_listed)
+    emit(report, output, verbosity)
+
+
+def pods_named(what: str, namespace: str, world: Snapshot) -> list[str]:
+    """Return the pods that are meant, as NAMESPACE/NAME.
+
+    A pod of that name comes first: ``rs/web`` is a pod of the namespace ``rs`` where there is one.
+
+    Parameters
+    ----------
+    namespace : where the text names none
+
+    Raises
+    ------
+    UsageError, NotFoundError
+        When nothing can be meant, or nothing is there.
+    """
+    from kplan.planner.workload_pods import kind_named, pods_of
+    from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+
+    first, *rest = what.split("/")
+    kind = kind_named(first) if rest else ""
+    if what in world.pod_by_key or (rest and not kind and len(rest) == 1):
+        return [what]
+    if not rest:
+        return [f"{namespace or DEFAULT_NAMESPACE}/{what}"]
+    if not kind or len(rest) > 2:
+        raise UsageError(
+            f"{what} names neither a pod nor a workload", hint="name it as NAMESPACE/POD or KIND/NAMESPACE/NAME"
+        )
+    where = rest[0] if len(rest) == 2 else namespace or DEFAULT_NAMESPACE
+    return [f"{where}/{rest[-1]}"] if kind == "Pod" else pods_of(world, kind, where, rest[-1])

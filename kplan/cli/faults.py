@@ -49,7 +49,9 @@ class KplanGroup(TyperGroup):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
+            doing = next(iter(getattr(interrupt, "__notes__", ())), "")
+            say(f"interrupted while {doing}" if doing else "interrupted")
             raise typer.Exit(_INTERRUPTED) from None
         except BrokenPipeError:
             silence_output()

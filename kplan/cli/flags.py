@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
@@ -130,6 +130,20 @@ class ClusterFlags:
             stdin_is_free=stdin_is_free,
         )
 
+    def default_namespace(self) -> str:
+        """Return the namespace of the kubeconfig's context, as kubectl takes it; empty for a snapshot, or none.
+
+        Raises
+        ------
+        KubeconfigError
+            When the kubeconfig cannot be used.
+        """
+        if self.snapshot:
+            return ""
+        from kplan.live.contexts import context_namespace
+
+        return context_namespace(self.live())
+
 
 class ValidateMode(StrEnum):
     """What becomes of fields that the API does not have, or that stand twice."""
@@ -162,6 +176,10 @@ class ManifestFlags:
     replicas: Annotated[
         int | None, typer.Option("--replicas", metavar="N", min=0, help="So many pods of each workload.")
     ] = None
+
+    def within(self, cluster: ClusterFlags) -> ManifestFlags:
+        """Return flags that name the context's namespace where they name none; raises KubeconfigError."""
+        return self if self.namespace else replace(self, namespace=cluster.default_namespace())
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kplan.cli.faults import say
+from kplan.cli.phases import said_when_slow, told_when_interrupted
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -115,12 +116,23 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
         _check_no_live_flags(live)
         from kplan.snapshot.load import load_snapshot
 
-        with _progress_bar(shown=not quiet and sys.stderr.isatty()) as reading:
+        with told_when_interrupted(f"reading {snapshot}"), _progress_bar(shown=_watched(quiet=quiet)) as reading:
             return load_snapshot(snapshot, progress=reading)
     from kplan.live import collect_snapshot
 
-    with _progress_bar(shown=not quiet and sys.stderr.isatty()) as progress:
-        return collect_snapshot(live, progress, warn=None if quiet else _warn)
+    with ExitStack() as stack:
+
+        def begin(cluster: str) -> None:
+            stack.enter_context(told_when_interrupted(f"reading {cluster}"))
+            stack.enter_context(said_when_slow(f"reading {cluster}", quiet=quiet))
+
+        stack.enter_context(told_when_interrupted("logging in to the cluster"))
+        progress = stack.enter_context(_progress_bar(shown=_watched(quiet=quiet)))
+        return collect_snapshot(live, progress, warn=None if quiet else _warn, begin=begin)
+
+
+def _watched(*, quiet: bool) -> bool:
+    return not quiet and sys.stderr.isatty()
 
 
 def _warn(text: str) -> None:

@@ -10,7 +10,22 @@ from typing import Annotated
 import typer
 
 from kplan import __version__
-from kplan.cli import capacity, config, diff, drain, explain, place, plan, pods, preempt, schema, show, snapshot
+from kplan.cli import (
+    capacity,
+    config,
+    diff,
+    drain,
+    explain,
+    names,
+    place,
+    plan,
+    pods,
+    preempt,
+    schema,
+    shells,
+    show,
+    snapshot,
+)
 from kplan.cli.faults import FAILED, KplanGroup, say_traceback
 from kplan.cli.help import KplanCommand
 
@@ -98,6 +113,7 @@ _add(
     kplan drain "spot-*" --rolling  # node after node
     kplan drain --zone eu-west-1a --lost  # a whole zone gone at once
     """,
+    "Say what becomes of the pods of drained or lost nodes.",
 )
 _add(
     "pods",
@@ -114,7 +130,9 @@ _add(
     """
     kplan explain ml/llm-eval  # why a pod is pending
     kplan explain batch/report-daily-knqdn --explain  # why a running one is where it is, in full
+    kplan explain deploy/shop/cart  # each pod of a workload
     """,
+    "Say why a pod or a workload's pods are where they are.",
 )
 _add(
     "diff",
@@ -143,18 +161,35 @@ _add(
     kplan schema  # the kinds of documents
     kplan schema PlanReport  # the JSON Schema of one
     """,
+    "Print the JSON Schema of a document, or list the kinds.",
 )
+_add(
+    "completion",
+    shells.completion,
+    """
+    kplan completion bash  # for one shell: source <(kplan completion bash)
+    kplan completion zsh  # into a file _kplan in a directory of fpath
+    kplan completion fish  # into ~/.config/fish/completions/kplan.fish
+    """,
+    "Print a completion script for bash, zsh or fish.",
+)
+app.command("names", hidden=True)(names.names)
 
 
 _ALLOCATIONS_A_COLLECTION = 100_000
 """Objects that come to stay, a cluster's above all, are what is allocated; looking through them finds nothing."""
 
 
-def run() -> None:
-    """Run kplan as a program."""
+def run_as_plugin() -> None:
+    """Run kplan as a plugin of kubectl."""
+    run("kubectl kplan")
+
+
+def run(name: str = "kplan") -> None:
+    """Run kplan as a program of this name."""
     gc.set_threshold(_ALLOCATIONS_A_COLLECTION, *gc.get_threshold()[1:])
     try:
-        app(prog_name="kplan")
+        app(prog_name=name)
     except Exception as error:  # noqa: BLE001 - with --debug whatever went wrong arrives here
         say_traceback(error)
         sys.exit(FAILED)

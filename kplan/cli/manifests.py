@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags
+from kplan.cli.phases import told_when_interrupted
 
 if TYPE_CHECKING:
     from kplan.snapshot import Snapshot
@@ -36,13 +37,14 @@ def read_manifests(
     from kplan.workloads import load_manifests
 
     built = [build(directory) for directory in flags.kustomize or ()]
-    found = load_manifests(
-        [*files, *built],
-        snapshot=snapshot,
-        namespace=flags.namespace or None,
-        replicas=replicas,
-        validate=flags.validate.value,
-    )
+    with told_when_interrupted("reading manifests"):
+        found = load_manifests(
+            [*files, *built],
+            snapshot=snapshot,
+            namespace=flags.namespace or None,
+            replicas=replicas,
+            validate=flags.validate.value,
+        )
     if not verbosity.quiet:
         for line in _told(found.passed_over):
             say(line)

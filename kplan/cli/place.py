@@ -17,6 +17,7 @@ from kplan.cli.flags import (
     with_flags,
 )
 from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.phases import busy
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,16 +64,19 @@ def place(
     is_outlined = _OUTLINE_FORMATS.issuperset(formats)
     question = ask(what, cluster, scheduler, verbosity, manifests)
     if runs is not None:
-        odds = question.planner.odds(question.pods, runs=runs, seed=seed_of_runs(scheduler))
+        with busy("deciding many times where pods go", quiet=verbosity.quiet):
+            odds = question.planner.odds(question.pods, runs=runs, seed=seed_of_runs(scheduler))
         emit(odds.report(fail_on=fail_on), output, verbosity)
         return
-    change = change_document(
-        question, "place", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas
-    )
+    with busy("following what the manifests change", quiet=verbosity.quiet):
+        change = change_document(
+            question, "place", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas
+        )
     if change is not None:
         emit(change, output, verbosity)
         return
-    plan = question.planner.plan(question.pods)
+    with busy("deciding where pods go", quiet=verbosity.quiet):
+        plan = question.planner.plan(question.pods)
     listed = plan.placements[: output.max_listed]
     others = shown_nodes(output, with_score_details=False)
     nodes_of = told_nodes(listed, shown_nodes(output), others, is_outlined=is_outlined)

@@ -18,6 +18,7 @@ from kplan.cli.flags import (
     with_flags,
 )
 from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.phases import busy
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -85,32 +86,33 @@ def plan(
     fail_on = fail_on_of(output, "plan")
     formats = formats_of(output)
     question = ask(what, cluster, scheduler, verbosity, manifests)
-    if queue:
-        from kplan.planner.queue_plan import queue_report
+    with busy("working off the scheduling queue", quiet=verbosity.quiet):
+        if queue:
+            from kplan.planner.queue_plan import queue_report
 
-        asked = question.planner.queue_of(question.pods, with_pending=not only_given)
-        document: Report = queue_report(question.planner, asked, fail_on=fail_on)
-    elif runs is not None:
-        odds = question.planner.odds_of_queue(
-            question.pods,
-            with_pending=not only_given,
-            recreate=recreate,
-            max_rounds=max_rounds,
-            runs=runs,
-            seed=seed_of_runs(scheduler),
-        )
-        document = odds.report(fail_on=fail_on)
-    elif (
-        change := change_document(
-            question, "plan", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas
-        )
-    ) is not None:
-        document = change
-    else:
-        planned = question.planner.plan_queue(
-            question.pods, with_pending=not only_given, recreate=recreate, max_rounds=max_rounds
-        )
-        document = plan_document(planned, "plan", output, fail_on, formats)
+            asked = question.planner.queue_of(question.pods, with_pending=not only_given)
+            document: Report = queue_report(question.planner, asked, fail_on=fail_on)
+        elif runs is not None:
+            odds = question.planner.odds_of_queue(
+                question.pods,
+                with_pending=not only_given,
+                recreate=recreate,
+                max_rounds=max_rounds,
+                runs=runs,
+                seed=seed_of_runs(scheduler),
+            )
+            document = odds.report(fail_on=fail_on)
+        elif (
+            change := change_document(
+                question, "plan", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas
+            )
+        ) is not None:
+            document = change
+        else:
+            planned = question.planner.plan_queue(
+                question.pods, with_pending=not only_given, recreate=recreate, max_rounds=max_rounds
+            )
+            document = plan_document(planned, "plan", output, fail_on, formats)
     emit(document, output, verbosity)
 
 

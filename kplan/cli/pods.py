@@ -57,7 +57,7 @@ def pods(
     if [*files, *(cluster.with_ or ()), cluster.snapshot].count("-") > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     snapshot = _cluster(cluster, verbosity)
-    found = read_manifests(files, manifests, snapshot, verbosity, replicas=manifests.replicas)
+    found = read_manifests(files, manifests.within(cluster), snapshot, verbosity, replicas=manifests.replicas)
     from kplan.planner.pods import made_pods, pods_report
     from kplan.report.pods import render_names, render_table, render_yaml
     from kplan.visible import as_json, visible

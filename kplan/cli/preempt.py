@@ -9,6 +9,7 @@ import typer
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
+from kplan.cli.phases import busy
 
 
 @with_flags
@@ -56,13 +57,16 @@ def preempt(
     is_all = not pods
     if is_all:
         pods = [*pending_in_turn(planner)]
-    plan = planner.plan(pods, settle_preemption=settle)
+    with busy("looking for pods to evict", quiet=verbosity.quiet):
+        plan = planner.plan(pods, settle_preemption=settle)
     placements = without_room(plan.placements) if is_all else plan.placements
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats)
+    with busy("following the victims", quiet=verbosity.quiet):
+        aftermath = follow_victims(planner, pods) if is_followed else None
     document = preemption_report(
         plan.context,
         placements,
-        follow_victims(planner, pods) if is_followed else None,
+        aftermath,
         fail_on=fail_on,
         nodes_of=dict.fromkeys(range(len(placements)), shown_nodes(output)),
         explain=output.explain,

@@ -12,7 +12,7 @@ from typing import Any
 
 from kplan.documents.base import MissingKind
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
-from kplan.live.discovery import discover, read_version
+from kplan.live.discovery import Discovery, ServerVersion, discover, read_version
 from kplan.live.kubeconfig import load_access
 from kplan.live.lists import read_list
 from kplan.live.options import LiveOptions
@@ -48,7 +48,12 @@ class _Collected:
     refused: str = ""
 
 
-def collect_snapshot(options: LiveOptions, progress: Progress | None = None, warn: Warn | None = None) -> Snapshot:
+def collect_snapshot(
+    options: LiveOptions,
+    progress: Progress | None = None,
+    warn: Warn | None = None,
+    begin: Callable[[str], None] | None = None,
+) -> Snapshot:
     """Read all that scheduling depends on from a live cluster.
 
     Parameters
@@ -59,6 +64,8 @@ def collect_snapshot(options: LiveOptions, progress: Progress | None = None, war
         Told after every page.
     warn : callable, optional
         Told what the user should know about the connection.
+    begin : callable, optional
+        Told which server is asked, by name and address, before it is asked.
 
     Raises
     ------
@@ -77,6 +84,8 @@ def collect_snapshot(options: LiveOptions, progress: Progress | None = None, war
             f"the certificate of {access.server} is not checked: whoever answers there can read the credentials and "
             "make up the cluster"
         )
+    if begin is not None:
+        begin(f"{access.name} at {access.server}")
     transport = Transport(access, request_timeout=options.request_timeout, connections=N_LISTS)
     try:
         return collect(transport, options, source=f"live:{access.name}", progress=progress)
@@ -93,9 +102,8 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
     stop = threading.Event()
     reader = Reader(transport, sleep=stop.wait)
     taken_at = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    version = read_version(reader)
+    version, discovery = _server(reader)
     git_version = version.git_version if version else ""
-    discovery = discover(reader, RESOURCES)
     wanted = [(resource, discovery.version_of(resource)) for resource in RESOURCES]
     for resource, served in wanted:
         if resource.required and served is None:
@@ -123,6 +131,18 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
         warnings=_warnings(in_order),
         missing=missing,
     )
+
+
+def _server(reader: Reader) -> tuple[ServerVersion | None, Discovery]:
+    """Ask for the version and for what is served, at the same time."""
+    version: ServerVersion | None = None
+    discovery = Discovery(None)
+    for found in side_by_side([lambda: read_version(reader), lambda: discover(reader, RESOURCES)], 2):
+        if isinstance(found, Discovery):
+            discovery = found
+        else:
+            version = found
+    return version, discovery
 
 
 class _Collector:

@@ -6,6 +6,7 @@ group that kplan reads is then asked for its resources.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -14,12 +15,14 @@ from kplan.errors import ApiError, ForbiddenError
 from kplan.live.lists import NO_SERVER_HINT
 from kplan.live.reader import Reader
 from kplan.live.resources import Resource
+from kplan.live.side_by_side import side_by_side
 
 __all__ = ["Discovery", "ServerVersion", "discover", "read_version"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+_ROOTS = ("/api", "/apis")
 _ACCEPT = f"{_AGGREGATED.format('v2')},{_AGGREGATED.format('v2beta1')},application/json"
 
 
@@ -106,9 +109,7 @@ def discover(reader: Reader, resources: tuple[Resource, ...]) -> Discovery:
     served: dict[tuple[str, str], frozenset[str]] = {}
     groups = {resource.group for resource in resources}
     try:
-        for root in ("/api", "/apis"):
-            body = reader.get(root, accept=_ACCEPT).body
-            found = _decode(body, _AggregatedList, root)
+        for root, found in side_by_side([partial(_ask_root, reader, root) for root in _ROOTS], len(_ROOTS)):
             if found.kind == "APIGroupDiscoveryList":
                 for group in found.items:
                     for version in group.versions:
@@ -121,6 +122,10 @@ def discover(reader: Reader, resources: tuple[Resource, ...]) -> Discovery:
     except ForbiddenError:
         return Discovery(None)
     return Discovery(served)
+
+
+def _ask_root(reader: Reader, root: str) -> tuple[str, _AggregatedList]:
+    return root, _decode(reader.get(root, accept=_ACCEPT).body, _AggregatedList, root)
 
 
 def _ask_group(reader: Reader, group: str, resources: tuple[Resource, ...]) -> dict[tuple[str, str], frozenset[str]]:

@@ -30,7 +30,7 @@ from kplan.live.secrets import Secrets, address
 if TYPE_CHECKING:
     import urllib3
 
-__all__ = ["Access", "load_access"]
+__all__ = ["Access", "existing_paths", "load_access"]
 
 _DEFAULT_PATH = "~/.kube/config"
 _HINT = "fetch the kubeconfig anew, or give another one with --kubeconfig"
@@ -116,14 +116,15 @@ def load_access(options: LiveOptions) -> Access:
         raise UsageError(
             "--as-group needs --as", hint="name the user too, for example --as system:serviceaccount:NS:NAME"
         )
-    paths, separator = _existing_paths(options.kubeconfig)
+    paths, separator = existing_paths(options.kubeconfig)
     access = _from_files(read_kubeconfig(paths, separator), options) if paths else _from_pod(options)
     if options.insecure_skip_tls_verify:
         access.configuration.verify_ssl = False
     return access
 
 
-def _existing_paths(kubeconfig: str) -> tuple[tuple[str, ...], str]:
+def existing_paths(kubeconfig: str) -> tuple[tuple[str, ...], str]:
+    """Return the kubeconfig files that there are, and what stands between their names; raises KubeconfigError."""
     named = [path for path in kubeconfig.split(os.pathsep) if path]
     existing = tuple(path for path in named or [_DEFAULT_PATH] if _exists(path))
     if named and not existing:

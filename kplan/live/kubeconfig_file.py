@@ -85,10 +85,11 @@ class AuthInfo(_Kebab, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A cluster and a user that belong together."""
+    """A cluster and a user that belong together, and the namespace of what names none."""
 
     cluster: str = ""
     user: str = ""
+    namespace: str = ""
 
 
 class _NamedCluster(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ _ENDED = {"Succeeded": "has succeeded", "Failed": "has failed"}
 
 def no_pod(key: str, known: Iterable[str]) -> NotFoundError:
     """Return the error for a pod that is not there."""
-    hint = _meant([key], known) or "name it as NAMESPACE/NAME, as kubectl get pods -A lists them"
+    hint = meant([key], known) or "name it as NAMESPACE/NAME, as kubectl get pods -A lists them"
     return NotFoundError(f"the snapshot has no pod {key}", hint=hint)
 
 
@@ -33,11 +33,12 @@ def has_ended(pod: Pod) -> UsageError | None:
 def no_node(names: Iterable[str], known: Iterable[str]) -> NotFoundError:
     """Return the error for nodes that are not there."""
     unknown = list(names)
-    hint = _meant(unknown, known) or "kubectl get nodes lists those that there are"
+    hint = meant(unknown, known) or "kubectl get nodes lists those that there are"
     return NotFoundError(f"the snapshot has no node {', '.join(unknown)}", hint=hint)
 
 
-def _meant(names: Iterable[str], known: Iterable[str]) -> str:
+def meant(names: Iterable[str], known: Iterable[str]) -> str:
+    """Return a hint with the names nearest to those that are not known, or nothing."""
     candidates = list(known)
     near = dict.fromkeys(each for name in names for each in difflib.get_close_matches(name, candidates, n=_MOST))
     return f"did you mean {', '.join(near)}?" if near else ""

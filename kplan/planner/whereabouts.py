@@ -51,12 +51,37 @@ class Whereabouts:
 
     def report(self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None) -> PlacementReport:
         """Return a PlacementReport about the pod; its placement says under ``current`` where the pod runs."""
+        return whereabouts_report([self], fail_on=fail_on, nodes=nodes)
+
+    def shown(self, nodes: NodesShown) -> NodesShown:
+        """Return which nodes to tell about: the pod's own, too."""
         if isinstance(nodes, Shown) and self.node is not None:
-            nodes = Shown(nodes.top, nodes.with_score_details, (self.node,))
-        chosen = DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on
-        found = placement_report(self.tell_context(), [self.placement], fail_on=chosen, nodes_of={0: nodes})
-        (placement,) = found.placements
-        return replace(found, placements=(replace(placement, current=self.current()),))
+            return Shown(nodes.top, nodes.with_score_details, (self.node,))
+        return nodes
+
+
+def whereabouts_report(
+    found: Sequence[Whereabouts],
+    *,
+    fail_on: Sequence[Condition] | None = None,
+    nodes: NodesShown = None,
+    max_listed: int | None = None,
+) -> PlacementReport:
+    """Return a PlacementReport about pods, at least one; see `Whereabouts.report`.
+
+    Parameters
+    ----------
+    max_listed : list so many pods one by one, and count the others; None for all
+    """
+    report = placement_report(
+        found[0].tell_context(),
+        [each.placement for each in found],
+        fail_on=DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on,
+        nodes_of={index: each.shown(nodes) for index, each in enumerate(found)},
+        max_listed=max_listed,
+    )
+    told = zip(report.placements, found, strict=False)
+    return replace(report, placements=tuple(replace(placement, current=each.current()) for placement, each in told))
 
 
 def explain_pod(base: Base, key: str) -> Whereabouts:

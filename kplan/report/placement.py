@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kplan.documents.placement import Origin, Outcome, PlacementReport, PodPlacement, PodRef
+from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading
@@ -33,11 +33,18 @@ def placement_blocks(document: PlacementReport, options: ReportOptions) -> Itera
         origin = members[0].pod.origin
         if len(members) == 1 or not origin:
             yield decision_heading(members[0].pod.key, members[0])
-            yield from decision_blocks(members[0], n_nodes, options)
+            if len(placements) == 1 or options.explain or not _stays(members[0]):
+                yield from decision_blocks(members[0], n_nodes, options)
         else:
             yield from _workload(origin, members, n_nodes, options)
     yield from unlisted_blocks(document.unlisted, options)
     yield from footer_blocks(document, options)
+
+
+def _stays(placement: PodPlacement) -> bool:
+    """Tell whether a pod runs where it would go again: of several pods, there is no more to say about such a one."""
+    current = placement.current
+    return isinstance(current, Current) and current.still_best
 
 
 def placement_names(document: PlacementReport) -> list[str]:

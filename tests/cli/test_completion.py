@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from kplan.cli.completion import completion_files
+from tests.cli.commands import invoke
 
 HERE = Path(__file__).parents[2] / "completions"
 
@@ -28,6 +30,32 @@ def _complete(*words: str) -> list[str]:
         [bash, "-c", script, "bash", str(HERE / "kplan.bash"), *words], capture_output=True, text=True, check=True
     )
     return found.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_names_from_the_snapshot_on_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "kplan"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from kplan.cli.main import run; run()" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("PYTHONPATH", str(HERE.parent))
+    monkeypatch.delenv("KPLAN_SNAPSHOT", raising=False)
+
+    assert _complete("kplan", "drain", "-s", "demo", "gpu-") == ["gpu-a-1", "gpu-b-1"]
+    assert _complete("kplan", "explain", "-s", "demo", "deployment/shop/car") == ["deployment/shop/cart"]
+    assert _complete("kplan", "drain", "gpu-") == []
+    assert _complete("kplan", "completion", "f") == ["fish"]
+
+
+@pytest.mark.parametrize(("shell", "check"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])
+def test_a_shell_reads_what_the_command_prints(shell: str, check: str, tmp_path: Path) -> None:
+    printed = invoke("completion", shell)
+    name = {"bash": "kplan.bash", "zsh": "_kplan", "fish": "kplan.fish"}[shell]
+
+    assert (printed.exit_code, printed.stdout) == (0, completion_files()[name])
+    if program := shutil.which(shell):
+        (tmp_path / name).write_text(printed.stdout)
+        subprocess.run([program, check, tmp_path / name], check=True)
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")

@@ -46,6 +46,38 @@ def test_a_pod_does_not_stand_in_its_own_way(tmp_path: Path) -> None:
     assert "where it would go again" in invoke("explain", "default/p", "-s", cluster).stdout
 
 
+def test_a_workload_is_told_pod_by_pod_briefly_where_all_is_well() -> None:
+    found = invoke("explain", "deploy/cart", "-n", "shop")
+    lines = [line for line in found.stdout.splitlines() if line]
+
+    assert found.exit_code == 0
+    assert len(lines) == 7
+    assert all("where it would go again" in line for line in lines[:6])
+    assert "6 of 13 nodes" in invoke("explain", "Deployment/shop/cart", "--explain").stdout
+    placements = json.loads(invoke("explain", "deployment/shop/cart", "-o", "json").stdout)["placements"]
+    assert [each["current"]["stillBest"] for each in placements] == [True] * 6
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("shop/voucher-api", "shop/voucher-api ->"),
+        ("pod/shop/voucher-api", "shop/voucher-api ->"),
+        ("po/voucher-api", "shop/voucher-api ->"),
+        ("voucher-api", "shop/voucher-api ->"),
+    ],
+)
+def test_a_pod_is_named_as_kubectl_takes_it(what: str, said: str) -> None:
+    assert invoke("explain", what, "-n", "shop").stdout.startswith(said)
+
+
+def test_what_can_be_neither_pod_nor_workload_is_an_error() -> None:
+    found = invoke("explain", "node/a/b")
+
+    assert found.exit_code == 2
+    assert found.stderr.startswith("error: node/a/b names neither a pod nor a workload\nhint: name it as")
+
+
 def test_a_pending_pod() -> None:
     found = invoke("explain", "ml/llm-eval")
     assert found.exit_code == 0

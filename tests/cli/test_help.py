@@ -24,6 +24,8 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, An
     if nested is None:
         yield " ".join(path), command
     for name, each in (nested or {}).items():
+        if each.hidden:
+            continue
         yield from commands(each, (*path, name))
 
 

@@ -62,6 +62,12 @@ def test_no_colour_where_none_is_wanted(option: tuple[str, ...], environment: di
     assert "\x1b" not in text
 
 
+def test_colour_is_forced_through_a_pipe_but_not_against_no_color() -> None:
+    assert ESCAPE.search(kplan(*QUESTION, FORCE_COLOR="1").stdout)
+    assert not ESCAPE.search(kplan(*QUESTION, FORCE_COLOR="1", NO_COLOR="1").stdout)
+    assert not ESCAPE.search(kplan(*QUESTION, "-o", "json", FORCE_COLOR="1").stdout)
+
+
 @pytest.mark.parametrize("columns", ["80", "132"])
 def test_lines_fit_the_terminal(columns: str) -> None:
     _, text = on_terminal(*QUESTION, COLUMNS=columns)

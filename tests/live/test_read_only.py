@@ -30,6 +30,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "explain": ["batch/pending-missing-pvc"],
     "place": ["POD"],
     "plan": [],
+    "pods": ["POD"],
     "preempt": [],
     "snapshot check": [],
     "snapshot save": ["saved.json"],

@@ -1,0 +1,74 @@
+"""Names for shell completion: contexts of the kubeconfig, and what is in a snapshot. A live cluster is never asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kplan.cli.live_options import SnapshotOption
+from kplan.errors import KplanError
+from kplan.visible import visible
+
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Snapshot
+
+_STANDARD_INPUT = "-"
+
+
+class NameKind(StrEnum):
+    """What completion asks for."""
+
+    CONTEXTS = "contexts"
+    NAMESPACES = "namespaces"
+    PODS = "pods"
+    WORKLOADS = "workloads"
+    NODES = "nodes"
+
+
+def names(
+    kind: Annotated[NameKind, typer.Argument(help="What to list.")],
+    snapshot: SnapshotOption = "",
+) -> None:
+    """List names, a line each, for shell completion; nothing where they are not known without a network."""
+    from kplan.cli.answer import write_out
+
+    try:
+        found = sorted(set(_names(kind, snapshot)))
+    except KplanError:
+        # Whoever presses Tab is told nothing: the command itself says what is wrong.
+        found = []
+    write_out("".join(f"{visible(name)}\n" for name in found))
+
+
+def _names(kind: NameKind, snapshot: str) -> Iterable[str]:
+    if kind is NameKind.CONTEXTS:
+        from kplan.live.contexts import context_names
+
+        return context_names(os.environ.get("KUBECONFIG", ""))
+    if snapshot in ("", _STANDARD_INPUT):
+        return ()
+    from kplan.snapshot.load import load_snapshot
+
+    return names_in(load_snapshot(snapshot), kind)
+
+
+def names_in(snapshot: Snapshot, kind: NameKind) -> list[str]:
+    """Return the names of one kind: of pods and workloads with their namespaces."""
+    if kind is NameKind.NODES:
+        return [node.metadata.name for node in snapshot.nodes]
+    if kind is NameKind.NAMESPACES:
+        named = [namespace.metadata.name for namespace in snapshot.namespaces]
+        return [*named, *(pod.metadata.namespace for pod in snapshot.pods)]
+    if kind is NameKind.PODS:
+        return list(snapshot.pod_by_key)
+    from kplan.planner.workload_pods import ATTRIBUTES
+
+    return [
+        f"{name.lower()}/{obj.metadata.namespace}/{obj.metadata.name}"
+        for name, attribute in ATTRIBUTES.items()
+        for obj in getattr(snapshot, attribute)
+    ]

@@ -1,0 +1,30 @@
+"""`kplan completion`: a shell's script, for those whose package manager has not put it in place."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Shell(StrEnum):
+    """Shells that there is a script for."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+_FILES = {Shell.BASH: "kplan.bash", Shell.ZSH: "_kplan", Shell.FISH: "kplan.fish"}
+
+
+def completion(shell: Annotated[Shell, typer.Argument(help="Which shell it is for.")]) -> None:
+    """Print the completion script of a shell.
+
+    It completes commands, options and choices, and names of pods, workloads and nodes from the snapshot.
+    """
+    from kplan.cli.answer import write_out
+    from kplan.cli.completion import completion_files
+
+    write_out(completion_files()[_FILES[shell]])

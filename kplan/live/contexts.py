@@ -1,0 +1,36 @@
+"""What the contexts of a kubeconfig say, without asking a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kplan.live.kubeconfig import existing_paths
+from kplan.live.kubeconfig_file import read_kubeconfig
+from kplan.live.options import LiveOptions
+
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def context_names(kubeconfig: str) -> list[str]:
+    """Return the names of the contexts that there are; raises KubeconfigError."""
+    paths, separator = existing_paths(kubeconfig)
+    return [*read_kubeconfig(paths, separator).contexts] if paths else []
+
+
+def context_namespace(options: LiveOptions) -> str:
+    """Return the namespace of the context, or of the pod around; empty where none is named.
+
+    Raises
+    ------
+    KubeconfigError
+        When the kubeconfig cannot be used.
+    """
+    paths, separator = existing_paths(options.kubeconfig)
+    if paths:
+        config = read_kubeconfig(paths, separator)
+        context = config.contexts.get(options.context or config.current_context)
+        return context.namespace if context else ""
+    try:
+        return _POD_NAMESPACE.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return ""

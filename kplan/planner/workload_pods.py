@@ -1,0 +1,107 @@
+"""The pods of a workload, followed from owner to owner as their controllers made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kplan.api.core import Pod
+from kplan.api.meta import controller_of
+from kplan.errors import NotFoundError, UsageError
+from kplan.planner.not_found import meant
+from kplan.snapshot.model import Snapshot
+
+ATTRIBUTES: Mapping[str, str] = {
+    "Deployment": "deployments",
+    "ReplicaSet": "replica_sets",
+    "StatefulSet": "stateful_sets",
+    "DaemonSet": "daemon_sets",
+    "Job": "jobs",
+    "CronJob": "cron_jobs",
+    "ReplicationController": "replication_controllers",
+}
+"""Kinds that make pods, and where a snapshot has them."""
+
+_SHORT = {
+    "deploy": "Deployment",
+    "rs": "ReplicaSet",
+    "sts": "StatefulSet",
+    "ds": "DaemonSet",
+    "cj": "CronJob",
+    "rc": "ReplicationController",
+}
+_POD_NAMES = frozenset({"pod", "pods", "po"})
+_ENDED = frozenset({"Succeeded", "Failed"})
+_Key = tuple[str, str, str]
+
+
+def kind_named(text: str) -> str:
+    """Return the kind that kubectl would understand: ``deploy``, ``deployments``, ``Deployment``, ``deployment.apps``.
+
+    Returns
+    -------
+    str
+        ``Pod``, a kind of `ATTRIBUTES`, or nothing.
+    """
+    word = text.lower().partition(".")[0]
+    if word in _POD_NAMES:
+        return "Pod"
+    known = {name: kind for kind in ATTRIBUTES for name in (kind.lower(), f"{kind.lower()}s")}
+    return known.get(word) or _SHORT.get(word, "")
+
+
+def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[str]:
+    """Return the pods that a workload has, by name: first those that wait for a node.
+
+    Pods that have ended are left out.
+
+    Parameters
+    ----------
+    kind : one of `ATTRIBUTES`
+
+    Raises
+    ------
+    NotFoundError
+        When there is neither such a workload nor a pod of it.
+    UsageError
+        When it has no pods.
+    """
+    wanted = (kind, namespace, name)
+    owners = _owners(snapshot)
+    pods = [pod for pod in snapshot.pods if pod.status.phase not in _ENDED and wanted in _above(pod, owners)]
+    if pods:
+        pods.sort(key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
+        return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
+    there = {f"{each.metadata.namespace}/{each.metadata.name}": each for each in getattr(snapshot, ATTRIBUTES[kind])}
+    key = f"{namespace}/{name}"
+    if key not in there:
+        raise NotFoundError(
+            f"the snapshot has no {kind} {key}",
+            hint=meant([key], there)
+            or f"kubectl get {ATTRIBUTES[kind].replace('_', '')} -A lists those that there are",
+        )
+    raise UsageError(
+        f"{kind} {key} has no pods that run or wait", hint="ask for its manifest: kplan place FILE, kplan pods FILE"
+    )
+
+
+def _owners(snapshot: Snapshot) -> dict[_Key, _Key]:
+    """Return which workload controls which."""
+    found = {}
+    for kind, attribute in ATTRIBUTES.items():
+        for obj in getattr(snapshot, attribute):
+            owner = controller_of(obj.metadata)
+            if owner is not None:
+                namespace = obj.metadata.namespace
+                found[kind, namespace, obj.metadata.name] = (owner.kind, namespace, owner.name)
+    return found
+
+
+def _above(pod: Pod, owners: Mapping[_Key, _Key]) -> Iterator[_Key]:
+    """Yield what controls the pod, what controls that, and so on; owners that own each other end it."""
+    owner = controller_of(pod.metadata)
+    key = None if owner is None else (owner.kind, pod.metadata.namespace, owner.name)
+    seen: set[_Key] = set()
+    while key is not None and key not in seen:
+        yield key
+        seen.add(key)
+        key = owners.get(key)

@@ -1,0 +1,43 @@
+"""The names that shells complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import invoke
+
+
+@pytest.mark.parametrize(
+    ("kind", "one"),
+    [
+        ("nodes", "gpu-a-1"),
+        ("namespaces", "shop"),
+        ("pods", "shop/voucher-api"),
+        ("workloads", "deployment/shop/cart"),
+    ],
+)
+def test_names_come_from_the_snapshot(kind: str, one: str) -> None:
+    found = invoke("names", kind).stdout.splitlines()
+
+    assert one in found
+    assert found == sorted(set(found))
+
+
+def test_contexts_come_from_the_kubeconfig(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("contexts: [{name: prod, context: {cluster: c}}, {name: dev, context: {cluster: c}}]\n")
+
+    assert invoke("names", "contexts", KUBECONFIG=str(path)).stdout.splitlines() == ["dev", "prod"]
+
+
+@pytest.mark.parametrize("snapshot", ["/no/such/file", "", "-"])
+def test_who_completes_is_never_told_what_is_wrong_nor_waits(snapshot: str) -> None:
+    found = invoke("names", "pods", KPLAN_SNAPSHOT=snapshot)
+
+    assert (found.exit_code, found.output) == (0, "")
+
+
+def test_the_command_is_not_listed() -> None:
+    assert " names " not in invoke("--help").stdout

@@ -1,0 +1,64 @@
+"""What people are told while they wait, and when they do not wait any longer."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kplan.cli import phases
+from kplan.cli.phases import busy, said_when_slow, told_when_interrupted
+from tests.cli.commands import invoke
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phases, "_PATIENCE_SECONDS", 0.01)
+
+
+def test_what_is_slow_says_so(impatient: None, capsys: pytest.CaptureFixture[str]) -> None:
+    with said_when_slow("reading prod"):
+        time.sleep(0.2)
+    with said_when_slow("reading prod quietly", quiet=True):
+        time.sleep(0.1)
+
+    assert capsys.readouterr().err == "reading prod\n"
+
+
+def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with said_when_slow("reading prod"), busy("deciding"):
+        pass
+
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_sees_how_far_it_is(
+    impatient: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+
+    with busy("counting") as tell:
+        time.sleep(0.1)
+        tell("5 fit so far")
+        time.sleep(0.3)
+
+    assert "counting: 5 fit so far" in capsys.readouterr().err
+
+
+def test_the_innermost_work_is_what_an_interrupt_names() -> None:
+    with pytest.raises(KeyboardInterrupt) as caught, told_when_interrupted("all"), told_when_interrupted("a part"):
+        raise KeyboardInterrupt
+
+    assert caught.value.__notes__ == ["a part"]
+
+
+def test_an_interrupt_says_what_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_args: object, **_named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kplan.planner.planner.Planner.plan", interrupted)
+    found = invoke("place", "shop/voucher-api")
+
+    assert (found.exit_code, found.stdout) == (130, "")
+    assert found.stderr == "interrupted while deciding where pods go\n"

@@ -1,0 +1,48 @@
+"""Sessions in Markdown: commands with what they print, run again as they stand.
+
+A session is a ``text`` block that begins with ``$ kplan``. Everything up to the next ``$`` is what the command prints
+on standard output at 100 columns; a last line ``…`` says that the rest is left out. Commands of one page
+are run one after another in a folder of their own that has the repository's ``fixtures``.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kplan.cli.main import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+CUT = "…"
+_BLOCK = re.compile(r"^```text\n(\$ kplan .*?)^```$", re.MULTILINE | re.DOTALL)
+_ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "KPLAN_SNAPSHOT": None, "KUBECONFIG": None, "FORCE_COLOR": None}
+
+
+def run_again(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return a page with what its commands print now."""
+    (folder / "fixtures").symlink_to(ROOT / "fixtures")
+    monkeypatch.chdir(folder)
+    return _BLOCK.sub(lambda block: f"```text\n{_session(block[1])}```", text)
+
+
+def _session(text: str) -> str:
+    parts = re.split(r"^\$ (.*)\n", text, flags=re.MULTILINE)
+    told = [f"$ {command}\n{_output(command, shown)}" for command, shown in zip(parts[1::2], parts[2::2], strict=True)]
+    return "\n".join(told)
+
+
+def _output(command: str, shown: str) -> str:
+    program, *arguments = shlex.split(command)
+    assert program == "kplan", command
+    found = CliRunner().invoke(app, arguments, env=_ENVIRONMENT)
+    assert found.exit_code in (0, 1), f"{command}: {found.output}"
+    lines = found.stdout.rstrip("\n").splitlines()
+    before = shown.rstrip("\n").splitlines()
+    if before and before[-1] == CUT:
+        lines = [*lines[: len(before) - 1], CUT]
+    return "".join(f"{line}\n" for line in lines)
