@@ -60,6 +60,7 @@ class Step(Document, frozen=True, kw_only=True):
     node : where; null for nowhere yet
     workload : KIND/NAMESPACE/NAME of what owns the pod, Pod/NAMESPACE/NAME for a pod of its own
     because : why, in Kubernetes' words where it has some
+    by : NAMESPACE/NAME of the pod for which it is evicted; null where it is not
     """
 
     step: Positive
@@ -68,6 +69,7 @@ class Step(Document, frozen=True, kw_only=True):
     node: str | None = None
     workload: str = ""
     because: str = ""
+    by: str | None = None
 
 
 class PodAtRest(Document, frozen=True, kw_only=True):

@@ -36,7 +36,6 @@ from kplan.planner.verdict import (
 from kplan.simulation.controllers.observed import ObservedPod
 
 _LEAVING = (StepEvent.EVICTED, StepEvent.DELETED)
-_PREEMPTED = "preempted by "
 _MOST_DECIDED = 20
 """Of pods that stay pending with different messages, so many are decided about once more, to tell why."""
 
@@ -175,8 +174,7 @@ class Told:
     def _told(self, fate: _Fate) -> PodChange:
         gone, came = fate.gone, fate.came
         kind, _, rest = fate.workload.partition("/")
-        because = gone.because if gone is not None else ""
-        by = because.removeprefix(_PREEMPTED) if because.startswith(_PREEMPTED) else None
+        by = gone.by if gone is not None else None
         name = gone.pod if gone is not None else came.key if came is not None else ""
         if by in self._elsewhere and came is not None:
             self._elsewhere.add(came.key)
@@ -198,7 +196,7 @@ class Told:
             outcome=outcome,
             reason=reason,
             attempt=attempt,
-            because="" if by is not None else because,
+            because="" if gone is None or by is not None else gone.because,
         )
 
     def _decision(self, pod: ObservedPod | None) -> tuple[PendingOutcome, str, int | None]:
@@ -240,7 +238,7 @@ class Told:
         """Count what became of the pods."""
         actions = Counter(change.action for change in self.changes)
         pending = Counter(change.outcome for change in self.changes if change.action is Action.PENDING)
-        victims = {step.pod for step in self._change.steps if step.because.startswith(_PREEMPTED)}
+        victims = {step.pod for step in self._change.steps if step.by is not None}
         placed = actions[Action.PLACED] + actions[Action.MOVED]
         return PlanSummary(
             pods=placed + actions[Action.PENDING],

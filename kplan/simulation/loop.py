@@ -368,17 +368,20 @@ class Simulation:
         self._enter(row, info)
         return row, ""
 
-    def remove(self, pod: ObservedPod, event: StepEvent, because: str, *, by_owner: bool = False) -> None:
+    def remove(
+        self, pod: ObservedPod, event: StepEvent, because: str, *, by: str | None = None, by_owner: bool = False
+    ) -> None:
         """Let a pod be gone.
 
         Parameters
         ----------
+        by : the pod for which it has to go
         by_owner : its own controller removes it, and does not count that as a failure
         """
         info = self.session.cluster.pods.infos[pod.row]
         owner = self.owner(pod.row)
         self._owner_of.pop(pod.row, None)
-        self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because)
+        self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
         self._note(pod, owner, -1)
         del self.pods[pod.row]
         self.messages.pop(pod.row, None)
@@ -479,7 +482,7 @@ class Simulation:
         name = self.session.cluster.pods.infos[preemptor].key
         present = [pod for pod in victims if pod.row in self.pods]
         for pod in present:
-            self.remove(pod, StepEvent.EVICTED, f"preempted by {name}")
+            self.remove(pod, StepEvent.EVICTED, f"preempted by {name}", by=name)
         if present:
             self._recount()
             self._look_for_circle(name, ", ".join(pod.key for pod in present))
@@ -524,10 +527,11 @@ class Simulation:
         owner: Owner | None = None,
         workload: str = "",
         because: str = "",
+        by: str | None = None,
     ) -> None:
         """Note a step."""
         if not workload:
             workload = owner.workload.key if owner is not None else f"Pod/{pod}"
         self.steps.append(
-            Step(step=len(self.steps) + 1, event=event, pod=pod, node=node, workload=workload, because=because)
+            Step(step=len(self.steps) + 1, event=event, pod=pod, node=node, workload=workload, because=because, by=by)
         )
