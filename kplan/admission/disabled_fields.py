@@ -86,9 +86,15 @@ class _Step(NamedTuple):
     is_emptied: bool
 
 
-def without_disabled_fields(snapshot: Snapshot, is_on: Callable[[str], bool]) -> Snapshot:
-    """Return a cluster as a server with these feature gates holds it; the same one where nothing is dropped."""
-    disabled = disabled_fields(is_on)
+SIDECAR_PORTS: Final[Field] = (pod.Container, "ports")
+"""Ports of restartable init containers, which schedulers before 1.33.6 do not look at; those of others stay."""
+
+
+def without_disabled_fields(
+    snapshot: Snapshot, is_on: Callable[[str], bool], *, counts_ports_of_sidecars: bool = True
+) -> Snapshot:
+    """Return a cluster as a scheduler with these feature gates sees it; the same one where nothing is dropped."""
+    disabled = disabled_fields(is_on, counts_ports_of_sidecars=counts_ports_of_sidecars)
     changes: dict[str, Any] = {}
     for kind in KINDS:
         objects = snapshot.objects(kind.attribute)
@@ -97,9 +103,10 @@ def without_disabled_fields(snapshot: Snapshot, is_on: Callable[[str], bool]) ->
     return dataclasses.replace(snapshot, **changes) if changes else snapshot
 
 
-def disabled_fields(is_on: Callable[[str], bool]) -> frozenset[Field]:
-    """Return the fields whose gates are off."""
-    return frozenset(field for gate, fields in FIELDS.items() if not is_on(gate) for field in fields)
+def disabled_fields(is_on: Callable[[str], bool], *, counts_ports_of_sidecars: bool = True) -> frozenset[Field]:
+    """Return the fields whose gates are off, and those that the scheduler does not look at."""
+    fields = {field for gate, behind in FIELDS.items() if not is_on(gate) for field in behind}
+    return frozenset(fields if counts_ports_of_sidecars else fields | {SIDECAR_PORTS})
 
 
 def drop(objects: tuple[S, ...], disabled: frozenset[Field]) -> tuple[S, ...]:
@@ -118,6 +125,8 @@ def _without(value: Any, disabled: frozenset[Field]) -> Any:
         return value
     changes: dict[str, Any] = {}
     for name, default, is_emptied in _steps(type(value), disabled):
+        if isinstance(value, pod.Container) and name == SIDECAR_PORTS[1] and value.restart_policy != "Always":
+            continue
         held = getattr(value, name)
         kept = default if is_emptied else _without(held, disabled)
         if kept is not held and kept != held:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Sampling = Literal["all", "as-configured"]
 PodLike = str | Pod | Mapping[str, Any] | IncomingPod
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 _TERMINATED = ("Succeeded", "Failed")
 
@@ -107,7 +109,11 @@ class Base:
         )
         self.extenders = tuple(extenders)
         self._additions = tuple(additions)
-        self.world = without_disabled_fields(with_objects(snapshot, self._additions), self.release.is_on)
+        self.world = without_disabled_fields(
+            with_objects(snapshot, self._additions),
+            self.release.is_on,
+            counts_ports_of_sidecars=self.release.rules.counts_ports_of_sidecars,
+        )
         self._asked_with = tuple(warnings)
         self.shares_with: Base | None = None
 
@@ -242,7 +248,7 @@ class Base:
                 continue
             row = first + len(added)
             rows.append(row)
-            added.append(PodInfo(self._as_stored(pod.pod if isinstance(pod, IncomingPod) else _decoded(pod))))
+            added.append(PodInfo(self.as_stored(pod.pod if isinstance(pod, IncomingPod) else _decoded(pod))))
             if isinstance(pod, IncomingPod):
                 origins[row] = pod.origin
                 if pod.refused:
@@ -277,9 +283,10 @@ class Base:
         infos = self.session.cluster.pods.infos
         return infos[row] if row < len(infos) else asked.added[row - len(infos)]
 
-    def _as_stored(self, pod: Pod) -> Pod:
-        """Return a pod as the API server would store it, whose feature gates the release has."""
-        return drop((pod,), disabled_fields(self.release.is_on))[0]
+    def as_stored(self, obj: S) -> S:
+        """Return an object as far as it counts in this release: without the fields whose feature gates are off."""
+        counts_ports = self.release.rules.counts_ports_of_sidecars
+        return drop((obj,), disabled_fields(self.release.is_on, counts_ports_of_sidecars=counts_ports))[0]
 
     def _pending(self, key: str) -> int:
         row = self.session.find(key)

@@ -112,7 +112,8 @@ def carry_out(
     applying = Applying(simulation, world.nodes, rollout)
     applied: list[Applied] = []
     for target, content in workloads:
-        one = applying.apply(update_of(target, content, base.world, autoscalers))
+        update = update_of(target, content, base.world, autoscalers)
+        one = applying.apply(dataclasses.replace(update, obj=base.as_stored(update.obj)))
         applied.append(one)
         if decisions is not None and one.change is Change.NEW:
             decisions.watch(simulation, one)

@@ -2,7 +2,7 @@
 
 What an autoscaler does next depends on metrics that no snapshot has. It is said that it will do it, within which
 bounds, and what it does at once whatever its metrics say. Upstream: pkg/controller/podautoscaler/horizontal.go
-(reconcileAutoscaler, v1.36).
+(reconcileAutoscaler).
 """
 
 from __future__ import annotations

@@ -66,3 +66,50 @@ def test_pod_level_resources_count_where_their_gate_is_on() -> None:
     gates = {"PodLevelResources": False, "InPlacePodLevelResourcesVerticalScaling": False}
     assert kplan.Planner(snapshot, feature_gates=gates).place("default/p").node == "a"
     assert kplan.Planner(snapshot, feature_gates=gates).place(objects[1]).node == "a"
+
+
+@pytest.mark.parametrize(("version", "outcome"), [("1.33.5", "a"), ("1.33.6", None), ("1.36", None)])
+@pytest.mark.parametrize("policy", ["Always", None])
+def test_host_ports_of_sidecars_keep_pods_apart_where_the_scheduler_looks_at_them(
+    version: str, outcome: str | None, policy: str | None
+) -> None:
+    ports = [{"containerPort": 80, "hostPort": 8080}]
+    always = {} if policy is None else {"restartPolicy": policy}
+    init: dict[str, Any] = {"initContainers": [{"name": "sidecar", "image": "x", "ports": ports, **always}]}
+    standing = pod("standing", "1", **init)
+    standing["spec"]["nodeName"] = "a"
+    planner = kplan.Planner(kplan.load_snapshot([node("a"), standing]), kubernetes=version)
+
+    assert planner.place(pod("new", "1", **init)).node == (outcome if policy else "a")
+
+
+def test_ports_of_other_containers_count_in_every_release() -> None:
+    held = pod("standing", "1")
+    held["spec"]["nodeName"] = "a"
+    wanted = pod("new", "1")
+    for each in (held, wanted):
+        each["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
+    planner = kplan.Planner(kplan.load_snapshot([node("a"), held]), kubernetes="1.33.5")
+
+    assert planner.place(wanted).node is None
+
+
+def test_what_is_rolled_out_loses_the_same_fields() -> None:
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": pod("p", "1", resources={"requests": {"cpu": "100"}})["spec"],
+    }
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
+    template["spec"]["containers"][0]["image"] = "x"
+    snapshot = kplan.load_snapshot([node("a")])
+
+    nodes = {
+        version: [each.node for each in kplan.Planner(snapshot, kubernetes=version).roll_out([manifest]).after]
+        for version in ("1.33", "1.36")
+    }
+    assert nodes == {"1.33": ["a"], "1.36": [None]}

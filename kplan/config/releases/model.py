@@ -59,6 +59,7 @@ class Rules:
     scores_image_volumes : ImageLocality counts images that are mounted as volumes
     migrates_portworx_by_annotation : in-tree Portworx volumes count towards the limit of the CSI driver only on nodes
         whose CSINode lists the plugin as migrated
+    counts_ports_of_sidecars : NodePorts looks at host ports of restartable init containers
     checks_ratio_by_type : NodeResourcesFitArgs must have a shape where the strategy needs one, and none elsewhere
     ties : how equal best nodes are told apart, HEAP or EVEN
     """
@@ -67,16 +68,18 @@ class Rules:
     rejects_too_large_for_good: bool
     scores_image_volumes: bool
     migrates_portworx_by_annotation: bool
+    counts_ports_of_sidecars: bool
     checks_ratio_by_type: bool
     ties: str
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What held before a patch release of a minor: texts by the names of `Texts`."""
+    """What held before a patch release of a minor: texts and rules by the names of `Texts` and `Rules`."""
 
     before: int
-    texts: Mapping[str, str]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    rules: Mapping[str, bool | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +128,7 @@ class Release:
     @cached_property
     def _key(self) -> tuple[object, ...]:
         switched, out_of_tree = sorted(self.switched.items()), sorted(self.out_of_tree)
-        return (self.minor, self.source, self.texts, tuple(switched), tuple(out_of_tree))
+        return (self.minor, self.source, self.texts, self.rules, tuple(switched), tuple(out_of_tree))
 
     @property
     def version(self) -> str:
@@ -161,11 +164,12 @@ class Release:
 
     def at_patch(self, patch: int | None) -> Release:
         """Return this minor as it was at a patch release."""
-        texts = self.texts
+        texts, rules = self.texts, self.rules
         for each in self.patches:
             if patch is not None and patch < each.before:
                 texts = replace(texts, **each.texts)
-        return replace(self, patch=patch, texts=texts)
+                rules = replace(rules, **each.rules)  # type: ignore[arg-type] # each rule's type is its own
+        return replace(self, patch=patch, texts=texts, rules=rules)
 
     def but(
         self,

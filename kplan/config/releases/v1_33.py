@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kplan.config.releases import v1_34
-from kplan.config.releases.model import Gate
+from kplan.config.releases.model import Gate, Patch
 
 _ALPHA = Gate(is_on=False, stage="Alpha")
 _OFF = Gate(is_on=False, stage="Beta")
@@ -35,4 +35,6 @@ RELEASE = v1_34.RELEASE.but(
         "utilization_order": "utilization values must be sorted in increasing order",
     },
     rules={"rejects_too_large_for_good": False},
+    # Host ports of restartable init containers count from 1.33.6 on.
+    patches=(Patch(before=6, rules={"counts_ports_of_sidecars": False}),),
 )

@@ -156,6 +156,7 @@ RELEASE = Release(
         rejects_too_large_for_good=True,
         scores_image_volumes=True,
         migrates_portworx_by_annotation=False,
+        counts_ports_of_sidecars=True,
         checks_ratio_by_type=True,
         ties=HEAP,
     ),

@@ -70,6 +70,14 @@ def test_the_taint_lost_its_name_in_the_second_patch_of_1_34() -> None:
     }
 
 
+def test_ports_of_sidecars_count_from_the_sixth_patch_of_1_33_on() -> None:
+    versions = ("1.33.0", "1.33.5", "1.33.6", "1.33", "1.34.0", "1.36")
+    counts = [release_of(version).rules.counts_ports_of_sidecars for version in versions]
+
+    assert counts == [False, False, True, True, True, True]
+    assert release_of("1.33.5") != release_of("1.33.6")
+
+
 def test_equal_releases_are_told_apart_by_what_decides() -> None:
     assert release_of("1.34.2") == release_of("1.34.9") == release_of("1.34")
     assert release_of("1.34.1") != release_of("1.34.2")
