@@ -54,6 +54,10 @@ class ChangingView(NodeView):
         self._current: PodDelta | None = None
 
     @property
+    def only_row(self) -> None:
+        """No node is seen as it stands."""
+
+    @property
     def delta(self) -> PodDelta | None:
         """All that happened up to this step, in order; put together when a plugin asks for it."""
         if self._current is None:

@@ -82,6 +82,11 @@ class NodeView:
         """What is different from the cluster; None when nothing is."""
         return self._delta
 
+    @property
+    def only_row(self) -> int | None:
+        """The row of a view of one node as it stands, for which plain integers are faster than arrays; else None."""
+        return self.pick.start if self.pick.__class__ is slice and self._delta is None else None
+
     def row(self, position: int) -> int:
         """Return the node row at a position."""
         return position if self.rows is None else int(self.rows[position])

@@ -10,6 +10,8 @@ Upstream: schedule_one.go prioritizeNodes, nodeScoreHeap, selectHost of older mi
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
@@ -56,8 +58,16 @@ def first_on_heap(positions: RowArray) -> int:
     up that the tree walked in preorder meets first: of positions plus one, in binary, the digits from the first one on
     say the way down, and words that are compared like that, a word before those that it begins, are in preorder.
     """
-    numbers: Int64Array = positions.astype(np.int64) + 1
-    digits: Int64Array = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
-    ways = numbers << (digits.max() - digits)
-    leftmost = np.flatnonzero(ways == ways.min())
-    return int(leftmost[digits[leftmost].argmin()])
+    highest = int(positions.max())
+    return int(_ranks(highest.bit_length())[positions].argmin())
+
+
+@lru_cache(maxsize=64)
+def _ranks(n_bits: int) -> Int64Array:
+    """Return where each position below two to the power of `n_bits` comes in preorder, whatever the heap's size."""
+    numbers = np.arange(1, (1 << n_bits) + 1)
+    digits = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
+    ranks = np.empty(len(numbers), np.int64)
+    ranks[np.lexsort((digits, numbers << (digits.max() - digits)))] = np.arange(len(numbers))
+    ranks.setflags(write=False)
+    return ranks

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesBalancedAllocationArgs
 from kplan.engine.arrays import MAX_NODE_SCORE, FloatArray, Int64Array
 from kplan.engine.cluster import Cluster
@@ -80,6 +81,11 @@ class NodeResourcesBalancedAllocation:
         request = state.request
         if not self._scores_change:
             return self._balance(request, nodes, with_pod=True)
+        only = nodes.only_row
+        if only is not None and not request.devices and len(request.names) == 2 and request.capacities.is_complete:
+            balances = _balances_of_one(request, nodes.cluster, only)
+            if balances is not None:
+                return np.asarray([(balances[1] - balances[0] + _HALF) // 2 + _HALF], np.int64)
         if nodes.rows is None and not request.devices:
             # What is asked of all nodes pod after pod, while little changes.
             score = self._balance(request, nodes, with_pod=True)
@@ -138,6 +144,23 @@ class NodeResourcesBalancedAllocation:
             )
             if has
         ]
+
+
+def _balances_of_one(request: ScoredRequest, cluster: Cluster, row: int) -> tuple[int, int] | None:
+    """Return what `evenness` gives for two resources of one node, without the pod and with it; None for odd sums."""
+    (first, second), capacities = request.names, request.capacities
+    used, has = cluster.requested(first).item(row), capacities.divisor.item(0, row)
+    other_used, other_has = cluster.requested(second).item(row), capacities.divisor.item(1, row)
+    before = _evenness_of_two(used / has, other_used / other_has)
+    used += request.asked.item(0, 0)
+    other_used += request.asked.item(1, 0)
+    if max(used, other_used) > MAX_INT64:
+        return None  # they wrap around
+    return before, _evenness_of_two(used / has, other_used / other_has)
+
+
+def _evenness_of_two(share: float, other: float) -> int:
+    return int((1 - abs((min(share, 1.0) - min(other, 1.0)) / 2)) * MAX_NODE_SCORE)
 
 
 def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:

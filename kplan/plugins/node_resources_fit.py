@@ -12,9 +12,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy, UtilizationShapePoint
 from kplan.documents.details import Detail, InsufficientResource
-from kplan.engine.arrays import MAX_EXACT_DIVIDEND, MAX_NODE_SCORE, BoolArray, Int64Array, RowArray, round_half_away
+from kplan.engine.arrays import (
+    MAX_EXACT_DIVIDEND,
+    MAX_NODE_SCORE,
+    BitArray,
+    BoolArray,
+    Int64Array,
+    RowArray,
+    round_half_away,
+)
 from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredRequest
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
@@ -117,23 +126,18 @@ class NodeResourcesFit:
         state = cycle.find(_PreFilterState)
         if state is None:
             return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(REASON_NO_STATE, Code.ERROR))
-        is_full: BoolArray = nodes.pod_count >= nodes.take(cycle.cluster.nodes.allowed_pods)
-        bits = is_full.astype(_bit_type(state))
+        only = nodes.only_row
+        bits = _bits_of_all(state, nodes) if only is None else _bits_of_one(state, nodes, only)
         reasons = [Reason(REASON_TOO_MANY_PODS, Code.UNSCHEDULABLE, partial(_pod_details, nodes))]
-        for k, request in enumerate(state.requests, start=1):
-            resource = request.resource
-            insufficient = request.amount > nodes.allocatable(resource) - nodes.requested(resource)
-            if request.delegated is not None:
-                insufficient &= ~nodes.take(request.delegated)
-            bits |= insufficient.astype(bits.dtype) << k
-            reasons.append(
-                Reason(
-                    REASON_INSUFFICIENT.format(resource),
-                    Code.UNSCHEDULABLE,
-                    partial(_resource_details, nodes, request),
-                    partial(_shortfall, nodes, request),
-                )
+        reasons += [
+            Reason(
+                REASON_INSUFFICIENT.format(request.resource),
+                Code.UNSCHEDULABLE,
+                partial(_resource_details, nodes, request),
+                partial(_shortfall, nodes, request),
             )
+            for request in state.requests
+        ]
         return Verdicts(bits, tuple(reasons), nodes.take(state.too_large) if self._is_final else None)
 
     # --- score --------------------------------------------------------------------------------------------------------
@@ -274,6 +278,29 @@ def _average(scores: Int64Array, capacities: Capacities) -> Int64Array:
     average: Int64Array = sum(scores[1:], start=scores[0]) if len(scores) and scores.shape[1] > _MANY else scores.sum(0)
     average //= capacities.weight_sum
     return average
+
+
+def _bits_of_all(state: _PreFilterState, nodes: NodeView) -> BitArray:
+    is_full: BoolArray = nodes.pod_count >= nodes.take(nodes.cluster.nodes.allowed_pods)
+    bits = is_full.astype(_bit_type(state))
+    for k, request in enumerate(state.requests, start=1):
+        insufficient = request.amount > nodes.allocatable(request.resource) - nodes.requested(request.resource)
+        if request.delegated is not None:
+            insufficient &= ~nodes.take(request.delegated)
+        bits |= insufficient.astype(bits.dtype) << k
+    return bits
+
+
+def _bits_of_one(state: _PreFilterState, nodes: NodeView, row: int) -> BitArray:
+    cluster, table = nodes.cluster, nodes.cluster.nodes
+    bits = int(cluster.pod_count.item(row) >= table.allowed_pods.item(row))
+    for k, request in enumerate(state.requests, start=1):
+        free = table.allocatable(request.resource).item(row) - cluster.requested(request.resource).item(row)
+        if not -MAX_INT64 <= free <= MAX_INT64:
+            return _bits_of_all(state, nodes)  # where sums wrap around
+        if request.amount > free and (request.delegated is None or not request.delegated[row]):
+            bits |= 1 << k
+    return np.asarray([bits], _bit_type(state))
 
 
 def _bit_type(state: _PreFilterState) -> type[np.generic]:

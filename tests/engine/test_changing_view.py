@@ -113,3 +113,15 @@ def test_a_narrowed_view_answers_as_the_whole_one_does_there(data):
     assert net(narrowed.delta) == {
         (kept.index(position), pod): sign for (position, pod), sign in net(view.delta).items() if position in kept
     }
+
+
+def test_a_node_that_changes_is_not_taken_for_one_as_it_stands():
+    cluster = make_cluster([["web"], ["web"]])
+    row, away, none = (np.asarray(each, np.intp) for each in ([1], [1], []))
+    gone = PodDelta(np.asarray([0], np.intp), away, np.asarray([-1], np.int64))
+
+    assert NodeView(cluster, row).only_row == 1
+    assert NodeView(cluster, np.asarray([0, 1], np.intp)).only_row is None
+    assert NodeView(cluster, row, gone).only_row is None
+    assert ChangingView(cluster, row, np.asarray([0], np.intp), away).only_row is None
+    assert ChangingView(cluster, row, none, none).only_row is None

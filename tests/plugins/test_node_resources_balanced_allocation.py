@@ -50,6 +50,17 @@ def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, r
 
 
 @few
+@given(worlds(), pods(), RESOURCES)
+def test_one_node_alone_is_scored_as_among_all(world, incoming, resources):
+    plugin = make(world.handle, *resources)
+
+    among_all = scored(plugin, world.cycle(incoming), world.view())
+
+    alone = [scored(plugin, world.cycle(incoming), world.view([row])) for row in range(len(world.nodes))]
+    assert alone == [among_all and [score] for score in among_all or [None] * len(world.nodes)]
+
+
+@few
 @given(worlds(), st.lists(st.tuples(pods(), pods(), st.integers(0, 2)), max_size=4), RESOURCES)
 def test_what_is_kept_of_the_cluster_follows_pods_that_come_and_go(world, steps, resources):
     plugin = make(world.handle, *resources)

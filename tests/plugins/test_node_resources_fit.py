@@ -66,6 +66,29 @@ def test_filter_equals_the_oracle(world, incoming, ignores):
 
 
 @few
+@given(worlds(), pods())
+def test_one_node_alone_is_judged_as_among_all(world, incoming):
+    plugin = NodeResourcesFit(args(), world.handle)
+
+    among_all = filtered(plugin, world.cycle(incoming), world.view())
+
+    alone = [filtered(plugin, world.cycle(incoming), world.view([row])) for row in range(len(world.nodes))]
+    assert alone == [[answer] for answer in among_all]
+
+
+def test_sums_that_wrap_around_do_so_for_one_node_as_for_all():
+    world = World([node("a", cpu=str(2**53), memory=str(2**63 - 1))])
+    world.cluster.requested("memory")[0] = -(2**62)
+    plugin = NodeResourcesFit(args(), world.handle)
+    incoming = pod(requests={"memory": "1"})
+
+    among_all = filtered(plugin, world.cycle(incoming), world.view())
+
+    assert among_all
+    assert filtered(plugin, world.cycle(incoming), world.view([0])) == among_all
+
+
+@few
 @given(st.data(), worlds(), pods())
 def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     changed, rows, answers = assert_delta_equals_change(data, make, world, incoming)
