@@ -222,11 +222,13 @@ def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> 
         yield Heading((f"{number} of {count(n_nodes, 'node')} cannot take it",), 2)
     else:
         yield Heading(("What stands in the way",), 2)
+    best, is_marked = _closest_of_all(placement), False
     for group in sorted(summary, key=lambda group: _is_hopeless(placement, group)):
         by = group.plugin or _NO_PLUGIN
         yield line(f"{count(group.nodes, 'node')}: {group.reason} ", Span(f"({by})", "dim"))
         if not options.explain:
-            yield from _closest(placement, group, options)
+            yield from _closest(placement, group, options, "" if is_marked else best)
+            is_marked = is_marked or best in group.closest[:1]
     if options.explain:
         yield from _node_by_node(placement, options)
 
@@ -237,8 +239,26 @@ def _is_hopeless(placement: PodPlacement, group: ReasonCount) -> bool:
     return rejection is not None and rejection.code == "UnschedulableAndUnresolvable"
 
 
-def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions) -> Iterator[Block]:
-    """Tell about the closest nodes of a group; nodes with the same to say share a line."""
+def _closest_of_all(placement: PodPlacement) -> str:
+    """Name the node that the fewest reasons keep the pod from, those that may go away first; empty for none."""
+    heads = [group.closest[0] for group in placement.rejection_summary if group.closest]
+    known = [(node, placement.rejections[node]) for node in heads if node in placement.rejections]
+    return min(
+        known, key=lambda each: (each[1].code != "Unschedulable", _reasons_against(each[1])), default=("", None)
+    )[0]
+
+
+def _reasons_against(rejection: Rejection) -> int:
+    return len(rejection.reasons) + sum(len(other.reasons) for other in rejection.also_failing.values())
+
+
+def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions, best: str) -> Iterator[Block]:
+    """Tell about the closest nodes of a group; nodes with the same to say share a line.
+
+    Parameters
+    ----------
+    best : the closest node of all; empty where it has been told
+    """
     told: dict[str, list[str]] = {}
     nodes = _nodes_of(placement, group, options.top)
     for node in nodes:
@@ -246,7 +266,7 @@ def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions
     if list(told) in ([], [""]):
         return
     for index, (text, names) in enumerate(told.items()):
-        closest = " (closest)" if index == 0 and len(told) > 1 and len(names) == 1 and group.nodes > 1 else ""
+        closest = " (closest)" if index == 0 and len(told) > 1 and names == [best] else ""
         yield Line((Span(listing(names, most=len(names)) + closest, "strong"), f": {text}"), 2, is_item=True)
     left_out = _left_out(group.nodes - len(nodes))
     if left_out:

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from kplan.api.readable import readable
 from kplan.documents import details as d
 from kplan.documents.placement import Failure, Rejection
+from kplan.report.words import count
 
 _MOST_NAMES = 3
 _ANY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared, not bound
@@ -111,7 +112,7 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
 def _resource(detail: d.InsufficientResource) -> str:
     name = detail.resource
     if name == "pods":
-        return f"runs {detail.allocatable} pods already, as many as it may"
+        return f"runs {count(int(detail.allocatable), 'pod')} already, as many as it may"
     requested, free = readable(detail.requested), readable(detail.free)
     allocatable, short = readable(detail.allocatable), readable(detail.short)
     if detail.allocatable == "0":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from msgspec import UNSET
+
 from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
@@ -149,7 +151,8 @@ def _case(placement: PodPlacement, document: PlacementReport | PreemptionReport,
 
 
 def _title(document: PlacementReport) -> str:
-    return f"kplan place: {summary_text(document)}"
+    is_explained = any(placement.current is not UNSET for placement in document.placements)
+    return f"kplan {'explain' if is_explained else 'place'}: {summary_text(document)}"
 
 
 VIEW = View(_title, placement_blocks, placement_cases, placement_names)

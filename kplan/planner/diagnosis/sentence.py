@@ -194,7 +194,8 @@ def _lack(group: NodesOut, resources: Sequence[d.InsufficientResource], *, is_on
         name, asks, free = each.resource, readable(each.requested), readable(each.free)
         largest = group.largest.get(name)
         if name == PODS:
-            full = f"{runs} {each.allocatable} pods already, as many as {'it' if is_one else 'they'} may"
+            number = "1 pod" if each.allocatable == "1" else f"{each.allocatable} pods"
+            full = f"{runs} {number} already, as many as {'it' if is_one else 'they'} may"
         elif largest == "0":
             texts.append(f"{name} (asks {asks}, {'it has' if is_one else 'they have'} none)")
         elif largest is not None:

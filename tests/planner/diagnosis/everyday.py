@@ -310,7 +310,7 @@ STORIES = (
     Story(
         "a node runs as many pods as it may",
         [node("a", pods="1"), pod("x", on="a"), web()],
-        ("The only node, a, runs 1 pods already, as many as it may.",),
+        ("The only node, a, runs 1 pod already, as many as it may.",),
         ("add-nodes",),
     ),
     Story(
