@@ -31,7 +31,7 @@ from kplan.planner.not_found import has_ended, no_pod
 from kplan.planner.placement import Diagnose, Explain, NodesShown, Placement
 from kplan.planner.plan import Plan
 from kplan.planner.release import Ties, as_decided, server_warnings, tie_rule
-from kplan.planner.run import Replay, Run
+from kplan.planner.sequence import Replay, Run
 from kplan.planner.unmodelled import unmodelled, unmodelled_of
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.rules.pod_info import PodInfo

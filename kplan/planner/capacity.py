@@ -11,7 +11,7 @@ from kplan.admission.rejection import Rejection
 from kplan.documents.placement import Outcome
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
-from kplan.planner.run import nominates, settle
+from kplan.planner.sequence import nominates, settle
 from kplan.rules.pod_info import PodInfo
 
 _TOLD_EVERY = 256
@@ -52,7 +52,7 @@ class Fit:
     placed : (template, node row) -> number of replicas
     counts : replicas of each template
     evicted : pods that had to go, where that is allowed
-    stop : the decision about the first replica that did not fit; live, see `kplan.planner.run`; None when all did
+    stop : the decision about the first replica that did not fit; live, see `kplan.planner.sequence`; None when all did
     stopped_template : whose replica that was
     exhausted_template : whose replicas were all placed before the count was over; None for none
     """

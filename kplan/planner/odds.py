@@ -19,7 +19,7 @@ from kplan.planner.asked import AskedPods
 from kplan.planner.base import Base
 from kplan.planner.lots import Lots
 from kplan.planner.queue_run import QueueRun
-from kplan.planner.run import Run, nominates, run_in_order
+from kplan.planner.sequence import Run, nominates, run_in_order
 from kplan.preemption import DefaultPreemption
 
 PENDING: Final = "pending"
@@ -117,7 +117,7 @@ Start = Callable[[Session], tuple[Run, Callable[[], Iterable[int]]]]
 
 
 def draw_in_order(base: Base, asked: AskedPods, *, runs: int, seed: int, settle_preemption: bool) -> Tally:
-    """Place pods in the order given, many times; see `kplan.planner.run.run_in_order`."""
+    """Place pods in the order given, many times; see `kplan.planner.sequence.run_in_order`."""
 
     def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
         if not settle_preemption and runs > 1:

@@ -15,7 +15,7 @@ from kplan.planner.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
 from kplan.planner.not_found import no_node
 from kplan.planner.placement import Placement
 from kplan.planner.plan import Plan
-from kplan.planner.run import run_in_order
+from kplan.planner.sequence import run_in_order
 
 if TYPE_CHECKING:
     from kplan.documents.drains import DrainsReport

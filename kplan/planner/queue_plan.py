@@ -27,7 +27,7 @@ from kplan.planner.listing import abridged, not_looked_at, unlisted, with_more
 from kplan.planner.placement import Placement
 from kplan.planner.placement_report import NodesOf, placements_told, summary
 from kplan.planner.queue_run import QueueRun
-from kplan.planner.run import Run
+from kplan.planner.sequence import Run
 from kplan.planner.successors import claims_of_successors
 from kplan.planner.utilisation import largest_fits, utilisation
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings, judge

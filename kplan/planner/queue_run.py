@@ -12,7 +12,7 @@ from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.queue import QueuedPod, SchedulingQueue, enqueue
 from kplan.framework.session import Session
 from kplan.planner.limits import DEFAULT_MAX_ROUNDS
-from kplan.planner.run import nominates, settle
+from kplan.planner.sequence import nominates, settle
 from kplan.planner.successors import MAX_EVICTIONS, is_recreated, successor
 
 
@@ -44,7 +44,7 @@ class Attempt:
 class QueueRun:
     """One pass over the scheduling queue, in rounds until nothing changes any more.
 
-    Iterating runs it and yields live decisions (see `kplan.planner.run`). What it came to stands in the attributes
+    Iterating runs it and yields live decisions (see `kplan.planner.sequence`). What it came to stands in the attributes
     afterwards.
 
     Parameters

@@ -15,7 +15,7 @@ from kplan.planner.explanation import Shown
 from kplan.planner.not_found import has_ended, no_pod
 from kplan.planner.placement import NodesShown, Placement
 from kplan.planner.placement_report import placement_report
-from kplan.planner.run import run_in_order
+from kplan.planner.sequence import run_in_order
 from kplan.planner.verdict import DEFAULT_FAIL_ON
 from kplan.rules.pod_info import PodInfo
 

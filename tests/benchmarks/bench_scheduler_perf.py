@@ -17,7 +17,7 @@ from scheduler_perf import Workload
 import kplan
 from kplan.documents.placement import Outcome
 from kplan.framework.session import Session
-from kplan.planner.run import run_in_order
+from kplan.planner.sequence import run_in_order
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.objects import decode_pod
 

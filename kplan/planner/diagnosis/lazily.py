@@ -9,7 +9,7 @@ import msgspec
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
-from kplan.planner.run import Replay
+from kplan.planner.sequence import Replay
 
 MOST_WITH_REMEDIES = 50
 """Of the different pods of a plan that have no node, for so many of the first it is tried what would help."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplan.documents.placement import Outcome
-from kplan.planner.run import Replay, run_in_order
+from kplan.planner.sequence import Replay, run_in_order
 from tests.preemption.scenes import node, planner, pod
 
 CROWDED = [
