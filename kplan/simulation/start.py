@@ -12,10 +12,11 @@ from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.loop import Simulation
 from kplan.simulation.making import PodMaker
+from kplan.simulation.observing import latest, observe
 from kplan.simulation.owners import Owner
 from kplan.simulation.templates import Templates
 from kplan.simulation.updates import whole_specs
-from kplan.simulation.world import Workloads, latest, observe
+from kplan.simulation.world import Workloads
 from kplan.snapshot.model import Snapshot
 
 QUIET = 3.25

@@ -1,0 +1,267 @@
+"""What can happen in a simulation: pods are made, bound and removed, nodes cordoned, and every step is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kplan.admission.admit import Named
+from kplan.admission.whole import WholeTemplate
+from kplan.api.apps import ReplicaSet, StatefulSet
+from kplan.api.core import Pod, ReplicationController
+from kplan.documents.change import Step, StepEvent
+from kplan.engine.cluster import NOWHERE
+from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.circles import Circles
+from kplan.simulation.controllers.observed import Create, ObservedPod
+from kplan.simulation.disruption import Disruptions
+from kplan.simulation.hints import NodeUncordoned, PodAdded, PodDeleted
+from kplan.simulation.making import PodMaker
+from kplan.simulation.owners import DeploymentState, ForeignState, Owner
+from kplan.simulation.queue import RetryQueue
+from kplan.simulation.world import Workloads
+from kplan.snapshot.model import Warning as InputWarning
+
+LATER = 2**64
+"""Pods that are made here come after all that the snapshot has."""
+
+
+class Course:
+    """A cluster in motion, one event at a time; who causes the events is not known here.
+
+    Attributes
+    ----------
+    session : changes as pods come and go
+    workloads : changes with what is asked for
+    pods : row -> every pod that has not ended
+    messages : row of a pending pod -> kube-scheduler's last word on it
+    steps : what has happened so far
+    now : virtual time, seconds since 1970
+    violations : preemptor and victim, where that broke a budget
+    circle : why it was ended while things still moved; empty when it came to rest
+    """
+
+    def __init__(
+        self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
+    ) -> None:
+        self.session = session
+        self.workloads = workloads
+        self.disruptions = disruptions
+        self.pods: dict[int, ObservedPod] = {}
+        self._owner_of: dict[int, str] = {}
+        self.messages: dict[int, str] = {}
+        self.steps: list[Step] = []
+        self.circle = ""
+        self.violations: list[tuple[str, str]] = []
+        self._maker = maker
+        self._queue = RetryQueue(session)
+        self._queue.now = now
+        self._dirty: dict[str, Owner] = {}
+        self._dirty_deployments: dict[str, DeploymentState] = {}
+        self._circles = Circles()
+
+    def owner(self, row: int) -> Owner | None:
+        """Return who owns a pod."""
+        key = self._owner_of.get(row)
+        return None if key is None else self.workloads.owner(key)
+
+    @property
+    def now(self) -> float:
+        """Virtual time in seconds since 1970."""
+        return self._queue.now
+
+    def ask(self, owner: Owner | DeploymentState) -> None:
+        """Have a controller look at its workload when its turn comes."""
+        if isinstance(owner, DeploymentState):
+            self._dirty_deployments[owner.ref.key] = owner
+        else:
+            self._dirty[owner.ref.key] = owner
+            if owner.parent is not None:
+                self._dirty_deployments[owner.parent.ref.key] = owner.parent
+
+    @property
+    def is_asked(self) -> bool:
+        """Tell whether a controller has yet to look at its workload."""
+        return bool(self._dirty or self._dirty_deployments)
+
+    @property
+    def warnings(self) -> tuple[InputWarning, ...]:
+        """What was odd about what was made, each once."""
+        return tuple(self._maker.warnings)
+
+    def refusal_of(self, what: Named) -> str:
+        """Return why the API server refuses a new object; where it does not, the object counts from now on."""
+        return self._maker.refusal_of(what)
+
+    def know(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
+        """Let an object be found by its name: spreading by default looks for the controller of a pod."""
+        listers, key = self.session.listers, (obj.metadata.namespace, obj.metadata.name)
+        if isinstance(obj, ReplicaSet):
+            listers.replica_sets[key] = obj
+        elif isinstance(obj, StatefulSet):
+            listers.stateful_sets[key] = obj
+        else:
+            listers.replication_controllers[key] = obj
+
+    # --- pods come and go ---------------------------------------------------------------------------------------------
+
+    def create(self, owner: Owner, wanted: Create) -> bool:
+        """Make a pod; tell whether the API server takes it."""
+        template = owner.templates[wanted.revision]
+        info, refusal = self._maker.make(owner, wanted, self.workloads.templates.whole(template))
+        if refusal:
+            if refusal != owner.refusal:
+                owner.refusal = refusal
+                self.log(StepEvent.REFUSED, owner=owner, pod=info.key, because=refusal)
+            return False
+        owner.refusal = ""
+        row = self.session.add_pod(info)
+        pod = ObservedPod(
+            row,
+            info.namespace,
+            info.name,
+            info.uid,
+            "",
+            "Pending",
+            self.now,
+            None,
+            wanted.revision,
+            wanted.index,
+            wanted.node,
+            is_new=True,
+            order=LATER + row,
+        )
+        if isinstance(owner, ForeignState):
+            owner.lost.remove(wanted.revision)
+        self.pods[row] = pod
+        self._owner_of[row] = owner.ref.key
+        owner.join(pod)
+        self.disruptions.join(pod, info, owner)
+        self._circles.note(pod, owner, 1)
+        self.ask(owner)
+        self.messages[row] = ""
+        self.log(StepEvent.CREATED, pod=info.key, owner=owner, because=wanted.because)
+        self._enter(row, info)
+        return True
+
+    def _enter(self, row: int, info: PodInfo) -> None:
+        """Queue a new pod, or put it where it says itself that it runs."""
+        node = info.pod.spec.node_name
+        if node:
+            place = self.session.cluster.nodes.row_of.get(node, NOWHERE)
+            if place != NOWHERE:
+                self.bind(row, place)
+        elif self.session.framework_for(info) is not None:
+            self._queue.add(row)
+
+    def create_pod(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[int | None, str]:
+        """Make a pod that nobody owns; return its row, or why the API server does not take it.
+
+        Parameters
+        ----------
+        whole : as it is written, where that is known
+        """
+        info, refusal = self._maker.make_bare(pod, whole)
+        if refusal:
+            self.log(StepEvent.REFUSED, pod=info.key, because=refusal)
+            return None, refusal
+        row = self.session.add_pod(info)
+        made = ObservedPod(row, info.namespace, info.name, info.uid, "", "Pending", self.now, None, is_new=True)
+        self.pods[row] = made
+        self.disruptions.join(made, info, None)
+        self._circles.note(made, None, 1)
+        self.messages[row] = ""
+        self.log(StepEvent.CREATED, pod=info.key)
+        self._enter(row, info)
+        return row, ""
+
+    def remove(
+        self, pod: ObservedPod, event: StepEvent, because: str, *, by: str | None = None, by_owner: bool = False
+    ) -> None:
+        """Let a pod be gone.
+
+        Parameters
+        ----------
+        by : the pod for which it has to go
+        by_owner : its own controller removes it, and does not count that as a failure
+        """
+        info = self.session.cluster.pods.infos[pod.row]
+        owner = self.owner(pod.row)
+        self._owner_of.pop(pod.row, None)
+        self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
+        self._circles.note(pod, owner, -1)
+        del self.pods[pod.row]
+        self.messages.pop(pod.row, None)
+        self.disruptions.leave(pod)
+        if owner is not None:
+            owner.leave(pod)
+            if not by_owner:
+                owner.failed(self.now)
+                if isinstance(owner, ForeignState):
+                    owner.lost.append(pod.revision)
+            self.ask(owner)
+        self._maker.release(info)
+        self.session.pod_ids.pop(info.key, None)
+        had_place = self.session.nominator.row_of(pod.row) is not None
+        self.session.nominator.drop(pod.row)
+        self._queue.forget(pod.row)
+        if self.session.cluster.node_of[pod.row] != NOWHERE:
+            self.session.evict(pod.row)
+        if pod.node:
+            self._queue.notice(PodDeleted(info))
+        elif had_place:
+            self._queue.notice(PodDeleted(info), info.priority)
+
+    def bind(self, row: int, place: int) -> None:
+        """Put a pod on a node, where it is ready at once."""
+        info = self.session.cluster.pods.infos[row]
+        pod = self.pods[row]
+        owner = self.owner(row)
+        self._circles.note(pod, owner, -1)
+        self.session.bind(row, place)
+        node = self.session.cluster.nodes.names[place]
+        pod = self.pods[row] = replace(pod, node=node, phase="Running", ready_since=self.now)
+        self.disruptions.settle(pod)
+        self.messages.pop(row, None)
+        if owner is not None:
+            owner.settle(pod)
+            self.ask(owner)
+        self._circles.note(pod, owner, 1)
+        self.log(StepEvent.BOUND, pod=info.key, node=pod.node, owner=owner)
+        self._queue.notice(PodAdded(info))
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+
+    def cordon(self, nodes: Iterable[str]) -> None:
+        """Let nodes take no more pods."""
+        row_of = self.session.cluster.nodes.row_of
+        self.session.set_schedulable([row_of[name] for name in nodes], schedulable=False)
+
+    def uncordon(self, name: str) -> None:
+        """Let a node take pods again."""
+        nodes = self.session.cluster.nodes
+        row = nodes.row_of[name]
+        if nodes.unschedulable[row]:
+            self.session.set_schedulable([row], schedulable=True)
+            self._queue.notice(NodeUncordoned(nodes.nodes[row]))
+
+    # --- the log ------------------------------------------------------------------------------------------------------
+
+    def log(
+        self,
+        event: StepEvent,
+        *,
+        pod: str = "",
+        node: str | None = None,
+        owner: Owner | None = None,
+        workload: str = "",
+        because: str = "",
+        by: str | None = None,
+    ) -> None:
+        """Note a step."""
+        if not workload:
+            workload = owner.workload.key if owner is not None else f"Pod/{pod}"
+        self.steps.append(
+            Step(step=len(self.steps) + 1, event=event, pod=pod, node=node, workload=workload, because=because, by=by)
+        )

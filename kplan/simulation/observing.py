@@ -1,0 +1,103 @@
+"""What controllers see of a pod of the snapshot."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from kplan.api.core import Pod
+from kplan.api.labels import parse_int64
+from kplan.api.time import to_micros
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.making import POD_INDEX_LABEL, REVISION_LABEL
+from kplan.simulation.owners import (
+    StatefulSetState,
+)
+from kplan.workloads.expansion import TEMPLATE_HASH
+
+_MICROS = 1_000_000
+
+
+def seconds(text: str | None) -> float | None:
+    """Return a time of an object in seconds since 1970; None for none, or for one that cannot be read."""
+    if not text:
+        return None
+    try:
+        return to_micros(text) / _MICROS
+    except ValueError:
+        return None
+
+
+def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
+    """Return what controllers see of a pod of the snapshot.
+
+    A pod that runs counts as ready unless it says otherwise: then it never becomes so.
+    """
+    pod, labels = info.pod, info.labels
+    created = seconds(pod.metadata.creation_timestamp) or 0.0
+    ready = next((each for each in pod.status.conditions if each.type == "Ready"), None)
+    is_ready = bool(node) and (ready is None or ready.status == "True")
+    since = (seconds(ready.last_transition_time) if ready is not None else None) or seconds(pod.status.start_time)
+    cost = parse_int64(pod.metadata.annotations.deletion_cost)
+    return ObservedPod(
+        row,
+        info.namespace,
+        info.name,
+        info.uid,
+        node,
+        pod.status.phase or ("Running" if node else "Pending"),
+        created,
+        (since or created) if is_ready else None,
+        labels.get(TEMPLATE_HASH) or labels.get(REVISION_LABEL, ""),
+        deletion_cost=cost or 0,
+        restarts=_restarts(pod),
+        order=order,
+    )
+
+
+def _restarts(pod: Pod) -> tuple[int, int]:
+    if not pod.status.container_statuses and not pod.status.init_container_statuses:
+        return 0, 0
+    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    return (
+        max((each.restart_count for each in pod.status.container_statuses), default=0),
+        max((each.restart_count for each in pod.status.init_container_statuses if each.name in sidecars), default=0),
+    )
+
+
+def ordinal_of(name: str) -> int | None:
+    """Return the number at the end of a pod's name; None where it has none."""
+    _, _, digits = name.rpartition("-")
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None
+
+
+def next_ordinal(owner: StatefulSetState, pod: ObservedPod, info: PodInfo) -> int:
+    """Return a pod's number in its set; where names are not what they were, the next one that is free."""
+    said = parse_int64(info.labels.get(POD_INDEX_LABEL, ""))
+    if said is None and pod.name.startswith(f"{owner.ref.name}-"):
+        said = ordinal_of(pod.name)
+    taken = {each.index for each in owner.pods.values()}
+    if said is not None and said not in taken:
+        return said
+    return next(number for number in itertools.count(owner.wanted.start) if number not in taken)
+
+
+def target_of(pod: Pod) -> str:
+    """Return the node that a daemon pod is meant for. Upstream: daemonset util GetTargetNodeName."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    for term in required.node_selector_terms if required is not None else ():
+        for field in term.match_fields:
+            if field.key == "metadata.name" and field.operator == "In" and len(field.values) == 1:
+                return field.values[0]
+    return ""
+
+
+def latest(times: Iterable[float | None]) -> float:
+    """Return the latest of some times; the present where there are none."""
+    known = [each for each in times if each is not None]
+    return max(known) if known else datetime.now(UTC).timestamp()
