@@ -1,0 +1,96 @@
+"""Which events may let a pod in that was turned down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kplan.api.core import Node, Pod
+from kplan.api.decode import convert
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.hints import Event, NodeAdded, NodeGone, NodeUncordoned, PodAdded, PodDeleted, is_worth_retrying
+
+HOST = "kubernetes.io/hostname"
+NEAR = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOST}
+SPREAD = {"maxSkew": 1, "topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
+CLAIM = [{"name": "gpu", "resourceClaimName": "gpu"}]
+DISK = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+
+
+def info(namespace: str = "default", port: int = 0, cpu: str = "1", **spec: Any) -> PodInfo:
+    container: dict[str, Any] = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    if port:
+        container["ports"] = [{"containerPort": port, "hostPort": port, "protocol": "TCP"}]
+    metadata = {"name": "p", "namespace": namespace, "uid": "p", "labels": {"app": "web"}}
+    return PodInfo(convert({"metadata": metadata, "spec": {"containers": [container], **spec}}, Pod))
+
+
+def node(cpu: str = "4", **spec: Any) -> Node:
+    labels = {HOST: "n1", "disk": "ssd"}
+    written = {"metadata": {"name": "n1", "labels": labels}, "spec": spec, "status": {"allocatable": {"cpu": cpu}}}
+    return convert(written, Node)
+
+
+def anti(**terms: Any) -> dict[str, Any]:
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{**NEAR, **terms}]}}
+
+
+def near() -> dict[str, Any]:
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}
+
+
+GONE, BOUND, OTHER = PodDeleted(info()), PodAdded(info()), PodAdded(info("other"))
+NEW, SMALL, FREED = NodeAdded(node()), NodeAdded(node("500m")), NodeUncordoned(node())
+TAINTED = NodeAdded(node(taints=[{"key": "gpu", "effect": "NoSchedule"}]))
+CORDONED = NodeAdded(node(unschedulable=True))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "pod", "helpful", "useless"),
+    [
+        ("NodeResourcesFit", info(), [GONE, NEW], [BOUND, SMALL, FREED]),
+        ("NodePorts", info(port=80), [PodDeleted(info(port=80)), NEW], [GONE, PodDeleted(info(port=81)), BOUND]),
+        (
+            "PodTopologySpread",
+            info(topologySpreadConstraints=[{**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]),
+            [GONE, BOUND, NEW, NodeGone(node())],
+            [OTHER, FREED],
+        ),
+        (
+            "PodTopologySpread",
+            info(topologySpreadConstraints=[{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]),
+            [],
+            [GONE],
+        ),
+        ("InterPodAffinity", info(affinity=near()), [BOUND, NEW], [GONE, OTHER, FREED]),
+        ("InterPodAffinity", info(affinity=anti()), [GONE, NEW], [BOUND, FREED]),
+        ("InterPodAffinity", info(), [PodDeleted(info(affinity=anti()))], [GONE, BOUND]),
+        ("NodeAffinity", info(nodeSelector={"disk": "ssd"}), [NEW], [GONE, FREED]),
+        ("NodeAffinity", info(nodeSelector={"disk": "hdd"}), [], [NEW]),
+        ("NodeUnschedulable", info(), [FREED, NEW], [GONE, CORDONED]),
+        ("TaintToleration", info(), [NEW], [TAINTED, GONE, FREED]),
+        ("TaintToleration", info(tolerations=[{"key": "gpu", "operator": "Exists"}]), [TAINTED], [GONE]),
+        ("NodeName", info(), [NEW], [GONE, FREED]),
+        ("VolumeBinding", info(), [NEW], [GONE]),
+        ("VolumeRestrictions", info(), [PodDeleted(info(volumes=DISK)), NEW], [GONE, BOUND]),
+        ("DynamicResources", info(), [PodDeleted(info(resourceClaims=CLAIM)), NEW], [GONE, FREED]),
+        ("SomebodysOwn", info(), [GONE, BOUND, NEW, FREED], []),
+    ],
+)
+def test_a_plugin_waits_for_what_may_change_its_mind(
+    plugin: str, pod: PodInfo, helpful: list[Event], useless: list[Event]
+) -> None:
+    rejectors = frozenset({plugin})
+
+    assert [is_worth_retrying(pod, rejectors, event) for event in helpful] == [True] * len(helpful)
+    assert [is_worth_retrying(pod, rejectors, event) for event in useless] == [False] * len(useless)
+
+
+def test_it_is_enough_that_one_of_the_plugins_may_change_its_mind() -> None:
+    assert is_worth_retrying(info(), frozenset({"NodeAffinity", "NodeResourcesFit"}), GONE)
+    assert not is_worth_retrying(info(), frozenset({"NodeAffinity", "TaintToleration"}), GONE)
+
+
+def test_a_pod_that_no_plugin_turned_down_is_helped_by_anything() -> None:
+    assert is_worth_retrying(info(), frozenset(), BOUND)
