@@ -2,14 +2,18 @@
 
 A session is a ``text`` block that begins with ``$ kplan``. Everything up to the next ``$`` is what the command prints
 on standard output at 100 columns; a last line ``…`` says that the rest is left out. Commands of one page
-are run one after another in a folder of their own that has the repository's ``fixtures``.
+are run one after another in a folder of their own that has the repository's ``fixtures``. A ``python`` block that a
+``text`` block follows is an example with what it prints; the examples of a page follow each other, too.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -20,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 CUT = "…"
 _BLOCK = re.compile(r"^```text\n(\$ kplan .*?)^```$", re.MULTILINE | re.DOTALL)
+_EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n```text\n((?!\$).*?)^```$", re.MULTILINE | re.DOTALL)
 _ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "KPLAN_SNAPSHOT": None, "KUBECONFIG": None, "FORCE_COLOR": None}
 
 
@@ -27,7 +32,16 @@ def run_again(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a page with what its commands print now."""
     (folder / "fixtures").symlink_to(ROOT / "fixtures")
     monkeypatch.chdir(folder)
-    return _BLOCK.sub(lambda block: f"```text\n{_session(block[1])}```", text)
+    text = _BLOCK.sub(lambda block: f"```text\n{_session(block[1])}```", text)
+    known: dict[str, Any] = {"__name__": "example"}
+    return _EXAMPLE.sub(lambda block: f"```python\n{block[1]}```\n\n```text\n{_printed(block[1], known)}```", text)
+
+
+def _printed(example: str, known: dict[str, Any]) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(example, "example", "exec"), known)
+    return out.getvalue()
 
 
 def _session(text: str) -> str:
