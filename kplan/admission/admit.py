@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kplan.admission import limitranger, runtimeclass
-from kplan.admission.podsecurity import Policy, enforced
+from kplan.admission.podsecurity import NEWEST, Policy, enforced
 from kplan.admission.priority import set_priority
 from kplan.admission.quota import QuotaLedger, claim_usage
 from kplan.admission.rejection import Refusal, Rejection
@@ -86,9 +86,11 @@ class Admitter:
     Parameters
     ----------
     standing : what exists already and counts in quotas, where that is not all of the snapshot
+    minor : the API server's: PodSecurity knows no newer policies
     """
 
-    def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
+        self._minor = minor
         self.quotas = QuotaLedger(snapshot, standing)
         self._snapshot = snapshot
         self._namespaces = {entry.metadata.name: entry for entry in snapshot.namespaces}
@@ -165,7 +167,7 @@ class Admitter:
 
     def _policy(self, name: str) -> Policy:
         namespace = self._namespaces.get(name)
-        return enforced(namespace.metadata.labels if namespace is not None else {})
+        return enforced(namespace.metadata.labels if namespace is not None else {}, self._minor)
 
     def _changes(self, pod: Pod, warnings: list[Warning]) -> Iterator[Stage]:
         """Yield the pod as each plugin leaves it."""

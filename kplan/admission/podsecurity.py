@@ -14,22 +14,23 @@ from kplan.admission.podsecurity_baseline import BASELINE
 from kplan.admission.podsecurity_checks import Check, Subject
 from kplan.admission.podsecurity_restricted import RESTRICTED
 
-__all__ = ["Policy", "enforced", "violations"]
+__all__ = ["NEWEST", "Policy", "enforced", "violations"]
 
 _LABEL = "pod-security.kubernetes.io/enforce"
 _VERSION_LABEL = "pod-security.kubernetes.io/enforce-version"
 _PRIVILEGED, _BASELINE, _RESTRICTED = "privileged", "baseline", "restricted"
 _LATEST = "latest"
 _VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)", re.ASCII)
-_MINOR = 36
-"""The newest version of the policies that the API server knows."""
+NEWEST = 36
+"""The newest version of the policies that is known here."""
 
 
 class Policy(NamedTuple):
-    """A level and the version of it."""
+    """A level and the version of it; `newest` is the newest minor whose policies the API server knows."""
 
     level: str
     version: str
+    newest: int = NEWEST
 
     @property
     def is_demanding(self) -> bool:
@@ -40,20 +41,26 @@ class Policy(NamedTuple):
         return f"{self.level}:{self.version}"
 
 
-def enforced(labels: Mapping[str, str]) -> Policy:
-    """Return what the labels of a namespace demand; labels that cannot be read demand the most."""
+def enforced(labels: Mapping[str, str], newest: int = NEWEST) -> Policy:
+    """Return what the labels of a namespace demand; labels that cannot be read demand the most.
+
+    Parameters
+    ----------
+    newest : the minor of the API server, which knows no newer policies
+    """
     level = labels.get(_LABEL, _PRIVILEGED)
     if level not in {_PRIVILEGED, _BASELINE, _RESTRICTED}:
         level = _RESTRICTED
     version = labels.get(_VERSION_LABEL, _LATEST)
-    return Policy(level, version if _VERSION.fullmatch(version) else _LATEST)
+    return Policy(level, version if _VERSION.fullmatch(version) else _LATEST, min(newest, NEWEST))
 
 
 def violations(policy: Policy, pod: Mapping[str, Any]) -> str:
     """Say in the API server's words what a policy forbids of a whole pod; nothing where nothing is."""
     if not policy.is_demanding:
         return ""
-    minor = _MINOR if policy.version == _LATEST else min(int(policy.version.removeprefix("v1.")), _MINOR)
+    newest = policy.newest
+    minor = newest if policy.version == _LATEST else min(int(policy.version.removeprefix("v1.")), newest)
     checks = _in_force(BASELINE, minor)
     if policy.level == _RESTRICTED:
         stricter = _in_force(RESTRICTED, minor)

@@ -124,7 +124,7 @@ def ask(
 
         planner = changed(planner, changes)
     found = _manifests(files, manifests.within(cluster), planner.snapshot, verbosity)
-    incoming = None if found is None else _incoming(found, planner.snapshot)
+    incoming = None if found is None else _incoming(found, planner)
     if incoming is not None:
         planner = planner.with_world(planner.snapshot, incoming.objects, incoming.warnings)
     return Question(planner, [*(incoming.pods if incoming else ()), *names], found, bool(names))
@@ -186,10 +186,10 @@ def _manifests(
     return read_manifests(files, manifests, snapshot, verbosity, replicas=manifests.replicas)
 
 
-def _incoming(manifests: Manifests, snapshot: Snapshot) -> Incoming:
+def _incoming(manifests: Manifests, planner: Planner) -> Incoming:
     from kplan.planner.incoming import admit_manifests
 
-    return admit_manifests(manifests, snapshot)
+    return admit_manifests(manifests, planner.snapshot, minor=planner.release.number)
 
 
 def _extenders(config: SchedulerConfiguration, scheduler: SchedulerFlags) -> Sequence[Extender]:

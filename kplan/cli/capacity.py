@@ -83,7 +83,9 @@ def capacity(
     found = read_manifests(
         files, manifests.within(cluster), dataclasses.replace(snapshot, pods=()), verbosity, replicas=1
     )
-    asked = templates_of(found, snapshot, shares=shares, wanted=manifests.replicas, limit=most)
+    asked = templates_of(
+        found, snapshot, shares=shares, wanted=manifests.replicas, limit=most, minor=asked_for.release.number
+    )
     planner = asked_for.with_world(snapshot, asked.objects, asked.warnings)
     with busy("counting replicas", quiet=verbosity.quiet) as tell:
         answer = planner.capacity(

@@ -58,11 +58,13 @@ def pods(
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     snapshot = _cluster(cluster, verbosity)
     found = read_manifests(files, manifests.within(cluster), snapshot, verbosity, replicas=manifests.replicas)
+    from kplan.config.releases import nearest
     from kplan.planner.pods import made_pods, pods_report
     from kplan.report.pods import render_names, render_table, render_yaml
     from kplan.visible import as_json, visible
 
-    made = made_pods(found, snapshot, refuse_objects=False)
+    minor = nearest(snapshot.server_version).number
+    made = made_pods(found, snapshot, refuse_objects=False, minor=minor)
     report = pods_report(made, found, snapshot.source)
     if not verbosity.quiet:
         for warning in made.warnings:

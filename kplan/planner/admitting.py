@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from kplan.admission.admit import Admission, Admitter, Named
-from kplan.admission.podsecurity import Policy
+from kplan.admission.podsecurity import NEWEST, Policy
 from kplan.admission.rejection import Refusal, Rejection
 from kplan.admission.whole import WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod
@@ -36,16 +36,19 @@ class Admitting:
     ----------
     standing : what exists already and counts in quotas, where that is not all of the snapshot
 
+    minor : the API server's, such as 36
+
     Attributes
     ----------
     problems : what is invalid in pods that are written down as such
     warnings : what was odd, each once
     """
 
-    def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
+        self.minor = minor
         self.problems: list[Problem] = []
         self.warnings: list[InputWarning] = []
-        self._admitter = Admitter(snapshot, standing)
+        self._admitter = Admitter(snapshot, standing, minor=minor)
         self._snapshot = standing or snapshot
         self._standing: dict[str, set[tuple[str, str]]] = {}
         self._templates: dict[int, WholeTemplate] = {}

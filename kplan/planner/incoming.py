@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.admission.podsecurity import NEWEST
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.kinds import type_of
 from kplan.documents.placement import Origin
@@ -59,8 +60,8 @@ class Incoming:
     warnings: tuple[InputWarning, ...]
 
 
-def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
-    """Put the pods of manifests through admission and validation.
+def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST) -> Incoming:
+    """Put the pods of manifests through admission and validation, as an API server of a minor such as 36 does.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
         With every pod that an API server finds invalid as it is written, with file, document, line and JSON path. Pods
         that are refused otherwise, or that workloads make, become refused pods.
     """
-    admitting, objects = taken_objects(manifests, snapshot)
+    admitting, objects = taken_objects(manifests, snapshot, minor)
     world = with_objects(snapshot, objects)
     pods = []
     for each in manifests.pods:
@@ -86,10 +87,12 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot) -> Incoming:
     return Incoming(tuple(pods), tuple(objects), tuple(warnings))
 
 
-def taken_objects(manifests: Manifests, snapshot: Snapshot) -> tuple[Admitting, list[msgspec.Struct]]:
+def taken_objects(
+    manifests: Manifests, snapshot: Snapshot, minor: int = NEWEST
+) -> tuple[Admitting, list[msgspec.Struct]]:
     """Return the objects of manifests that the API server takes, and what admits the pods that come with them."""
     objects = applied_objects(manifests, snapshot)
-    admitting = Admitting(with_objects(snapshot, objects), snapshot)
+    admitting = Admitting(with_objects(snapshot, objects), snapshot, minor=minor)
     return admitting, [obj for obj in objects if admitting.takes(obj)]
 
 

@@ -79,7 +79,7 @@ class Planner(Base):
         from kplan.workloads.manifests import load_manifests
 
         found = load_manifests(manifests, snapshot=self.world, namespace=namespace, validate=validate)
-        return list(made_pods(found, self.world).pods)
+        return list(made_pods(found, self.world, minor=self.release.number).pods)
 
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
         """Place pods in the order given on a private copy of the cluster.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kplan.admission.admit import Admission
+from kplan.admission.podsecurity import NEWEST
 from kplan.admission.stored import Change, changes_between, created_pod, filled_in
 from kplan.api.core import Pod
 from kplan.documents.pods import FilledField, PodsMade, PodSource, PodsReport, PodsSummary
@@ -66,19 +67,22 @@ class MadePods:
     warnings: tuple[InputWarning, ...]
 
 
-def made_pods(manifests: Manifests, snapshot: Snapshot, *, refuse_objects: bool = True) -> MadePods:
+def made_pods(
+    manifests: Manifests, snapshot: Snapshot, *, refuse_objects: bool = True, minor: int = NEWEST
+) -> MadePods:
     """Return the pods that manifests make; those of an object that fare alike stand as one.
 
     Parameters
     ----------
     refuse_objects : an object that is refused itself, before it makes pods, is an error
+    minor : the API server's, such as 36
 
     Raises
     ------
     ManifestError
         With every object that the API server would not take.
     """
-    admitting, objects = taken_objects(manifests, snapshot)
+    admitting, objects = taken_objects(manifests, snapshot, minor)
     world = with_objects(snapshot, objects)
     warnings = list(manifests.warnings)
     pods: dict[int, list[ManifestPod]] = {}
@@ -112,12 +116,14 @@ def _of_workload(
         else:
             groups.append(_Group(each.pod, admission, 1))
     if not groups:
-        groups = [_Group(workload.created, Admitting(world).admit_pod(workload.created, workload), 0)]
+        groups = [
+            _Group(workload.created, Admitting(world, minor=admitting.minor).admit_pod(workload.created, workload), 0)
+        ]
     for group in groups:
         as_created, changes = _story(workload, group.first, group.admission)
         as_stored = as_created
         if workload.kind != "Pod":
-            alone = Admitting(world).admit_pod(workload.sample, workload)
+            alone = Admitting(world, minor=admitting.minor).admit_pod(workload.sample, workload)
             as_stored, _ = _story(workload, workload.sample, alone)
         words = refused or group.admission.rejected or ""
         yield MadePod(as_stored, as_created, words, changes, origin, group.count)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
+from kplan.admission.podsecurity import NEWEST
 from kplan.api.apps import StatefulSet
 from kplan.api.core import Pod
 from kplan.api.kinds import type_of
@@ -55,6 +56,7 @@ def templates_of(
     shares: Sequence[int] = (),
     wanted: int | None = None,
     limit: int | None = None,
+    minor: int = NEWEST,
 ) -> Asked:
     """Admit the first replica of each workload, and make as many more as can count.
 
@@ -63,6 +65,7 @@ def templates_of(
     manifests : one replica of each workload
     shares : how many of each are placed in a row; one of each when empty
     wanted, limit : as for `Planner.capacity`
+    minor : the API server's, such as 36
 
     Raises
     ------
@@ -88,7 +91,7 @@ def templates_of(
             f"--mix {texts} is for {len(shares)} templates, and the manifests hold {len(manifests.pods)}",
             hint="give one number for each workload, in the order of the manifests",
         )
-    incoming = admit_manifests(manifests, snapshot)
+    incoming = admit_manifests(manifests, snapshot, minor=minor)
     world = with_objects(snapshot, incoming.objects)
     most = _most_replicas(snapshot, wanted, limit)
     objects = list(incoming.objects)

@@ -43,12 +43,13 @@ class PodMaker:
     ----------
     world : the cluster as it is when the first pod is made
     listers : where claims that are made for pods are put
+    minor : the API server's, such as 36
     """
 
-    def __init__(self, world: Snapshot, listers: Listers) -> None:
+    def __init__(self, world: Snapshot, listers: Listers, minor: int) -> None:
         self._world = world
         self._listers = listers
-        self._admitter = Admitter(world)
+        self._admitter = Admitter(world, minor=minor)
         self._has_quota = {quota.metadata.namespace for quota in world.resource_quotas}
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}

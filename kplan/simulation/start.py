@@ -46,7 +46,7 @@ def start(session: Session, world: Snapshot) -> Simulation:
         known.append((observe(row, info, node, versions.get(info.key, 0)), info))
     known.sort(key=lambda each: each[0].order)
     members = [workloads.give(pod, info) for pod, info in known]
-    maker = PodMaker(world, session.listers)
+    maker = PodMaker(world, session.listers, session.config.release.number)
     disruptions = Disruptions(world.pod_disruption_budgets, workloads.owner)
     simulation = Simulation(session, workloads, maker, disruptions, _now(world, members))
     simulation.take_in(members)
@@ -57,7 +57,7 @@ def fork(simulation: Simulation, world: Snapshot) -> Simulation:
     """Return a simulation that starts from one in which nothing has moved yet, on a session of its own."""
     listers = simulation.session.listers.fork()
     session = simulation.session.fork(listers)
-    return simulation.fork(session, PodMaker(world, listers))
+    return simulation.fork(session, PodMaker(world, listers, session.config.release.number))
 
 
 def _now(world: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -> float:

@@ -126,3 +126,20 @@ def test_pods_that_are_forbidden_fail_the_verdict() -> None:
 
     assert report.verdict.exit_code == 1
     assert report.verdict.because == ("Deployment/default/web: Refused",)
+
+
+def test_policies_are_those_of_the_release_that_is_decided_as() -> None:
+    probe = {"httpGet": {"host": "10.0.0.1", "port": 80}}
+    web = deployment("web", 1)
+    web["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] = probe
+    snapshot = kplan.load_snapshot([*NODES, namespace(**BASELINE)])
+
+    found = {
+        version: kplan.Planner(snapshot, kubernetes=version).roll_out([web]).workloads[0].because
+        for version in ("1.33", "1.34")
+    }
+    assert found["1.33"] == ""
+    assert "probe or lifecycle host" in found["1.34"]
+    made = {version: kplan.Planner(snapshot, kubernetes=version).pods([web])[0].refusal for version in ("1.33", "1.34")}
+    assert made["1.33"] == ""
+    assert "probe or lifecycle host" in made["1.34"]
