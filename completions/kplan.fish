@@ -224,6 +224,8 @@ complete -c kplan -n '__fish_seen_subcommand_from drain' -l force -d 'Pods that 
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l delete-emptydir-data -d 'Pods with emptyDir volumes go, too'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l disable-eviction -d 'Delete the pods, past all disruption budgets'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l save -r -F -d 'Keep the report as JSON'
+complete -c kplan -n '__fish_seen_subcommand_from drain' -l workers -x -d 'So many processes'
+complete -c kplan -n '__fish_seen_subcommand_from drain' -l dask -x -d 'The workers of a Dask cluster instead'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l snapshot -s s -r -F -d 'Read the cluster from a file, a directory, - (standard input) or demo, instead of a live one'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l kubeconfig -r -F -d 'Kubeconfig file'
 complete -c kplan -n '__fish_seen_subcommand_from drain' -l context -x -a '(__kplan_names contexts)' -d 'Context of the kubeconfig'

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kplan.planner.plan import Plan
     from kplan.planner.planner import Planner
     from kplan.snapshot import Snapshot, load_snapshot
+    from kplan.sweeps import sweep
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ __all__ = [
     "UsageError",
     "load_scheduler_config",
     "load_snapshot",
+    "sweep",
 ]
 
 
@@ -69,6 +71,7 @@ _HOMES = {
     "Planner": "kplan.planner.planner",
     "Plan": "kplan.planner.plan",
     "Placement": "kplan.planner.placement",
+    "sweep": "kplan.sweeps",
 }
 _ERRORS = "kplan.errors"
 """Home of all other public names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_fl
 from kplan.cli.on_paper import SettledClusterFlags
 from kplan.cli.phases import busy
 from kplan.cli.plan import SaveOption, saving
+from kplan.cli.sweeping import SweepFlags
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ def drain(
         bool, typer.Option("--disable-eviction", help="Delete the pods, past all disruption budgets.")
     ] = False,
     save: SaveOption = "",
+    sweeping: SweepFlags,
     cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
@@ -75,6 +78,7 @@ def drain(
     """
     _check(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
     is_each = each or bool(by)
+    sweeping.check(is_sweep=is_each, what="--each")
     if is_each and (rolling or replace):
         raise UsageError("--each takes nodes alone, not one after the other", hint="leave out --rolling and --replace")
     output = saving(output, save)
@@ -98,7 +102,14 @@ def drain(
         groups = together(planner, names, label)
         with busy("draining nodes, each for itself", quiet=verbosity.quiet):
             document = drains_report(
-                planner, groups, label=label, lost=lost, one_by_one=one_by_one, options=options, fail_on=fail_on
+                planner,
+                groups,
+                label=label,
+                lost=lost,
+                one_by_one=one_by_one,
+                options=options,
+                fail_on=fail_on,
+                ask_all=partial(sweeping.ask_all, planner),
             )
         emit(document, output, verbosity)
         return

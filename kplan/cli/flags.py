@@ -338,7 +338,7 @@ def _options_of(group: type) -> tuple[inspect.Parameter, ...]:
     hints = get_type_hints(group, include_extras=True)
     for hint in hints.values():
         for option in getattr(hint, "__metadata__", ()):
-            option.rich_help_panel = group.panel  # type: ignore[attr-defined] # every group has one
+            option.rich_help_panel = option.rich_help_panel or group.panel  # type: ignore[attr-defined] # every group has one
     return tuple(
         inspect.Parameter(
             each.name,

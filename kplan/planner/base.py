@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from random import Random
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
@@ -203,20 +205,29 @@ class Base:
         self, snapshot: Snapshot, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
     ) -> Self:
         """Return the same for another cluster; additions and warnings as for a new one."""
-        return type(self)(
-            snapshot,
-            self.config,
-            kubernetes=self.release.version if self.is_release_given else None,
-            feature_gates=self.release.switched,
-            sampling="as-configured" if self.options.sample else "all",
-            start_index=self.options.start_index,
-            ties=self.ties,
-            seed=self.options.seed,
-            extenders=self.extenders,
-            plugins=self.plugins,
-            additions=additions,
-            warnings=warnings,
-        )
+        return type(self)(snapshot, **self._settings(additions, warnings))
+
+    def _settings(
+        self, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
+    ) -> dict[str, Any]:
+        """Return the parameters of a planner that differs in its cluster only."""
+        return {
+            "config": self.config,
+            "kubernetes": self.release.version if self.is_release_given else None,
+            "feature_gates": self.release.switched,
+            "sampling": "as-configured" if self.options.sample else "all",
+            "start_index": self.options.start_index,
+            "ties": self.ties,
+            "seed": self.options.seed,
+            "extenders": self.extenders,
+            "plugins": self.plugins,
+            "additions": additions,
+            "warnings": warnings,
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send what was asked for, not what was worked out: that is made anew where it is needed."""
+        return (_remade, (type(self), self.snapshot, self._settings(self._additions, self._asked_with)))
 
     def with_snapshot(self, snapshot: Snapshot) -> Self:
         """Return the same question about this cluster changed; what is the same object is not worked out anew."""
@@ -346,6 +357,22 @@ class Base:
             return explain(replay.at(index), names, nodes)
 
         return tell
+
+
+def _sent_view(view: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
+    return (_view, (dict(view),))
+
+
+def _view(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(mapping)
+
+
+# Configurations hold views of mappings, which Python itself does not know how to send to another process.
+copyreg.pickle(MappingProxyType, _sent_view)
+
+
+def _remade(cls: type[Base], snapshot: Snapshot, settings: Mapping[str, Any]) -> Base:
+    return cls(snapshot, **settings)
 
 
 def last_placement(session: Session, result: CycleResult) -> Placement:

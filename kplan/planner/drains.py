@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from kplan.api.wellknown import ZONE
 from kplan.documents.base import Condition, Counted, Verdict
@@ -37,17 +38,25 @@ def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, l
     return dict(sorted(groups.items()))
 
 
-def drain_each(
-    base: Base,
-    groups: Groups,
-    *,
-    lost: bool = False,
-    one_by_one: bool = False,
-    options: DrainOptions | None = None,
-) -> Iterator[tuple[str, ChangePlan]]:
-    """Drain each group of nodes from the same start; see `Planner.drain`."""
-    for name, nodes in groups.items():
-        yield name, drain(base, nodes, lost=lost, one_by_one=one_by_one, options=options)
+@dataclass(frozen=True, slots=True)
+class DrainQuestion:
+    """Asks a planner whether some nodes may go together; can be sent to another process."""
+
+    name: str
+    nodes: tuple[str, ...]
+    lost: bool
+    one_by_one: bool
+    options: DrainOptions | None
+    fail_on: tuple[Condition, ...]
+
+    def __call__(self, base: Base) -> DrainOutcome:
+        """Drain the nodes and tell what comes of it."""
+        change = drain(base, self.nodes, lost=self.lost, one_by_one=self.one_by_one, options=self.options)
+        return _outcome(base, self.name, self.nodes, change, self.fail_on)
+
+
+AskAll = Callable[[Sequence[DrainQuestion]], Iterable[DrainOutcome]]
+"""Has questions answered, in order, by whomever."""
 
 
 def drains_report(
@@ -59,7 +68,7 @@ def drains_report(
     one_by_one: bool = False,
     options: DrainOptions | None = None,
     fail_on: Sequence[Condition] | None = None,
-    progress: Callable[[int], None] | None = None,
+    ask_all: AskAll | None = None,
 ) -> DrainsReport:
     """Return the DrainsReport.
 
@@ -67,14 +76,13 @@ def drains_report(
     ----------
     label : what the nodes of a group have in common
     fail_on : what makes the verdict a failure; None for the defaults of drain
-    progress : told how many groups are done
+    ask_all : has the questions answered; None asks one after the other
     """
     chosen = DEFAULT_FAIL_ON["drain"] if fail_on is None else fail_on
-    outcomes: list[DrainOutcome] = []
-    for name, change in drain_each(base, groups, lost=lost, one_by_one=one_by_one, options=options):
-        outcomes.append(_outcome(base, name, tuple(groups[name]), change, chosen))
-        if progress is not None:
-            progress(len(outcomes))
+    questions = [
+        DrainQuestion(name, tuple(nodes), lost, one_by_one, options, tuple(chosen)) for name, nodes in groups.items()
+    ]
+    outcomes = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))
     outcomes.sort(key=lambda each: (each.may_go, -each.pending, -each.blocked, -each.preempted, -each.evicted))
     context = base.context()
     counted = [

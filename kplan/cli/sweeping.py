@@ -1,0 +1,55 @@
+"""The options of commands that ask many questions side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar
+
+import typer
+
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.planner.planner import Planner
+
+__all__ = ["SweepFlags"]
+
+T = TypeVar("T")
+_MOST = 512
+
+
+@dataclass(frozen=True)
+class SweepFlags:
+    """Who answers many questions."""
+
+    panel: ClassVar[str] = "Many questions"
+
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            max=_MOST,
+            help="So many processes; without it as many as there are cores, where it pays.",
+        ),
+    ] = None
+    dask: Annotated[
+        str,
+        typer.Option("--dask", metavar="ADDRESS", help="The workers of a Dask cluster instead."),
+    ] = ""
+
+    def check(self, *, is_sweep: bool, what: str) -> None:
+        """Refuse options that would do nothing; `what` makes many questions of one."""
+        option = "--workers" if self.workers is not None else "--dask" if self.dask else ""
+        if option and not is_sweep:
+            raise UsageError(f"{option} is for many questions, and this is one", hint=f"add {what}, or leave it out")
+        if self.workers is not None and self.dask:
+            raise UsageError("--workers and --dask are two ways to answer", hint="choose one of them")
+
+    def ask_all(self, planner: Planner, questions: Sequence[Callable[[Planner], T]]) -> list[T]:
+        """Have questions answered, in order."""
+        from kplan.sweeps import ask_all
+
+        return ask_all(planner, questions, workers=self.workers, dask=self.dask)

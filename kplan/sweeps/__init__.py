@@ -1,0 +1,7 @@
+"""Many questions about one cluster, asked side by side: in processes on this machine, or on a Dask cluster."""
+
+from __future__ import annotations
+
+from kplan.sweeps.asking import ask_all, sweep
+
+__all__ = ["ask_all", "sweep"]

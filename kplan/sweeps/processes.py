@@ -1,0 +1,88 @@
+"""Questions answered by processes on this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from kplan.errors import KplanError
+from kplan.planner.planner import Planner
+from kplan.sweeps.parts import MAX_LOSSES, in_parts
+
+__all__ = ["ask_processes"]
+
+T = TypeVar("T")
+
+_FORK = "fork"
+_kept: list[Planner] = []
+"""The planner of a worker process."""
+
+
+def ask_processes(
+    planner: Planner,
+    questions: Sequence[Callable[[Planner], T]],
+    n_workers: int,
+    tell: Callable[[int, int], None],
+) -> list[T]:
+    """Ask all questions; those of a process that is lost are asked again.
+
+    Raises
+    ------
+    KplanError
+        What the first question that cannot be answered raises, or when processes keep getting lost.
+    """
+    # What is made before they are started is made once, where processes can share it.
+    planner.session  # noqa: B018 - kept by the planner
+    answers: dict[int, T] = {}
+    for _ in range(1 + MAX_LOSSES):
+        left = [(index, question) for index, question in enumerate(questions) if index not in answers]
+        if not left:
+            break
+        try:
+            _ask(planner, left, n_workers, answers, lambda: tell(len(answers), len(questions)))
+        except BrokenProcessPool:
+            continue
+    if len(answers) < len(questions):
+        raise KplanError("processes that answer questions keep getting lost", hint="is there enough memory? try fewer")
+    return [answers[index] for index in range(len(questions))]
+
+
+def _ask(
+    planner: Planner,
+    questions: Sequence[tuple[int, Callable[[Planner], T]]],
+    n_workers: int,
+    answers: dict[int, T],
+    tell: Callable[[], None],
+) -> None:
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context(_FORK if _FORK in methods else None)
+    with ProcessPoolExecutor(n_workers, context, initializer=_keep, initargs=(planner,)) as pool:
+        futures: dict[Future[list[T]], list[int]] = {}
+        try:
+            for part in in_parts(questions, n_workers):
+                futures[pool.submit(_answer, [question for _, question in part])] = [index for index, _ in part]
+            for future in as_completed(futures):
+                answers.update(zip(futures[future], future.result(), strict=True))
+                tell()
+        except KplanError:
+            _raise_first(futures)
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _raise_first(futures: dict[Future[Any], list[int]]) -> None:
+    """Raise what the first of the questions raises, whichever was noticed first."""
+    for future in futures:
+        future.result()
+
+
+def _keep(planner: Planner) -> None:
+    _kept[:] = [planner]
+
+
+def _answer(questions: Sequence[Callable[[Planner], T]]) -> list[T]:
+    return [question(_kept[0]) for question in questions]

@@ -1,0 +1,66 @@
+"""Sweeps on a real Dask cluster, of which a worker dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import methodcaller
+from pathlib import Path
+
+import pytest
+
+import kplan
+from kplan.errors import NotFoundError, UsageError
+from kplan.planner.planner import Planner
+from tests.sweeps.test_sweep import Dying, plain
+
+# Dask leaves sockets and event loops to the garbage collector when a worker dies.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+def test_a_sweep_survives_the_loss_of_a_worker_with_the_same_answers(address: str, tmp_path: Path) -> None:
+    planner = Planner(kplan.load_snapshot("demo"))
+    questions = [methodcaller("drain", [name]) for name in sorted(planner.snapshot.node_by_name)[:5]]
+    told: list[tuple[int, int]] = []
+    middle = len(questions) // 2
+
+    answers = kplan.sweep(
+        planner,
+        [*questions[:middle], Dying(str(tmp_path / "died")), *questions[middle:]],
+        dask=address,
+        progress=lambda *done: told.append(done),
+    )
+
+    assert (tmp_path / "died").exists()
+    assert answers.pop(middle) == "lived"
+    assert answers == plain(planner, questions)
+    assert told[-1] == (len(questions) + 1, len(questions) + 1)
+    with pytest.raises(NotFoundError, match="nowhere"):
+        kplan.sweep(planner, [questions[0], methodcaller("drain", ["nowhere"])], dask=address)
+
+
+def test_another_version_on_the_workers_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planner = Planner(kplan.load_snapshot("demo"))
+    monkeypatch.setattr(kplan, "__version__", "0.0.0")
+
+    with pytest.raises(UsageError, match=r"has kplan .*, here it is 0\.0\.0"):
+        kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask=address)
+
+
+def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kplan.sweeps.dask._CONNECTS", 0.2)
+    planner = Planner(kplan.load_snapshot("demo"))
+
+    with pytest.raises(UsageError, match="no Dask cluster at"):
+        kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask="tcp://127.0.0.1:9")
