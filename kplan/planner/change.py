@@ -158,7 +158,7 @@ def _lose(base: Base, nodes: Sequence[str]) -> ChangePlan:
     gone = frozenset(nodes)
     left = tuple(node for node in base.world.nodes if node.metadata.name not in gone)
     world = dataclasses.replace(base.world, nodes=left)
-    other = base.with_world(world)
+    other = base.with_snapshot(world)
     simulation = start(other.session_for(world), world)
     Drain(simulation).lose(nodes, "its node is lost")
     return ChangePlan(simulation, other)
