@@ -23,6 +23,7 @@ from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings
+from kplan.workloads.expansion import labelled_job
 
 Workload = Deployment | ReplicaSet | StatefulSet | DaemonSet | Job | ReplicationController | Pod
 
@@ -117,6 +118,8 @@ def update_of(
     live = _find(snapshot, target, namespace, name)
     if live is None:
         obj = convert(dict(content), target)
+        if isinstance(obj, Job) and not wanted.get("manualSelector"):
+            obj = labelled_job(obj)
         warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), None)
         refused = _words(kind, name, map(str, _errors(kind, metadata, wanted)))
         return Update(

@@ -238,13 +238,22 @@ def _job(obj: Job, snapshot: Snapshot, replicas: int | None) -> Expansion:
         message = "is suspended, so it makes no pods; --replicas N looks at N of them all the same"
         found.warnings.append(InputWarning("Suspended", object_name("Job", metadata.namespace, metadata.name), message))
         return found
-    labels = {"batch.kubernetes.io/job-name": metadata.name, "job-name": metadata.name}
-    template = obj.spec.template
-    template = replace(template, metadata=replace(template.metadata, labels={**template.metadata.labels, **labels}))
+    template = labelled_job(obj).spec.template
     found.pods = _numbered(template, metadata, n, _owner("Job", "batch/v1", metadata), snapshot)
     if obj.spec.completion_mode == "Indexed":
         found.pods = [_with_index(pod, index) for index, pod in enumerate(found.pods)]
     return found
+
+
+def labelled_job(obj: Job) -> Job:
+    """Return a new job with the labels by which its pods are told to be its own; those that it names itself stay.
+
+    Upstream: pkg/registry/batch/job/strategy.go generateSelector, without the labels of a uid that nobody knows yet.
+    """
+    template, name = obj.spec.template, obj.metadata.name
+    labels = {"batch.kubernetes.io/job-name": name, "job-name": name, **template.metadata.labels}
+    template = replace(template, metadata=replace(template.metadata, labels=labels))
+    return replace(obj, spec=replace(obj.spec, template=template))
 
 
 def _with_index(pod: Pod, index: int) -> Pod:
