@@ -31,7 +31,7 @@ def load_schema(kind: str) -> dict[str, Any]:
         hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(SCHEMA_KINDS)}"
         raise UsageError(f"no document is of kind {kind!r}", hint=hint)
     _, components = msgspec.json.schema_components([struct_of(kind)])
-    structs = _structs(Document)
+    structs = {each.__name__: each for each in _structs_in(msgspec.inspect.type_info(struct_of(kind)))}
     found = {name: _completed(schema, structs.get(name)) for name, schema in components.items()}
     return {"$schema": _DIALECT, **found.pop(kind), "$defs": dict(sorted(found.items()))}
 
@@ -41,15 +41,24 @@ def schema_text(kind: str) -> str:
     return msgspec.json.format(msgspec.json.encode(load_schema(kind)), indent=2).decode() + "\n"
 
 
-def _structs(base: type[Document]) -> dict[str, type[Document]]:
-    """Return all structs that are loaded, by name."""
-    found = {base.__name__: base}
-    for each in base.__subclasses__():
-        found |= _structs(each)
+def _structs_in(kind: Any) -> set[type[msgspec.Struct]]:
+    """Return all structs that a type is made of."""
+    found: set[type[msgspec.Struct]] = set()
+    waiting = [kind]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, msgspec.inspect.StructType):
+            if each.cls in found:
+                continue
+            found.add(each.cls)
+            waiting += [field.type for field in each.fields]
+        elif isinstance(each, msgspec.inspect.Type):
+            parts = (getattr(each, name) for name in each.__struct_fields__)
+            waiting += [part for held in parts for part in (held if isinstance(held, tuple) else (held,))]
     return found
 
 
-def _completed(schema: dict[str, Any], struct: type[Document] | None) -> dict[str, Any]:
+def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> dict[str, Any]:
     """Return the schema that msgspec makes, as one of what is written: complete, described, nothing else beside."""
     schema = _simplified(schema)
     if struct is None:
@@ -69,11 +78,11 @@ def _completed(schema: dict[str, Any], struct: type[Document] | None) -> dict[st
     }
 
 
-def _summary(struct: type[Document]) -> str:
+def _summary(struct: type[msgspec.Struct]) -> str:
     return " ".join(inspect.cleandoc(struct.__doc__ or "").partition("\n\n")[0].split())
 
 
-def _descriptions(struct: type[Document]) -> dict[str, str]:
+def _descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
     """Return what docstrings say of the fields of a struct, those that it inherits included."""
     found: dict[str, str] = {}
     for each in reversed(struct.__mro__):

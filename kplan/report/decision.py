@@ -352,5 +352,5 @@ def why_no_eviction(found: Preemption) -> str:
     if found.why_not == "not-tried":
         return f"it is not tried, since another plugin ends the search before (kube-scheduler: {found.message})"
     if found.why_not is None or found.why_not == "failed":
-        return f"kube-scheduler writes: {found.message}"
+        return f"kube-scheduler writes: {found.message.rstrip('.')}"
     return _WHY_NOT[found.why_not]
