@@ -375,11 +375,12 @@ def _remade(cls: type[Base], snapshot: Snapshot, settings: Mapping[str, Any]) ->
     return cls(snapshot, **settings)
 
 
-def last_placement(session: Session, result: CycleResult) -> Placement:
-    """Return a decision after which its session does not change any more."""
+def last_placement(session: Session, result: CycleResult, origin: Origin | None = None) -> Placement:
+    """Return a decision after which its session does not change any more; `origin` is the pod's manifest."""
+    origins = {} if origin is None else {result.pod: origin}
     names = session.cluster.nodes.names
     return placement_of(
-        session, result, lambda nodes: explain(result, names, nodes), {}, lambda: diagnose(session, result)
+        session, result, lambda nodes: explain(result, names, nodes), origins, lambda: diagnose(session, result)
     )
 
 

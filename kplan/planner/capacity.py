@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Rejection
-from kplan.documents.placement import Outcome
+from kplan.documents.placement import Origin, Outcome
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
 from kplan.planner.sequence import nominates, settle
@@ -28,6 +28,7 @@ class Template:
     share : how many are placed in a row before it is the next template's turn
     refused : why the API server would not take such a pod; empty when it would
     are_distinct : each replica is a pod of its own, and there are no more; else they all are the first
+    origin : the manifest that they come from
     """
 
     name: str
@@ -35,6 +36,7 @@ class Template:
     share: int = 1
     refused: str = ""
     are_distinct: bool = False
+    origin: Origin | None = None
 
     def replica(self, index: int) -> PodInfo | None:
         """Return the pod of a replica, or None when there are no more."""

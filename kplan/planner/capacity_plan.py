@@ -162,7 +162,8 @@ def measure(
     stop_at = limit if wanted is None else wanted if limit is None else min(wanted, limit)
     session = base.fork()
     fit = fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
-    stop = None if fit.stop is None else last_placement(session, fit.stop)
+    stopped = templates[fit.stopped_template or 0]
+    stop = None if fit.stop is None else last_placement(session, fit.stop, stopped.origin)
     answer = Capacity(tuple(templates), fit, wanted, limit, stop, session, base.context)
     if answer.is_enough or wanted is None or stop is None or stop.outcome is not Outcome.UNSCHEDULABLE:
         return answer

@@ -103,7 +103,7 @@ def templates_of(
         if _has_own_claims(pod.pod, world) and not pod.refused:
             pods, claims = _make_more(pod.pod, min(most, MAX_OWN_REPLICAS), world)
             objects += [complete(claim, type_of(claim)) for claim in claims]
-        templates.append(Template(name, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1))
+        templates.append(Template(name, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1, pod.origin))
     return Asked(tuple(templates), tuple(objects), incoming.warnings)
 
 
