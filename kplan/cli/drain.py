@@ -56,7 +56,7 @@ def drain(
             "--by", metavar="zone|pool|LABEL", help="With --each: all nodes of a zone, a pool or a label's value."
         ),
     ] = "",
-    force: Annotated[bool, typer.Option("--force", help="Pods that no controller makes again go, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Pods that no controller recreates go, too.")] = False,
     delete_emptydir_data: Annotated[
         bool, typer.Option("--delete-emptydir-data", help="Pods with emptyDir volumes go, too.")
     ] = False,
@@ -73,7 +73,7 @@ def drain(
     """Say what becomes of the pods of nodes that are drained or lost.
 
     The nodes are cordoned, then their pods evicted as kubectl drain does it, within what disruption budgets allow;
-    controllers make them again, and the scheduler finds them places. Exits with 1 when a pod may not go, or stays
+    controllers recreate them, and the scheduler finds them places. Exits with 1 when a pod may not go, or stays
     pending because of it (--fail-on).
     """
     _check(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)

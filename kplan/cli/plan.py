@@ -56,7 +56,7 @@ def plan(
         bool, typer.Option("--only-given", help="Leave the pods alone that are pending in the snapshot but not given.")
     ] = False,
     recreate: Annotated[
-        bool, typer.Option("--recreate/--no-recreate", help="Let controllers make evicted pods again, or not.")
+        bool, typer.Option("--recreate/--no-recreate", help="Let controllers recreate evicted pods, or not.")
     ] = True,
     max_rounds: Annotated[
         int, typer.Option("--max-rounds", metavar="N", min=1, help="End after so many rounds over what is left.")
@@ -72,7 +72,7 @@ def plan(
 ) -> None:
     """Work off the whole scheduling queue, in order, to the end.
 
-    Every pending pod is tried in its turn; those that fit nowhere preempt, evicted pods are made again by their
+    Every pending pod is tried in its turn; those that fit nowhere preempt, evicted pods are recreated by their
     controllers and queued again, until nothing changes. Manifests of workloads that run already are carried through as
     their controllers do it. Exits with 1 when a pod stays unschedulable or a disruption
     budget is violated (--fail-on).

@@ -31,7 +31,7 @@ def preempt(
         bool | None,
         typer.Option(
             "--follow/--no-follow",
-            help="Say where the victims go that a controller makes again (default: in tables).",
+            help="Say where the victims go that a controller recreates (default: in tables).",
             show_default=False,
         ),
     ] = None,

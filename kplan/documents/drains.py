@@ -19,7 +19,7 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     placed : pods that come elsewhere, those that make room among them
     pending : pods that find no place
     blocked : pods that may not be evicted
-    evicted : pods that nobody makes again
+    evicted : pods that nobody recreates
     preempted : pods that make room for others
     because : the first reason, in words, where something is pending or blocked
     pod : NAMESPACE/NAME of the pod that says so

@@ -37,7 +37,7 @@ class PodChange(Document, frozen=True, kw_only=True):
     from_node : the node before; null for none
     to_node : the node after; null for none
     by : the pod for which it was evicted
-    recreated_as : NAMESPACE/NAME under which its controller makes it again here
+    recreated_as : NAMESPACE/NAME under which its controller recreates it here
     outcome : of the last try, for a pod that stays pending
     reason : kube-scheduler's message for a pod that stays pending
     attempt : index of the last placement about it; null when it was not tried

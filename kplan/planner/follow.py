@@ -1,4 +1,4 @@
-"""Where the victims go: pods that controllers make again after a preemption, placed in their turn."""
+"""Where the victims go: pods that controllers recreate after a preemption, placed in their turn."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def draw_queue(
     runs: int,
     seed: int,
 ) -> Tally:
-    """Work off a queue many times; of an evicted pod that is made again, its replacement counts.
+    """Work off a queue many times; of an evicted pod that is recreated, its replacement counts.
 
     Parameters
     ----------

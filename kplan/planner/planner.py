@@ -166,7 +166,7 @@ class Planner(Base):
         """Work off the scheduling queue many times, and say how often each outcome comes.
 
         Draws are those of `odds`, and the turns of pods that are equal in the queue. Of an evicted pod that its
-        controller makes again, its replacement counts. Pods that nobody here schedules are left out.
+        controller recreates, its replacement counts. Pods that nobody here schedules are left out.
 
         Parameters
         ----------

@@ -260,7 +260,7 @@ def plan_queue(base: Base, asked: AskedPods, *, recreate: bool, max_rounds: int)
 
 
 def with_successors(base: Base, asked: AskedPods) -> Listers | None:
-    """Return listers that know the claims of pods that controllers make again when these pods preempt."""
+    """Return listers that know the claims of pods that controllers recreate when these pods preempt."""
     highest = max((base.info_of(asked, row).priority for row in asked.rows), default=0)
     victims = (info for info in base.session.cluster.pods.infos if info.priority < highest)
     claims = claims_of_successors(victims, base.world)

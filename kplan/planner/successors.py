@@ -29,7 +29,7 @@ _ENDED = ("Succeeded", "Failed")
 _AGAIN = re.compile(r"-again([0-9]{1,9})$")
 
 _NOT_RECREATED = "Node"
-"""A static pod's owner: nobody but the kubelet makes it again, on the same node."""
+"""A static pod's owner: nobody but the kubelet recreates it, on the same node."""
 
 
 def is_recreated(info: PodInfo) -> bool:
@@ -43,7 +43,7 @@ def successor(info: PodInfo, generation: int, created: str | None, world: Snapsh
 
     Parameters
     ----------
-    generation : how often the pod has been made again, from 1; part of the name where the controller draws a new one
+    generation : how often the pod has been recreated, from 1; part of the name where the controller draws a new one
     created : its creation time
     world : where the templates of its claims are
     """

@@ -133,11 +133,11 @@ def _note(group: Sequence[PodChange], *, is_wide: bool) -> str:
     if change.because:
         parts.append(change.because)
     elif change.action is Action.EVICTED:
-        parts.append("no controller makes it again")
+        parts.append("no controller recreates it")
     if change.action is Action.PENDING:
         parts.append(_PENDING_WORDS.get(change.outcome, change.reason))
     if is_wide and change.recreated_as not in (None, change.pod):
-        parts.append(f"here made again as {change.recreated_as}")
+        parts.append(f"recreated as {change.recreated_as}")
     return ", ".join(parts)
 
 
@@ -261,7 +261,7 @@ def _message(change: PodChange, diagnosis: str) -> str:
         case Action.MOVED:
             return f"{evicted}, placed on {change.to_node}"
         case Action.EVICTED:
-            return evicted if change.because else f"{evicted}; no controller makes it again"
+            return evicted if change.because else f"{evicted}; no controller recreates it"
     reason = diagnosis or change.reason
     return f"{evicted}; {reason}" if evicted else reason
 

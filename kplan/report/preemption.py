@@ -87,7 +87,7 @@ def _choice(found: Preemption, taken: str) -> Iterator[Block]:
     ties = [node for node in found.ties if node != taken]
     also = f" (equal: {listing(ties)}; kube-scheduler may take any of them)" if ties else ""
     why = _DECIDED_BY[found.decided_by or "tie"]
-    yield line(f"{taken} is taken out of {number} nodes where it would help: {why}{also}.")
+    yield line(f"{taken} is chosen out of {number} nodes where it would help: {why}{also}.")
 
 
 def _victims(document: PreemptionReport, victims: Sequence[Victim], options: ReportOptions) -> Iterator[Block]:
@@ -181,7 +181,7 @@ def _candidate_row(found: Preemption, node: str, options: ReportOptions) -> tupl
         str(criteria.highest_victim_priority),
         moment_text(started) if started else "unknown",
     )
-    lost = "taken" if is_taken else _LOST_BY[candidate.lost_by or None]
+    lost = "chosen" if is_taken else _LOST_BY[candidate.lost_by or None]
     if options.is_wide or options.explain:
         return (*values, str(criteria.priority_sum), lost, listing(candidate.victims))
     return (*values, lost)
@@ -235,13 +235,13 @@ def _fate(each: Aftermath) -> tuple[Cell, ...]:
     if each.circling:
         return Span("goes round", "bad"), ": its replacements are evicted again and again"
     if each.recreated_as is None or placement is None:
-        return Span("is gone", "bad"), ": no controller makes it again"
+        return Span("is gone", "bad"), ": no controller recreates it"
     if placement.node is not None:
-        return "-> ", Span(placement.node, "good"), f", made again as {each.recreated_as}"
+        return "-> ", Span(placement.node, "good"), f", recreated as {each.recreated_as}"
     preemption = placement.preemption
     if preemption is not None and preemption.nominated_node:
-        return Span("evicts others", "warn"), f" on {preemption.nominated_node}, made again as {each.recreated_as}"
-    return Span("stays pending", "bad"), f", made again as {each.recreated_as}: {placement.message}"
+        return Span("evicts others", "warn"), f" on {preemption.nominated_node}, recreated as {each.recreated_as}"
+    return Span("stays pending", "bad"), f", recreated as {each.recreated_as}: {placement.message}"
 
 
 def _sentence(text: str) -> str:

@@ -26,7 +26,7 @@ class DrainOptions:
 
     Attributes
     ----------
-    force : pods that nobody makes again go too
+    force : pods that nobody recreates go too
     delete_emptydir_data : pods whose data is lost with them go too
     disable_eviction : pods are deleted, and no budget is asked
     """

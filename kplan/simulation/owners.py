@@ -381,7 +381,7 @@ class ForeignState(Owner):
 
     Attributes
     ----------
-    lost : templates of pods that are gone and not made again yet
+    lost : templates of pods that are gone and not recreated yet
     """
 
     lost: list[str] = field(default_factory=list)
@@ -389,7 +389,7 @@ class ForeignState(Owner):
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it makes what was lost
         """See `Owner`."""
-        return [Create("its controller makes it again", revision) for revision in self.lost]
+        return [Create("its controller recreates it", revision) for revision in self.lost]
 
     def copy(self) -> Self:
         """See `Owner`."""

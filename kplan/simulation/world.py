@@ -37,7 +37,7 @@ from kplan.workloads.expansion import TEMPLATE_HASH
 
 GENERATION_LABEL = "pod-template-generation"
 _STATIC = "Node"
-"""A static pod's owner: only its node's kubelet makes it again."""
+"""A static pod's owner: only its node's kubelet recreates it."""
 
 
 # --- what objects ask for ---------------------------------------------------------------------------------------------

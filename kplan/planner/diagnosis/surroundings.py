@@ -89,7 +89,7 @@ def _in_the_way(trials: Trials, near: Near) -> Iterator[int]:
 
 
 def _movable(trials: Trials, pods: Iterable[int]) -> Iterator[int]:
-    """Yield pods that somebody makes again, and that may run elsewhere."""
+    """Yield pods that somebody recreates, and that may run elsewhere."""
     for other in pods:
         pod = trials.live.cluster.pods.infos[other].pod
         owner = controller_of(pod.metadata)

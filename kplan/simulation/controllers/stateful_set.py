@@ -72,7 +72,7 @@ def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Ac
 
 
 def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: dict[int, ObservedPod]) -> list[Action]:
-    """Make what is missing, and delete what has ended so that it is made again; in order, up to the first gap."""
+    """Make what is missing, and delete what has ended so that it is recreated; in order, up to the first gap."""
     found: list[Action] = []
     for ordinal in ordinals:
         pod = by_ordinal.get(ordinal)
