@@ -33,6 +33,7 @@ def test_replicas_are_placed_and_say_where_they_come_from() -> None:
     assert placements[0]["pod"]["from"] == {
         "file": "standard input",
         "document": 1,
+        "line": 4,
         "kind": "Deployment",
         "name": "web",
     }
