@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kplan.admission import limitranger, runtimeclass
 from kplan.admission.podsecurity import NEWEST, Policy, enforced
 from kplan.admission.priority import set_priority
-from kplan.admission.quota import QuotaLedger, claim_usage
+from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Refusal, Rejection
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.tolerations import NO_EXECUTE, Toleration
@@ -130,7 +130,7 @@ class Admitter:
         Rejection
         """
         limitranger.check_claim(claim, self._snapshot.limit_ranges)
-        self.quotas.charge_object(claim.metadata.namespace, "", "persistentvolumeclaims", claim_usage(claim))
+        self.quotas.charge_claim(claim)
 
     def refusal_of_object(self, what: Named, warnings: list[Warning]) -> str:
         """Return why an object other than pods and claims is not taken; otherwise count it in the quotas."""

@@ -21,6 +21,8 @@ from kplan.snapshot.model import Snapshot
 __all__ = ["QuotaLedger", "claim_usage", "pod_usage"]
 
 Usage = dict[str, Quantity]
+Scoped = Pod | PersistentVolumeClaim | None
+"""What a scope is asked about; None for objects of other kinds."""
 
 _ONE = Quantity(10**9)
 _ZERO = Quantity(0)
@@ -67,31 +69,41 @@ class QuotaLedger:
         """
         self._charge(pod.metadata.namespace, pod_usage(pod), _is_tracked, pod)
 
-    def charge_object(self, namespace: str, group: str, resource: str, usage: Usage | None = None) -> None:
-        """Count a new object of another kind in; `usage` is what it counts for beside its number.
+    def charge_claim(self, claim: PersistentVolumeClaim) -> None:
+        """Count a new claim in.
 
         Raises
         ------
         Rejection
             If a quota does not allow it; nothing is counted then.
         """
-        names = {f"count/{resource}.{group}" if group else f"count/{resource}": _ONE}
+        usage = {"count/persistentvolumeclaims": _ONE, **claim_usage(claim)}
+        self._charge(claim.metadata.namespace, usage, usage.__contains__, claim)
+
+    def charge_object(self, namespace: str, group: str, resource: str) -> None:
+        """Count a new object of another kind in.
+
+        Raises
+        ------
+        Rejection
+            If a quota does not allow it; nothing is counted then.
+        """
+        usage = {f"count/{resource}.{group}" if group else f"count/{resource}": _ONE}
         if not group and resource in _COUNTED:
-            names[resource] = _ONE
-        usage = {**names, **(usage or {})}
+            usage[resource] = _ONE
         self._charge(namespace, usage, usage.__contains__, None)
 
-    def _charge(self, namespace: str, amounts: Usage, is_tracked: Callable[[str], bool], pod: Pod | None) -> None:
+    def _charge(self, namespace: str, amounts: Usage, is_tracked: Callable[[str], bool], item: Scoped) -> None:
         quotas = self._quotas.get(namespace, [])
         usage = {name: amount for name, amount in amounts.items() if amount.nanos}
         charged: list[tuple[Usage, Usage]] = []
         for quota, hard, used in sorted(quotas, key=lambda entry: entry[0].metadata.name):
             tracked = {name for name in hard if is_tracked(name)}
-            if not tracked or (not _matches(quota, pod) if pod is not None else _is_scoped(quota)):
+            if not tracked or not _matches(quota, item):
                 continue
             name = quota.metadata.name
-            if pod is not None:
-                _require_stated(name, tracked, pod)
+            if isinstance(item, Pod):
+                _require_stated(name, tracked, item)
             unknown = sorted(tracked - used.keys())
             if unknown:
                 raise Rejection(f"status unknown for quota: {name}, resources: {','.join(unknown)}")
@@ -172,11 +184,11 @@ def _require_stated(quota: str, tracked: Iterable[str], pod: Pod) -> None:
         raise Rejection(f"failed quota: {quota}: must specify {'; '.join(parts)}")
 
 
-def _matches(quota: ResourceQuota, pod: Pod) -> bool:
+def _matches(quota: ResourceQuota, item: Scoped) -> bool:
     selectors = [ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in quota.spec.scopes]
     if quota.spec.scope_selector is not None:
         selectors += quota.spec.scope_selector.match_expressions
-    return all(_in_scope(selector, pod) for selector in selectors)
+    return all(_in_scope(selector, item) for selector in selectors)
 
 
 def _is_scoped(quota: ResourceQuota) -> bool:
@@ -184,14 +196,20 @@ def _is_scoped(quota: ResourceQuota) -> bool:
     return bool(quota.spec.scopes) or quota.spec.scope_selector is not None
 
 
-def _in_scope(selector: ScopedResourceSelectorRequirement, pod: Pod) -> bool:
+def _in_scope(selector: ScopedResourceSelectorRequirement, item: Scoped) -> bool:
+    """Tell whether a scope holds for a pod or a claim; those of the other, and all for other objects, hold never."""
+    if isinstance(item, PersistentVolumeClaim):
+        is_known = selector.scope_name == "VolumeAttributesClass"
+        return is_known and _class_matches(selector, item.spec.volume_attributes_class_name or "")
+    if item is None:
+        return False
     if selector.scope_name == "PriorityClass":
-        return _priority_class_matches(selector, pod.spec.priority_class_name)
+        return _class_matches(selector, item.spec.priority_class_name)
     holds = _SCOPES.get(selector.scope_name)
-    return holds is not None and holds(pod)
+    return holds is not None and holds(item)
 
 
-def _priority_class_matches(selector: ScopedResourceSelectorRequirement, name: str) -> bool:
+def _class_matches(selector: ScopedResourceSelectorRequirement, name: str) -> bool:
     match selector.operator:
         case "Exists":
             return bool(name)
@@ -260,20 +278,20 @@ def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
     for kind in KINDS:
         names = {f"count/{kind.resource}.{kind.group}" if kind.group else f"count/{kind.resource}"}
         names |= {kind.resource} & _COUNTED
-        if kind.name != "Pod" and names & used.keys() and not _is_scoped(quota):
+        if kind.name not in ("Pod", "PersistentVolumeClaim") and names & used.keys() and not _is_scoped(quota):
             objects: Sequence[Any] = snapshot.objects(kind.attribute)
             number = sum(each.metadata.namespace == namespace for each in objects)
             used |= dict.fromkeys(names & used.keys(), Quantity(number * _ONE.nanos))
-    if not _is_scoped(quota):
-        _measure_claims(used, namespace, snapshot)
+    _measure_claims(used, quota, snapshot)
     return used
 
 
-def _measure_claims(used: Usage, namespace: str, snapshot: Snapshot) -> None:
+def _measure_claims(used: Usage, quota: ResourceQuota, snapshot: Snapshot) -> None:
+    numbers = {"count/persistentvolumeclaims": _ONE}
     for claim in snapshot.persistent_volume_claims:
-        if claim.metadata.namespace == namespace:
-            for name, amount in claim_usage(claim).items():
-                if name in used and name not in _COUNTED:
+        if claim.metadata.namespace == quota.metadata.namespace and _matches(quota, claim):
+            for name, amount in {**numbers, **claim_usage(claim)}.items():
+                if name in used:
                     used[name] = used[name].plus(amount)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.quota import QuotaLedger, claim_usage, pod_usage
+from kplan.admission.quota import QuotaLedger, pod_usage
 from kplan.admission.rejection import Rejection
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.decode import convert
@@ -190,7 +190,7 @@ def test_claims_count_by_number_size_and_class() -> None:
 
     def charge(found: PersistentVolumeClaim) -> str:
         try:
-            quotas.charge_object("d", "", "persistentvolumeclaims", claim_usage(found))
+            quotas.charge_claim(found)
         except Rejection as rejection:
             return str(rejection)
         return ""
@@ -214,4 +214,53 @@ def test_a_quota_without_status_measures_claims() -> None:
     quotas = QuotaLedger(load_snapshot([quota, found]))
 
     with pytest.raises(Rejection, match=r"used: requests.storage=3Gi, limited: requests.storage=4Gi"):
-        quotas.charge_object("d", "", "persistentvolumeclaims", claim_usage(claim("n", "2Gi", "")))
+        quotas.charge_claim(claim("n", "2Gi", ""))
+
+
+def _claim(name: str, attributes: str = "") -> dict[str, Any]:
+    fields = {"volumeAttributesClassName": attributes} if attributes else {}
+    spec = {"resources": {"requests": {"storage": "1Gi"}}, **fields}
+    metadata = {"name": name, "namespace": "d"}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "refused"),
+    [
+        ("In", ["gold"], {"gold"}),
+        ("NotIn", ["gold"], {"silver", ""}),
+        ("Exists", [], {"gold", "silver"}),
+        ("DoesNotExist", [], {""}),
+    ],
+)
+def test_scopes_choose_claims_by_their_volume_attributes_class(
+    operator: str, values: list[str], refused: set[str]
+) -> None:
+    chosen = {"scopeName": "VolumeAttributesClass", "operator": operator, "values": values}
+    scope: dict[str, Any] = {"scopeSelector": {"matchExpressions": [chosen]}}
+    found = set()
+    for name in ("gold", "silver", ""):
+        quotas = ledger({"persistentvolumeclaims": "0"}, **scope)
+        try:
+            quotas.charge_claim(convert(_claim("new", name), PersistentVolumeClaim))
+        except Rejection:
+            found.add(name)
+    assert found == refused
+
+
+def test_claims_that_stand_are_measured_within_the_scope() -> None:
+    chosen = {"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "d"},
+        "spec": {
+            "hard": {"count/persistentvolumeclaims": "1", "requests.storage": "9Gi"},
+            "scopeSelector": {"matchExpressions": [chosen]},
+        },
+    }
+    quotas = QuotaLedger(load_snapshot([quota, _claim("a", "gold"), _claim("b"), _claim("c", "silver")]))
+
+    quotas.charge_claim(convert(_claim("d", "silver"), PersistentVolumeClaim))
+    with pytest.raises(Rejection, match="used: count/persistentvolumeclaims=1"):
+        quotas.charge_claim(convert(_claim("d", "gold"), PersistentVolumeClaim))
