@@ -77,7 +77,16 @@ def change_document(
     )
     change = carry_out(base, _written(manifests, replicas), rollout=rollout.value, decisions=decisions)
     with_map = wants_map(output, formats)
-    return change_report(base, change, command, fail_on=fail_on, nodes=shown, decisions=decisions, with_map=with_map)
+    return change_report(
+        base,
+        change,
+        command,
+        fail_on=fail_on,
+        nodes=shown,
+        decisions=decisions,
+        with_map=with_map,
+        max_listed=output.max_listed,
+    )
 
 
 def _origins(manifests: Manifests) -> dict[str, Origin]:

@@ -118,7 +118,13 @@ def drain(
             names, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options
         )
     shown = shown_nodes(output)
-    emit(change_report(planner, change, "drain", fail_on=fail_on, nodes=shown, with_map=with_map), output, verbosity)
+    emit(
+        change_report(
+            planner, change, "drain", fail_on=fail_on, nodes=shown, with_map=with_map, max_listed=output.max_listed
+        ),
+        output,
+        verbosity,
+    )
 
 
 def _check(*, lost: bool, one_by_one: bool, rolling: bool, replace: bool) -> None:

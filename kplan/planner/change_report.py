@@ -19,8 +19,10 @@ from kplan.framework.cycle import schedule_pod
 from kplan.framework.queue import enqueue
 from kplan.planner.base import Base, last_placement
 from kplan.planner.change import ChangePlan
+from kplan.planner.change_listing import listed
 from kplan.planner.cluster_map import cluster_map
 from kplan.planner.decisions import Decisions
+from kplan.planner.listing import abridged
 from kplan.planner.placement import NodesShown
 from kplan.planner.queue_plan import queue_entries
 from kplan.planner.utilisation import largest_fits, utilisation
@@ -60,6 +62,7 @@ def change_report(
     nodes: NodesShown = (),
     decisions: Decisions | None = None,
     with_map: bool = False,
+    max_listed: int | None = None,
 ) -> PlanReport:
     """Return the PlanReport.
 
@@ -70,6 +73,7 @@ def change_report(
     nodes : the nodes to tell about for pods that stay pending
     decisions : what was kept about the pods of new workloads
     with_map : tell about every node before and after
+    max_listed : list so many pods one by one, and count the others; None for all
     """
     told = Told(base, change, nodes, decisions)
     chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
@@ -78,16 +82,20 @@ def change_report(
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)
+    verdict = Verdict.of(chosen, [*told.counted(chosen), *counted_warnings(warnings, chosen)])
+    shown = listed(told.changes, told.placements, max_listed)
     return PlanReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
         command=command,
-        verdict=Verdict.of(chosen, [*told.counted(chosen), *counted_warnings(warnings, chosen)]),
+        verdict=abridged(verdict, (), {}, max_listed),
         summary=told.summary(),
         warnings=tuple(dict.fromkeys(warnings)),
-        queue=queue_entries(session, enqueue(session, pending)),
-        changes=tuple(told.changes),
-        placements=tuple(told.placements),
+        queue=queue_entries(session, enqueue(session, pending))[:max_listed],
+        changes=shown.changes,
+        placements=shown.placements,
+        max_listed=UNSET if max_listed is None else max_listed,
+        unlisted=shown.unlisted,
         utilisation=utilisation(before, after),
         largest_fit=largest_fits(before, after),
         cluster=cluster_map(before, after) if with_map else UNSET,

@@ -226,3 +226,25 @@ def test_a_new_pod_that_stays_pending_says_from_which_document_it_comes(tmp_path
         "kind": "Deployment",
         "name": "new",
     }
+
+
+def test_a_change_of_many_pods_lists_some_and_counts_the_others(tmp_path: Path) -> None:
+    cluster, both, _ = chart(tmp_path, cpu="2")
+    changed = list(yaml.safe_load_all(both.read_text()))
+    changed[1]["spec"]["replicas"] = 9
+    both.write_text(yaml.safe_dump_all(changed))
+
+    found = invoke("place", both, "-s", cluster, "-o", "json", "--max-listed", "3")
+
+    document = json.loads(found.stdout)
+    jsonschema.validate(document, load_schema("PlanReport"))
+    assert (len(document["changes"]), document["maxListed"]) == (3, 3)
+    assert [document["placements"][each["attempt"]]["node"] for each in document["changes"]] == [
+        each["to"] for each in document["changes"]
+    ]
+    (others,) = [each for each in document["unlisted"] if each["outcome"] == "Unschedulable"]
+    assert others["workload"] == "Deployment/shop/new"
+    assert 3 + sum(each["pods"] for each in document["unlisted"]) == 9
+    assert document["summary"]["pending"] == 5
+    assert len(document["verdict"]["because"]) + document["verdict"]["more"] == 5
+    assert "5 more of Deployment/shop/new" in invoke("place", both, "-s", cluster, "--max-listed", "4").stdout
