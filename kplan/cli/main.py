@@ -141,7 +141,6 @@ _add(
     kplan diff before.json after.json  # two saved reports
     kplan diff --add-nodes 3=general-a-1  # the pending pods, without and with three more nodes
     kplan diff web.yaml --against-version 1.34 --fail-on regression  # on another minor; exit code 1 if it is worse
-    kplan diff git:HEAD~1 manifests/  # manifests as they were, and as they are
     """,
 )
 _add(

@@ -51,6 +51,9 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
     (tmp_path / "cluster.json.gz").write_bytes(_demo())
     if "plan.json" in example:
         invoke("plan", "--save", "plan.json")
+    if "before.json" in example:
+        invoke("plan", "--save", "before.json")
+        invoke("plan", "--save", "after.json")
 
     found = invoke(*shlex.split(example)[1:])
 
