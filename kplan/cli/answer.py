@@ -352,9 +352,7 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
     from kplan.report.options import DEFAULT_WIDTH, ReportOptions
 
     is_terminal = not is_file and sys.stdout is not None and sys.stdout.isatty()
-    width = DEFAULT_WIDTH
-    if not is_file and (is_terminal or os.environ.get("COLUMNS", "").isdigit()):
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+    width = DEFAULT_WIDTH if is_file else text_width()
     wants_colour = is_terminal and os.environ.get("TERM") != "dumb"
     if not is_file and os.environ.get(_FORCE_COLOR):
         wants_colour = True
@@ -362,6 +360,15 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
     return ReportOptions(
         top=_top(output), explain=output.explain, is_wide=name == "wide", width=width, has_colour=has_colour
     )
+
+
+def text_width() -> int:
+    """Return how wide text on standard output may be: as the terminal, or as COLUMNS says, else the default."""
+    from kplan.report.options import DEFAULT_WIDTH
+
+    if (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLUMNS", "").isdigit():
+        return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+    return DEFAULT_WIDTH
 
 
 def _tell_warnings(document: Report) -> None:

@@ -67,15 +67,15 @@ def show(
 
     Without a file: the configuration of a kube-scheduler that is started without one.
     """
+    from kplan.cli.answer import text_width
     from kplan.config.loading import read_configuration
     from kplan.report.config_view import config_report, render_config
 
     release = _release(kubernetes_version, feature_gates)
     config = read_configuration(_source(file, scheduler_config), release)
     _print_warnings(config)
-    _print(
-        render_config(shown(config)) if output is OutputFormat.TABLE else _dump(config_report(config).to_dict(), output)
-    )
+    is_table = output is OutputFormat.TABLE
+    _print(render_config(shown(config), text_width()) if is_table else _dump(config_report(config).to_dict(), output))
 
 
 @app.command(

@@ -15,6 +15,9 @@ from kplan.config.effective import Difference, args_document, differences, to_do
 from kplan.config.wire import POINT_NAMES
 from kplan.documents import config as documents
 from kplan.documents.config import ConfigProblem, GateState, SchedulerConfigCheck, SchedulerConfigReport
+from kplan.report.blocks import Table
+from kplan.report.options import DEFAULT_WIDTH
+from kplan.report.tables import plain_table
 from kplan.visible import without_account
 
 if TYPE_CHECKING:
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from kplan.config.releases import Release
     from kplan.errors import Problem
 
-_WIDTH: Final = 100
 _LEGEND: Final = "* differs from the default   + added   - left out   ~ moved"
 
 
@@ -70,26 +72,27 @@ def render_check(source: str, config: SchedulerConfiguration | None, problems: S
     return "\n".join(lines)
 
 
-def render_config(config: SchedulerConfiguration) -> str:
-    """Write the effective configuration as text, at most a hundred columns wide."""
+def render_config(config: SchedulerConfiguration, width: int = DEFAULT_WIDTH) -> str:
+    """Write the effective configuration as text of so many columns."""
     found = differences(config)
     scheduler = f"kube-scheduler v{config.release.version}"
     is_default = config.source == "default"
-    of = f"the default configuration of {scheduler}" if is_default else f"{config.source}\nas {scheduler} reads it"
+    of = f"the default of {scheduler}" if is_default else f"{config.source}\nas {scheduler} reads it"
     changes = _count(len(found), "difference") if found else "no difference"
     blocks = [
         f"Effective scheduler configuration: {of}\n{changes} from the default"
         + (f"; marks: {_LEGEND}" if found else ""),
-        _settings(config, found),
+        _settings(config, found, width),
     ]
     if config.extenders:
-        blocks.append(_extenders(config))
-    blocks.append(_gates(config.release))
-    blocks.extend(f"{_plugins(config, profile)}\n\n{_arguments(config, profile)}" for profile in config.profiles)
+        blocks.append(_extenders(config, width))
+    blocks.append(_gates(config.release, width))
+    for profile in config.profiles:
+        blocks += [_plugins(config, profile, width), _arguments(config, profile, width)]
     return "\n\n".join(blocks)
 
 
-def _gates(release: Release) -> str:
+def _gates(release: Release, width: int) -> str:
     """List the feature gates that scheduling depends on, those that are on first; `*` marks what is not default."""
     lines = ["Feature gates that scheduling depends on"]
     for word, is_on in (("on", True), ("off", False)):
@@ -99,11 +102,11 @@ def _gates(release: Release) -> str:
             for name, gate in sorted(release.gates.items())
             if release.is_on(name) is is_on
         ]
-        lines.append(_wrap(f"  {word}".ljust(7), names or ["none"], 7))
+        lines.append(_wrap(f"  {word}".ljust(7), names or ["none"], 7, width))
     return "\n".join(lines)
 
 
-def _settings(config: SchedulerConfiguration, found: tuple[Difference, ...]) -> str:
+def _settings(config: SchedulerConfiguration, found: tuple[Difference, ...], width: int) -> str:
     """List what every decision depends on, then whatever else is not at its default."""
     default = {difference.path: difference.default for difference in found}
     rows = []
@@ -120,7 +123,7 @@ def _settings(config: SchedulerConfiguration, found: tuple[Difference, ...]) -> 
         for difference in found
         if difference.path not in shown and not difference.path.startswith(("profiles", "extenders"))
     )
-    return _table(("", "SETTING", "VALUE", "DEFAULT"), rows)
+    return _table(("", "SETTING", "VALUE", "DEFAULT"), rows, width)
 
 
 def _row(path: str, value: object, default: dict[str, object]) -> tuple[str, str, str, str]:
@@ -129,7 +132,7 @@ def _row(path: str, value: object, default: dict[str, object]) -> tuple[str, str
     return ("", path, _value(value), "")
 
 
-def _extenders(config: SchedulerConfiguration) -> str:
+def _extenders(config: SchedulerConfiguration, width: int) -> str:
     rows = []
     for extender in config.extenders:
         verbs = {
@@ -148,10 +151,10 @@ def _extenders(config: SchedulerConfiguration) -> str:
                 " ".join(resource.name for resource in extender.managed_resources) or "all pods",
             )
         )
-    return _table(("", "EXTENDER", "CALLS", "WEIGHT", "IGNORABLE", "MANAGES"), rows)
+    return _table(("", "EXTENDER", "CALLS", "WEIGHT", "IGNORABLE", "MANAGES"), rows, width)
 
 
-def _plugins(config: SchedulerConfiguration, profile: Profile) -> str:
+def _plugins(config: SchedulerConfiguration, profile: Profile, width: int) -> str:
     default = default_configuration(config.release).profiles[0]
     percentage = profile.percentage_of_nodes_to_score
     head = f"Profile {profile.scheduler_name}"
@@ -161,7 +164,7 @@ def _plugins(config: SchedulerConfiguration, profile: Profile) -> str:
     lines = [head]
     for point, refs in profile.plugins.items():
         words = _marked(default.plugins[point], refs)
-        lines.append(_wrap(f"  {POINT_NAMES[point]}".ljust(column), words or ["none"], column))
+        lines.append(_wrap(f"  {POINT_NAMES[point]}".ljust(column), words or ["none"], column, width))
     return "\n".join(lines)
 
 
@@ -202,7 +205,7 @@ def _longest(chains: list[list[str]]) -> list[str]:
     return max([*reversed(chains), []], key=len)
 
 
-def _arguments(config: SchedulerConfiguration, profile: Profile) -> str:
+def _arguments(config: SchedulerConfiguration, profile: Profile, width: int) -> str:
     default = args_document(default_configuration(config.release).profiles[0])
     lines = []
     for name, args in args_document(profile).items():
@@ -213,16 +216,16 @@ def _arguments(config: SchedulerConfiguration, profile: Profile) -> str:
             value, standard = _value(given.get(path)), _value(usual.get(path))
             usually = f"default {standard}" if path in usual else "not set by default"
             mark, note = ("", "") if value == standard else ("*", f" ({usually})")
-            lines.append(_wrap(f"{mark:>3} {path}: ", [f"{value}{note}"], 8))
+            lines.append(_wrap(f"{mark:>3} {path}: ", [f"{value}{note}"], 8, width))
     return "\n".join(("  Arguments", *(f"  {line}" for text in lines for line in text.split("\n"))))
 
 
-def _wrap(head: str, words: Sequence[str], indent: int) -> str:
+def _wrap(head: str, words: Sequence[str], indent: int, width: int) -> str:
     """Join words by commas after `head`, on as many lines as they need; a word stays in one piece if it can."""
-    text = ", ".join(word.replace(" ", "\xa0") if len(word) < _WIDTH // 2 else word for word in words)
+    text = ", ".join(word.replace(" ", "\xa0") if len(word) < width // 2 else word for word in words)
     wrapped = textwrap.fill(
         text,
-        width=_WIDTH - 2,
+        width=width - 2,
         initial_indent=head,
         subsequent_indent=" " * indent,
         break_on_hyphens=False,
@@ -253,11 +256,10 @@ def _value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *rows))
-    return "\n".join(line.rstrip() for line in lines)
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], width: int) -> str:
+    lines = plain_table(Table(header, tuple(rows), "<" * len(header)), width)
+    return "\n".join(line.rstrip() for line in lines)

@@ -53,7 +53,7 @@ def render_terminal(blocks: Iterable[Block], width: int) -> str:
             left = len(_STEP) * block.indent
             made = rich_table(block, max(width, MIN_WIDTH) - left, _RICH_STYLES)
             console.print(Padding(made, (0, 0, 0, left)), soft_wrap=True)
-            write(_note(block))
+            write(_note(block, max(width, MIN_WIDTH)))
         else:
             write(_lines_of(block, max(width, MIN_WIDTH)))
     written = console.file
@@ -99,11 +99,12 @@ def _lines_of(block: Block, width: int) -> list[TextLine]:
             return _wrapped([Span(f"{label}: ", "dim"), Span(text)], first, first + _STEP, width)
         case Table():
             left = _STEP * block.indent
-            return [*([Span(left + text)] for text in plain_table(block, width - len(left))), *_note(block)]
+            return [*([Span(left + text)] for text in plain_table(block, width - len(left))), *_note(block, width)]
 
 
-def _note(table: Table) -> list[TextLine]:
-    return [[Span(_STEP * table.indent), Span(table.note, "dim")]] if table.note else []
+def _note(table: Table, width: int) -> list[TextLine]:
+    left = _STEP * table.indent
+    return _wrapped([Span(table.note, "dim")], left, left, width) if table.note else []
 
 
 def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:

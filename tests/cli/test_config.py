@@ -66,8 +66,7 @@ def test_show_without_a_file_is_the_default_with_no_mark() -> None:
 
     assert result.exit_code == 0
     assert result.stdout.startswith(
-        "Effective scheduler configuration: the default configuration of kube-scheduler v1.36\n"
-        "no difference from the default\n"
+        "Effective scheduler configuration: the default of kube-scheduler v1.36\nno difference from the default\n"
     )
     assert "  postFilter         DynamicResources, DefaultPreemption\n" in result.stdout
     assert "*" not in result.stdout
@@ -201,7 +200,7 @@ def test_show_lists_the_gates_of_the_release_and_how_they_are_set() -> None:
     text = invoke("config", "show", "--kubernetes-version", "1.34", "--feature-gates", "PodLevelResources=false").stdout
     document = json.loads(invoke("config", "show", "--kubernetes-version", "1.34.1", "-o", "json").stdout)
 
-    assert "the default configuration of kube-scheduler v1.34\n" in text
+    assert "the default of kube-scheduler v1.34\n" in text
     assert "*PodLevelResources" in text
     assert "SchedulerQueueingHints (locked)" in text
     assert document["kubernetesVersion"] == "1.34.1"
