@@ -25,7 +25,7 @@ POD = {
 #: Command to the arguments that make it work on the recorded cluster; POD stands for a manifest.
 ARGUMENTS: dict[str, list[str]] = {
     "capacity": ["POD"],
-    "diff": ["--with-snapshot", "demo"],
+    "diff": ["--against", "demo"],
     "drain": ["node-a2"],
     "explain": ["batch/pending-missing-pvc"],
     "place": ["POD"],
