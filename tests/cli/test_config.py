@@ -82,7 +82,7 @@ def test_show_marks_what_differs_and_says_what_the_default_is(good: str) -> None
     assert "Profile batch (* percentageOfNodesToScore 100 in place of 30)" in lines
     assert "    * scoringStrategy.type: MostAllocated (default LeastAllocated)" in lines
     assert "    * scoringStrategy.resources: cpu:3 (default cpu:1 memory:1)" in lines
-    assert "*~NodeResourcesFit 7 (default 1), *TaintToleration 9 (default 3)" in result.stdout
+    assert "*~NodeResourcesFit 7 (default 1), *TaintToleration 9 (default 3)" in " ".join(result.stdout.split())
     assert "-ImageLocality" in result.stdout
     assert "~NodeName, NodeUnschedulable, TaintToleration" in result.stdout
     assert "-NodePorts" in result.stdout

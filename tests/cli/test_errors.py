@@ -210,7 +210,10 @@ def test_an_interrupt_says_no_more_than_what_it_ends() -> None:
     ) as process:
         assert process.stderr is not None
         assert process.stdout is not None
+        assert process.stdin is not None
         assert process.stderr.readline().startswith(b"snapshot: demo")
+        process.stdin.write(b"#\n" * 200_000)  # more than a pipe holds: once it is written, it is being read
+        process.stdin.flush()
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"interrupted while reading manifests\n")

@@ -54,11 +54,15 @@ def restored(decided: list[dict[str, Any]], names: Pseudonyms) -> list[dict[str,
 
 
 def decisions(snapshot: kplan.Snapshot, config: Any, scenario: dict[str, Any], pods: list[str]) -> list[dict[str, Any]]:
-    """Plan the pods and return all that is known of each decision."""
+    """Plan the pods and return all that is known of each decision.
+
+    What is said and advised besides goes by the spelling and the order of names, which redaction changes on purpose.
+    """
     sampling = "as-configured" if scenario["area"] == "sampling" else "all"
     planner = kplan.Planner(snapshot, kplan.load_scheduler_config(config), sampling=sampling)
     plan = planner.plan(pods, settle_preemption=scenario.get("settlePreemption", False))
-    return [json.loads(json.dumps(placement.to_dict())) for placement in plan.placements]
+    found = [json.loads(json.dumps(placement.to_dict())) for placement in plan.placements]
+    return [{key: part for key, part in each.items() if key not in {"diagnosis", "remedies"}} for each in found]
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))

@@ -128,7 +128,7 @@ class Release:
     @cached_property
     def _key(self) -> tuple[object, ...]:
         switched, out_of_tree = sorted(self.switched.items()), sorted(self.out_of_tree)
-        return (self.minor, self.source, self.texts, self.rules, tuple(switched), tuple(out_of_tree))
+        return (self.minor, self.patch, self.source, self.texts, self.rules, tuple(switched), tuple(out_of_tree))
 
     @property
     def version(self) -> str:

@@ -78,10 +78,16 @@ def test_ports_of_sidecars_count_from_the_sixth_patch_of_1_33_on() -> None:
     assert release_of("1.33.5") != release_of("1.33.6")
 
 
-def test_equal_releases_are_told_apart_by_what_decides() -> None:
-    assert release_of("1.34.2") == release_of("1.34.9") == release_of("1.34")
-    assert release_of("1.34.1") != release_of("1.34.2")
-    assert len({release_of("1.34.2"), release_of("1.34.9")}) == 1
+def test_patch_releases_are_told_apart_even_where_they_decide_alike() -> None:
+    assert release_of("1.34.2") == release_of("1.34.2")
+    assert len({release_of("1.34.1"), release_of("1.34.2"), release_of("1.34.9"), release_of("1.34")}) == 4
+
+
+def test_a_planner_names_its_own_servers_patch_whoever_asked_before() -> None:
+    versions = ["1.36.1", "1.36.2", "1.36", "1.36.1"]
+    planners = [kplan.Planner(kplan.load_snapshot([]), kubernetes=version) for version in versions]
+
+    assert [planner.release.version for planner in planners] == versions
 
 
 def test_which_minors_there_are_stands_in_one_place() -> None:
