@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,7 @@ def test_an_interrupt_says_no_more_than_what_it_ends() -> None:
         assert process.stderr.readline().startswith(b"snapshot: demo")
         process.stdin.write(b"#\n" * 200_000)  # more than a pipe holds: once it is written, it is being read
         process.stdin.flush()
+        time.sleep(0.3)  # until it waits for more: a signal just before that is only seen after it
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"interrupted while reading manifests\n")
