@@ -47,11 +47,9 @@ class _Command:
     words: tuple[str, ...] = ()
 
 
-def completion_files() -> dict[str, str]:
-    """Return name -> content of the completion scripts."""
-    from kplan.cli.main import app
-
-    root = _read(typer.main.get_command(app), ())
+def completion_files(program: Any) -> dict[str, str]:
+    """Return name -> content of the completion scripts of a program, the group of all its commands."""
+    root = _read(program, ())
     return {"kplan.bash": _bash(root), "_kplan": _zsh(root), "kplan.fish": _fish(root)}
 
 

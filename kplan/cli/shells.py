@@ -19,7 +19,7 @@ class Shell(StrEnum):
 _FILES = {Shell.BASH: "kplan.bash", Shell.ZSH: "_kplan", Shell.FISH: "kplan.fish"}
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="Which shell it is for.")]) -> None:
+def completion(context: typer.Context, shell: Annotated[Shell, typer.Argument(help="Which shell it is for.")]) -> None:
     """Print the completion script of a shell.
 
     It completes commands, options and choices, and names of pods, workloads and nodes from the snapshot.
@@ -27,4 +27,4 @@ def completion(shell: Annotated[Shell, typer.Argument(help="Which shell it is fo
     from kplan.cli.answer import write_out
     from kplan.cli.completion import completion_files
 
-    write_out(completion_files()[_FILES[shell]])
+    write_out(completion_files(context.find_root().command)[_FILES[shell]])

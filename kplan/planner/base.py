@@ -16,21 +16,19 @@ from kplan.api.core import Pod
 from kplan.config.model import SchedulerConfiguration
 from kplan.config.releases import AUTO, HEAP, Release
 from kplan.documents.base import Context, InputWarning, SchedulerRef, SnapshotRef
-from kplan.documents.placement import Origin, PodRef
+from kplan.documents.placement import Origin
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.errors import UsageError
-from kplan.framework.cycle import CycleResult
 from kplan.framework.extenders import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
 from kplan.planner.asked import AskedPods
-from kplan.planner.diagnosis.diagnosis import diagnose
 from kplan.planner.diagnosis.lazily import Diagnosing
 from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
 from kplan.planner.not_found import has_ended, no_pod
-from kplan.planner.placement import Diagnose, Explain, NodesShown, Placement
+from kplan.planner.placement import Explain, NodesShown, placement_of
 from kplan.planner.plan import Plan
 from kplan.planner.release import Ties, as_decided, server_warnings, tie_rule
 from kplan.planner.sequence import Replay, Run
@@ -373,42 +371,6 @@ copyreg.pickle(MappingProxyType, _sent_view)
 
 def _remade(cls: type[Base], snapshot: Snapshot, settings: Mapping[str, Any]) -> Base:
     return cls(snapshot, **settings)
-
-
-def last_placement(session: Session, result: CycleResult, origin: Origin | None = None) -> Placement:
-    """Return a decision after which its session does not change any more; `origin` is the pod's manifest."""
-    origins = {} if origin is None else {result.pod: origin}
-    names = session.cluster.nodes.names
-    return placement_of(
-        session, result, lambda nodes: explain(result, names, nodes), origins, lambda: diagnose(session, result)
-    )
-
-
-def placement_of(
-    session: Session, result: CycleResult, tell: Explain, origins: Mapping[int, Origin], tell_why: Diagnose
-) -> Placement:
-    """Return a decision as it lasts."""
-    info = session.cluster.pods.infos[result.pod]
-    names = session.cluster.nodes.names
-    found = result.post_filter
-    return Placement(
-        PodRef(
-            info.namespace,
-            info.name,
-            info.uid,
-            info.priority,
-            info.pod.spec.scheduler_name,
-            origins.get(result.pod, msgspec.UNSET),
-        ),
-        result.outcome,
-        None if result.row is None else names[result.row],
-        result.message,
-        tell,
-        None if found is None or found.nominated_row is None else names[found.nominated_row],
-        None if found is None else found.status.message,
-        None if found is None else found.findings,
-        tell_why,
-    )
 
 
 def _decoded(pod: Pod | Mapping[str, Any]) -> Pod:

@@ -17,10 +17,10 @@ from kplan.documents.capacity import Addition, CapacityReport, CapacitySummary, 
 from kplan.documents.placement import Outcome
 from kplan.framework.session import Session
 from kplan.planner.additions import additions
-from kplan.planner.base import Base, last_placement
+from kplan.planner.base import Base
 from kplan.planner.capacity import Fit, Template, fill
 from kplan.planner.not_found import no_node
-from kplan.planner.placement import NodesShown, Placement
+from kplan.planner.placement import NodesShown, Placement, last_placement
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.snapshot.model import Snapshot

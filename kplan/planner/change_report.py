@@ -17,13 +17,13 @@ from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.engine.cluster import Cluster
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.queue import enqueue
-from kplan.planner.base import Base, last_placement
+from kplan.planner.base import Base
 from kplan.planner.change import ChangePlan
 from kplan.planner.change_listing import listed
 from kplan.planner.cluster_map import cluster_map
 from kplan.planner.decisions import Decisions
 from kplan.planner.listing import abridged
-from kplan.planner.placement import NodesShown
+from kplan.planner.placement import NodesShown, last_placement
 from kplan.planner.queue_plan import queue_entries
 from kplan.planner.utilisation import largest_fits, utilisation
 from kplan.planner.verdict import (

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from kplan.documents.placement import Origin, Outcome, PodPlacement
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
-from kplan.planner.base import placement_of
 from kplan.planner.diagnosis.diagnosis import Diagnosis
 from kplan.planner.explanation import explain
-from kplan.planner.placement import NodesShown
+from kplan.planner.placement import NodesShown, placement_of
 from kplan.simulation.applying import Applied
 from kplan.simulation.loop import Simulation
 

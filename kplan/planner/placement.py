@@ -10,12 +10,14 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.documents.placement import NodeScore, Outcome, PodPlacement, PodRef, ReasonCount, Rejection
+from kplan.documents.placement import NodeScore, Origin, Outcome, PodPlacement, PodRef, ReasonCount, Rejection
 from kplan.documents.preemption import Preemption, Victim
 from kplan.documents.remedy import Remedy
+from kplan.framework.cycle import CycleResult
 from kplan.framework.interface import PostFilterFindings
-from kplan.planner.diagnosis.diagnosis import Diagnosis
-from kplan.planner.explanation import CLOSEST, Explanation, Shown
+from kplan.framework.session import Session
+from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
+from kplan.planner.explanation import CLOSEST, Explanation, Shown, explain
 
 NodesShown = Iterable[str] | Shown | None
 """The nodes that are told about: those named, those that a table shows, or all."""
@@ -143,3 +145,39 @@ class Placement:
     def to_dict(self, nodes: NodesShown = None) -> dict[str, Any]:
         """Return the JSON form of `to_document`."""
         return self.to_document(nodes).to_dict()
+
+
+def last_placement(session: Session, result: CycleResult, origin: Origin | None = None) -> Placement:
+    """Return a decision after which its session does not change any more; `origin` is the pod's manifest."""
+    origins = {} if origin is None else {result.pod: origin}
+    names = session.cluster.nodes.names
+    return placement_of(
+        session, result, lambda nodes: explain(result, names, nodes), origins, lambda: diagnose(session, result)
+    )
+
+
+def placement_of(
+    session: Session, result: CycleResult, tell: Explain, origins: Mapping[int, Origin], tell_why: Diagnose
+) -> Placement:
+    """Return a decision as it lasts."""
+    info = session.cluster.pods.infos[result.pod]
+    names = session.cluster.nodes.names
+    found = result.post_filter
+    return Placement(
+        PodRef(
+            info.namespace,
+            info.name,
+            info.uid,
+            info.priority,
+            info.pod.spec.scheduler_name,
+            origins.get(result.pod, UNSET),
+        ),
+        result.outcome,
+        None if result.row is None else names[result.row],
+        result.message,
+        tell,
+        None if found is None or found.nominated_row is None else names[found.nominated_row],
+        None if found is None else found.status.message,
+        None if found is None else found.findings,
+        tell_why,
+    )

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.documents.base import Condition, Context
 from kplan.documents.placement import Current, PlacementReport
-from kplan.planner.base import Base, last_placement
+from kplan.planner.base import Base
 from kplan.planner.explanation import Shown
 from kplan.planner.not_found import has_ended, no_pod
-from kplan.planner.placement import NodesShown, Placement
+from kplan.planner.placement import NodesShown, Placement, last_placement
 from kplan.planner.placement_report import placement_report
 from kplan.planner.sequence import run_in_order
 from kplan.planner.verdict import DEFAULT_FAIL_ON

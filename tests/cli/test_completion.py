@@ -6,16 +6,21 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from kplan.cli.completion import completion_files
+from kplan.cli.main import app
 from tests.cli.commands import invoke
 
 HERE = Path(__file__).parents[2] / "completions"
 
 
-@pytest.mark.parametrize("name", sorted(completion_files()))
+FILES = completion_files(typer.main.get_command(app))
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
 def test_the_files_are_what_the_commands_say(name: str, request: pytest.FixtureRequest) -> None:
-    text = completion_files()[name]
+    text = FILES[name]
     if request.config.getoption("--update-golden"):
         HERE.mkdir(exist_ok=True)
         (HERE / name).write_text(text)
@@ -52,7 +57,7 @@ def test_a_shell_reads_what_the_command_prints(shell: str, check: str, tmp_path:
     printed = invoke("completion", shell)
     name = {"bash": "kplan.bash", "zsh": "_kplan", "fish": "kplan.fish"}[shell]
 
-    assert (printed.exit_code, printed.stdout) == (0, completion_files()[name])
+    assert (printed.exit_code, printed.stdout) == (0, FILES[name])
     if program := shutil.which(shell):
         (tmp_path / name).write_text(printed.stdout)
         subprocess.run([program, check, tmp_path / name], check=True)
