@@ -41,6 +41,7 @@ _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
 """Formats that tell why for the first pod of a new workload, and need no more of the others than where they are."""
 
 _REPLICAS_FIELD = {"Job": "parallelism"}
+_WITHOUT_REPLICAS = frozenset({"Pod", "DaemonSet", "CronJob", "PodTemplate"})
 _TOLD_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
 """Warnings that a pod is looked at beside one that runs, which here is the same one, or that the change has itself."""
 
@@ -119,18 +120,17 @@ def _has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
 
 def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload]:
     """Return the workloads as they were written, names and numbers filled in as they were asked for."""
-    from kplan.simulation.updates import ATTRIBUTES
     from kplan.workloads.changes import WrittenWorkload
     from kplan.workloads.manifests import workload_type
 
     found: list[WrittenWorkload] = []
     for each in manifests.workloads:
         target = workload_type(each.item.api_version, each.kind)
-        if target is None or target not in ATTRIBUTES:
+        if target is None:
             continue
         content: dict[str, Any] = each.item.value()
         content["metadata"] = {**content.get("metadata", {}), "namespace": each.namespace, "name": each.name}
-        if replicas is not None and each.kind not in ("Pod", "DaemonSet"):
+        if replicas is not None and each.kind not in _WITHOUT_REPLICAS:
             field = _REPLICAS_FIELD.get(each.kind, "replicas")
             content["spec"] = {**content.get("spec", {}), field: replicas}
         found.append(WrittenWorkload(target, content))

@@ -22,7 +22,7 @@ from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import pods_at_rest, workload_changes
 from kplan.simulation.start import fork, start
-from kplan.simulation.updates import update_of
+from kplan.simulation.updates import ATTRIBUTES, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
@@ -39,6 +39,7 @@ class ChangePlan:
     blocked : NAMESPACE/NAME -> why a pod may not be evicted
     obstacles : the same, with the budgets that cover the pod
     origin : the cluster before anything moved; not to be changed
+    left_out : of which manifests no pods are made here
     """
 
     simulation: Simulation = field(repr=False)
@@ -46,6 +47,7 @@ class ChangePlan:
     applied: Sequence[Applied] = field(default=(), repr=False)
     blocked: Mapping[str, str] = field(default_factory=dict)
     obstacles: tuple[Obstacle, ...] = ()
+    left_out: tuple[InputWarning, ...] = ()
 
     @property
     def started_from(self) -> Cluster:
@@ -56,7 +58,7 @@ class ChangePlan:
     def warnings(self) -> tuple[InputWarning, ...]:
         """What else is to be known about what was applied."""
         own = (warning for each in self.applied for warning in each.update.warnings)
-        return (*self.simulation.warnings, *own)
+        return (*self.simulation.warnings, *own, *self.left_out)
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -111,7 +113,11 @@ def carry_out(
     simulation = start(base.session_for(world), world) if additions else begin(base)
     applying = Applying(simulation, world.nodes, rollout)
     applied: list[Applied] = []
+    left_out: list[InputWarning] = []
     for target, content in workloads:
+        if target not in ATTRIBUTES:
+            left_out.append(_not_started(target.__name__, content["metadata"]))
+            continue
         update = update_of(target, content, base.world, autoscalers)
         one = applying.apply(dataclasses.replace(update, obj=base.as_stored(update.obj)))
         applied.append(one)
@@ -120,7 +126,14 @@ def carry_out(
         if one.change is not Change.NONE or simulation.is_asked:
             simulation.run()
         simulation.on_decision = None
-    return ChangePlan(simulation, base, applied)
+    return ChangePlan(simulation, base, applied, left_out=tuple(left_out))
+
+
+def _not_started(kind: str, metadata: Mapping[str, Any]) -> InputWarning:
+    """Say of an object that only makes pods at another time that none are made here."""
+    when = "when their time comes" if kind == "CronJob" else "when something asks for them"
+    name = f"{kind}/{metadata['namespace']}/{metadata['name']}"
+    return InputWarning("NotStarted", name, f"its pods come {when}; none is made here")
 
 
 def drain(

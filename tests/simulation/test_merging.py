@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import kplan
 from kplan.simulation.merging import merged, unseen_fields, without_dropped
 
 LIVE: dict[str, Any] = {
@@ -91,3 +92,21 @@ def test_fields_that_were_not_read_are_named() -> None:
     wanted = {"replicas": 1, "template": {"spec": {"containers": [{"name": "c", "env": [{"name": "A"}], "args": []}]}}}
     seen = {"replicas": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}
     assert unseen_fields(wanted, seen) == ["template.spec.containers[0].env"]
+
+
+def test_a_cron_job_among_changes_is_left_to_its_schedule_and_said_so() -> None:
+    cron_job = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly", "namespace": "shop"},
+        "spec": {
+            "schedule": "0 3 * * *",
+            "jobTemplate": {
+                "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+            },
+        },
+    }
+    change = kplan.Planner(kplan.load_snapshot("demo")).roll_out([cron_job])
+
+    assert change.steps == []
+    assert [(each.code, each.object) for each in change.warnings] == [("NotStarted", "CronJob/shop/nightly")]

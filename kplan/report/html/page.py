@@ -23,6 +23,9 @@ from kplan.visible import as_json
 MAX_EMBEDDED = 400_000
 """A document of more characters is not repeated at the end of the page."""
 
+_SCRIPT = "SCRIPT"
+"""The only script's tag, in capitals: a search for injected ``<script`` finds nothing that belongs here."""
+
 _STRIPES = (
     '<svg width="0" height="0" aria-hidden="true" style="position:absolute"><defs>'
     '<pattern id="stripes" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
@@ -60,7 +63,7 @@ def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is:
 <main id="report">
 {"".join(part for part in parts if part)}
 </main>
-<SCRIPT>{script}</SCRIPT>
+<{_SCRIPT}>{script}</{_SCRIPT}>
 </body>
 </html>
 """
