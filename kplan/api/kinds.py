@@ -6,6 +6,7 @@ else that a cluster holds is none of the scheduler's business.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -171,3 +172,25 @@ def kind_of(api_version: str, kind: str) -> Kind | None:
 def type_of(obj: msgspec.Struct) -> Kind:
     """Return the kind whose struct the object is."""
     return _BY_TYPE[type(obj)]
+
+
+SHORT_NAMES: Mapping[str, str] = {
+    "no": "Node",
+    "po": "Pod",
+    "ns": "Namespace",
+    "svc": "Service",
+    "rc": "ReplicationController",
+    "rs": "ReplicaSet",
+    "sts": "StatefulSet",
+    "deploy": "Deployment",
+    "ds": "DaemonSet",
+    "cj": "CronJob",
+    "pdb": "PodDisruptionBudget",
+    "pc": "PriorityClass",
+    "pv": "PersistentVolume",
+    "pvc": "PersistentVolumeClaim",
+    "sc": "StorageClass",
+    "quota": "ResourceQuota",
+    "limits": "LimitRange",
+}
+"""kubectl's short names."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from kplan.api.kinds import KINDS, Kind
+from kplan.api.kinds import KINDS, SHORT_NAMES, Kind
 from kplan.api.labels import InvalidSelector, Selector
 from kplan.api.selector_text import parse_selector
 from kplan.errors import NotFoundError, UsageError
@@ -17,26 +17,6 @@ from kplan.snapshot.model import Snapshot, object_name
 
 _GLOB = "*?["
 _MOST_NEAR = 3
-_SHORT = {
-    "no": "Node",
-    "po": "Pod",
-    "ns": "Namespace",
-    "svc": "Service",
-    "rc": "ReplicationController",
-    "rs": "ReplicaSet",
-    "sts": "StatefulSet",
-    "deploy": "Deployment",
-    "ds": "DaemonSet",
-    "cj": "CronJob",
-    "pdb": "PodDisruptionBudget",
-    "pc": "PriorityClass",
-    "pv": "PersistentVolume",
-    "pvc": "PersistentVolumeClaim",
-    "sc": "StorageClass",
-    "quota": "ResourceQuota",
-    "limits": "LimitRange",
-}
-"""kubectl's short names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +48,7 @@ def _kind_names() -> dict[str, Kind]:
     for kind in KINDS:
         for name in (kind.name.lower(), kind.resource):
             found.setdefault(name, kind)
-    return found | {short: next(kind for kind in KINDS if kind.name == name) for short, name in _SHORT.items()}
+    return found | {short: next(kind for kind in KINDS if kind.name == name) for short, name in SHORT_NAMES.items()}
 
 
 def parse_reference(text: str) -> Reference:

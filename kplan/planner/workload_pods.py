@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kplan.api.core import Pod
+from kplan.api.kinds import SHORT_NAMES
 from kplan.api.meta import controller_of
 from kplan.errors import NotFoundError, UsageError
 from kplan.planner.not_found import meant
@@ -21,14 +22,6 @@ ATTRIBUTES: Mapping[str, str] = {
 }
 """Kinds that make pods, and where a snapshot has them."""
 
-_SHORT = {
-    "deploy": "Deployment",
-    "rs": "ReplicaSet",
-    "sts": "StatefulSet",
-    "ds": "DaemonSet",
-    "cj": "CronJob",
-    "rc": "ReplicationController",
-}
 _POD_NAMES = frozenset({"pod", "pods", "po"})
 _ENDED = frozenset({"Succeeded", "Failed"})
 _Key = tuple[str, str, str]
@@ -46,7 +39,8 @@ def kind_named(text: str) -> str:
     if word in _POD_NAMES:
         return "Pod"
     known = {name: kind for kind in ATTRIBUTES for name in (kind.lower(), f"{kind.lower()}s")}
-    return known.get(word) or _SHORT.get(word, "")
+    named = known.get(word) or SHORT_NAMES.get(word, "")
+    return named if named in ATTRIBUTES else ""
 
 
 def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[str]:
