@@ -61,18 +61,12 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A pod as the API server would have stored it.
-
-    Attributes
-    ----------
-    rejected : why it would not, with upstream's text
-    stages : what changed it, in order, as far as that went
-    """
+    """A pod as the API server would have stored it."""
 
     pod: Pod
     warnings: tuple[Warning, ...] = ()
-    rejected: str | None = None
-    stages: tuple[Stage, ...] = ()
+    rejected: str | None = None  #: why it would not, with upstream's text
+    stages: tuple[Stage, ...] = ()  #: what changed it, in order, as far as that went
 
 
 def admit(pod: Pod, snapshot: Snapshot) -> Admission:

@@ -23,20 +23,12 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that does not decode.
+    """Something that does not decode."""
 
-    Attributes
-    ----------
-    path : of the field, such as ``spec.containers[0].image``
-    words : the API server's
-    is_strict : only strict decoding minds: an unknown or duplicate field
-    meant : the field that was probably meant
-    """
-
-    path: str
-    words: str
-    is_strict: bool = False
-    meant: str = ""
+    path: str  #: of the field, such as ``spec.containers[0].image``
+    words: str  #: the API server's
+    is_strict: bool = False  #: only strict decoding minds: an unknown or duplicate field
+    meant: str = ""  #: the field that was probably meant
 
 
 @dataclass

@@ -26,20 +26,12 @@ class ApiKind(NamedTuple):
 
 
 class Field(NamedTuple):
-    """What a field holds.
+    """What a field holds."""
 
-    Attributes
-    ----------
-    outer : ``[`` and ``{`` from the outside in: lists and maps around the value
-    kind : a letter for a scalar, or the name of a struct
-    is_pointer : a stated zero is kept
-    is_always_written : stored even when empty
-    """
-
-    outer: str
-    kind: str
-    is_pointer: bool
-    is_always_written: bool
+    outer: str  #: ``[`` and ``{`` from the outside in: lists and maps around the value
+    kind: str  #: a letter for a scalar, or the name of a struct
+    is_pointer: bool  #: a stated zero is kept
+    is_always_written: bool  #: stored even when empty
 
     @property
     def is_struct(self) -> bool:

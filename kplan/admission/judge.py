@@ -33,17 +33,11 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An object as the API server takes it in.
+    """An object as the API server takes it in."""
 
-    Attributes
-    ----------
-    content : decoded, and with what every object of its kind gets; pods get the rest when they are made
-    faults : what does not decode
-    errors : what is invalid; always empty for pods, which admission changes before they are validated
-    """
-
-    content: Object
-    faults: tuple[Fault, ...] = ()
+    content: Object  #: decoded, and with what every object of its kind gets; pods get the rest when they are made
+    faults: tuple[Fault, ...] = ()  #: what does not decode
+    #: what is invalid; always empty for pods, which admission changes before they are validated
     errors: tuple[FieldError, ...] = ()
 
     @property

@@ -60,10 +60,7 @@ def _with_defaults(
 def check(pod: Pod, limit_ranges: Iterable[LimitRange]) -> None:
     """Hold the pod against the bounds of its namespace.
 
-    Raises
-    ------
-    Rejection
-        With everything that one limit range objects to.
+    Raises Rejection with everything that one limit range objects to.
     """
     for limit_range in of_namespace(pod, limit_ranges):
         _refuse(problem for item in limit_range.spec.limits for problem in _problems(item, pod.spec))

@@ -18,18 +18,13 @@ class Violation(NamedTuple):
 
 
 class Subject:
-    """A whole pod as checks look at it.
-
-    Attributes
-    ----------
-    security : the pod's own security context
-    containers : those that run before the others first, as upstream visits them
-    """
+    """A whole pod as checks look at it."""
 
     def __init__(self, pod: Object) -> None:
         self.annotations: Object = pod.get("metadata", {}).get("annotations") or {}
         self.spec: Object = pod.get("spec") or {}
-        self.security: Object = self.spec.get("securityContext") or {}
+        self.security: Object = self.spec.get("securityContext") or {}  #: the pod's own security context
+        #: those that run before the others first, as upstream visits them
         self.containers: list[Object] = [
             container
             for group in ("initContainers", "containers", "ephemeralContainers")
@@ -53,19 +48,12 @@ class Subject:
 
 
 class Check(NamedTuple):
-    """One revision of a check.
+    """One revision of a check."""
 
-    Attributes
-    ----------
-    name : checks of a level are made in the order of their names
-    since : first minor version of the policies that has this revision
-    overrides : the weaker check that need not be made then
-    """
-
-    name: str
-    since: int
+    name: str  #: checks of a level are made in the order of their names
+    since: int  #: first minor version of the policies that has this revision
     find: Callable[[Subject], Violation | None]
-    overrides: str = ""
+    overrides: str = ""  #: the weaker check that need not be made then
 
 
 def quoted(items: Iterable[str]) -> str:

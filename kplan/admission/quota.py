@@ -60,33 +60,18 @@ class QuotaLedger:
             self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
 
     def charge(self, pod: Pod) -> None:
-        """Count a new pod in.
-
-        Raises
-        ------
-        Rejection
-            If a quota does not allow the pod; nothing is counted then.
-        """
+        """Count a new pod in; raises Rejection if a quota does not allow the pod; nothing is counted then."""
         self._charge(pod.metadata.namespace, pod_usage(pod), _is_tracked, pod)
 
     def charge_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Count a new claim in.
-
-        Raises
-        ------
-        Rejection
-            If a quota does not allow it; nothing is counted then.
-        """
+        """Count a new claim in; raises Rejection if a quota does not allow it; nothing is counted then."""
         usage = {"count/persistentvolumeclaims": _ONE, **claim_usage(claim)}
         self._charge(claim.metadata.namespace, usage, usage.__contains__, claim)
 
     def charge_object(self, namespace: str, group: str, resource: str) -> None:
         """Count a new object of another kind in.
 
-        Raises
-        ------
-        Rejection
-            If a quota does not allow it; nothing is counted then.
+        Raises Rejection if a quota does not allow it; nothing is counted then.
         """
         usage = {f"count/{resource}.{group}" if group else f"count/{resource}": _ONE}
         if not group and resource in _COUNTED:

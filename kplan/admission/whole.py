@@ -19,15 +19,10 @@ __all__ = ["WholeTemplate"]
 
 
 class WholeTemplate:
-    """What pods are made from, as it is written: ``metadata`` and ``spec``, decoded.
-
-    Attributes
-    ----------
-    errors : what is invalid in its pods; None before one was looked at
-    """
+    """What pods are made from, as it is written: ``metadata`` and ``spec``, decoded."""
 
     def __init__(self, template: dict[str, Any]) -> None:
-        self.errors: tuple[FieldError, ...] | None = None
+        self.errors: tuple[FieldError, ...] | None = None  #: what is invalid in its pods; None before one was looked at
         self._template = template
         self._forbidden: dict[Policy, str] = {}
 

@@ -104,10 +104,7 @@ NOTHING = Selector(is_nothing=True)
 def selector_from(selector: LabelSelector | None) -> Selector:
     """Compile a label selector; None matches nothing and an empty one everything.
 
-    Raises
-    ------
-    InvalidSelector
-        With the message of metav1.LabelSelectorAsSelector.
+    Raises InvalidSelector with the message of metav1.LabelSelectorAsSelector.
     """
     if selector is None:
         return NOTHING
@@ -133,10 +130,7 @@ def selector_of(requirements: Iterable[Requirement]) -> Selector:
 def new_requirement(key: str, operator: str, values: Sequence[str], path: str = "") -> Requirement:
     """Check and build one requirement; `path` leads the field names of the message.
 
-    Raises
-    ------
-    InvalidSelector
-        With the message of labels.NewRequirement, several problems in brackets.
+    Raises InvalidSelector with the message of labels.NewRequirement, several problems in brackets.
     """
     prefix = f"{path}." if path else ""
     problems = []

@@ -90,10 +90,7 @@ def compile_node_selector(selector: NodeSelector, path: str = "") -> CompiledNod
 def compile_preferred_terms(terms: Sequence[PreferredSchedulingTerm], path: str = "") -> tuple[WeightedTerm, ...]:
     """Compile preferred terms; those of weight 0 or without expressions are left out.
 
-    Raises
-    ------
-    InvalidSelector
-        With all errors of all terms.
+    Raises InvalidSelector with all errors of all terms.
     """
     compiled = tuple(
         WeightedTerm(compile_term(term.preference, f"{path}[{index}]"), term.weight)

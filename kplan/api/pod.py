@@ -168,17 +168,13 @@ class NodeAllocatableResourceClaimStatus(KubeStruct, frozen=True):
 
 
 class PodAnnotations(KubeStruct, frozen=True):
-    """The annotations of a pod that its controllers, or who drains its node, look at.
+    """The annotations of a pod that its controllers, or who drains its node, look at."""
 
-    Attributes
-    ----------
-    deletion_cost : pods that cost less go first when a replica set shrinks
-    mirror : the pod stands for a static one, which only the node's kubelet can remove
-    job_completion_index : the pod's number in an indexed job
-    """
-
+    #: pods that cost less go first when a replica set shrinks
     deletion_cost: str = field(default="", name="controller.kubernetes.io/pod-deletion-cost")
+    #: the pod stands for a static one, which only the node's kubelet can remove
     mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
+    #: the pod's number in an indexed job
     job_completion_index: str = field(default="", name="batch.kubernetes.io/job-completion-index")
 
 

@@ -79,10 +79,7 @@ class _Parsed(NamedTuple):
 def value(quantity: QuantityLike) -> int:
     """Return whole units as int64, rounded up away from zero (upstream Quantity.Value).
 
-    Raises
-    ------
-    InvalidQuantity
-        If the text is not a quantity.
+    Raises InvalidQuantity if the text is not a quantity.
     """
     return _scaled(str(quantity), 0)
 
@@ -90,10 +87,7 @@ def value(quantity: QuantityLike) -> int:
 def milli_value(quantity: QuantityLike) -> int:
     """Return thousandths as int64, rounded up away from zero (upstream Quantity.MilliValue).
 
-    Raises
-    ------
-    InvalidQuantity
-        If the text is not a quantity.
+    Raises InvalidQuantity if the text is not a quantity.
     """
     return _scaled(str(quantity), -3)
 
@@ -101,10 +95,7 @@ def milli_value(quantity: QuantityLike) -> int:
 def parse(quantity: QuantityLike) -> Quantity:
     """Return the exact amount, which can be added and compared without rounding.
 
-    Raises
-    ------
-    InvalidQuantity
-        If the text is not a quantity.
+    Raises InvalidQuantity if the text is not a quantity.
     """
     return _exact(str(quantity))
 
@@ -112,10 +103,7 @@ def parse(quantity: QuantityLike) -> Quantity:
 def canonical(quantity: QuantityLike) -> str:
     """Return the text that an API server would print: no fraction, the largest suffix that loses nothing.
 
-    Raises
-    ------
-    InvalidQuantity
-        If the text is not a quantity.
+    Raises InvalidQuantity if the text is not a quantity.
     """
     return str(parse(quantity))
 

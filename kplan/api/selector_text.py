@@ -21,10 +21,7 @@ _EXISTS = re.compile(rf"(!?)\s*({_KEY})")
 def parse_selector(text: str) -> Selector:
     """Read a selector; an empty text takes everything.
 
-    Raises
-    ------
-    InvalidSelector
-        For anything that ``kubectl -l`` would refuse.
+    Raises InvalidSelector for anything that ``kubectl -l`` would refuse.
     """
     if not text.strip():
         return Selector()

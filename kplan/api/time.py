@@ -16,10 +16,7 @@ _MICROSECOND = timedelta(microseconds=1)
 def to_micros(text: str) -> int:
     """Return microseconds since 1970 in UTC; digits beyond the microsecond are cut off.
 
-    Raises
-    ------
-    ValueError
-        If the text is not an RFC 3339 time.
+    Raises ValueError if the text is not an RFC 3339 time.
     """
     if len(text) == _WHOLE_SECONDS and text[-1] == "Z" and text[10] == "T" and text[7] == "-":
         # Nearly all times look like this one, and a cluster holds one for every pod.

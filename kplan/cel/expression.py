@@ -43,13 +43,6 @@ class Reads:
 class DeviceExpression:
     """A compiled device selector.
 
-    Attributes
-    ----------
-    reads : Reads or None
-        What of a device decides, beside its driver and whether it can be shared; None when anything might.
-    unsupported : str
-        Why kplan cannot evaluate a valid expression; empty when it can.
-
     Raises
     ------
     CelCompileError
@@ -58,8 +51,9 @@ class DeviceExpression:
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
+        #: what of a device decides, beside its driver and whether it can be shared; None when anything might
         self.reads: Reads | None = Reads((), ())
-        self.unsupported = ""
+        self.unsupported = ""  #: why kplan cannot evaluate a valid expression; empty when it can
         try:
             pieces = Pieces(_check(expression))
         except UnsupportedError as error:
@@ -74,10 +68,7 @@ class DeviceExpression:
     def matches(self, device: DeviceView) -> bool:
         """Tell whether a device is selected.
 
-        Raises
-        ------
-        CelError, CostLimitError
-            If the expression fails on the device or costs too much.
+        Raises CelError, CostLimitError if the expression fails on the device or costs too much.
         """
         if self.unsupported:
             raise UnsupportedError(self.unsupported)

@@ -245,13 +245,7 @@ def _includes(value: Value, wanted: Value) -> bool:
 
 
 def read_url(value: Value) -> SplitResult:
-    """Take an absolute URL, or an absolute path, apart.
-
-    Raises
-    ------
-    CelError
-        If the text is neither.
-    """
+    """Take an absolute URL, or an absolute path, apart; raises CelError if the text is neither."""
     text = _text("url", value)
     try:
         parts = urlsplit(text)

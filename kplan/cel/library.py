@@ -56,10 +56,7 @@ class Program:
     def __call__(self, variables: Mapping[str, Value]) -> Value:
         """Evaluate, with Python values in and out.
 
-        Raises
-        ------
-        CelError, CostLimitError
-            If that fails; a `MissingError` if that is for want of a variable.
+        Raises CelError, CostLimitError if that fails; a `MissingError` if that is for want of a variable.
         """
         data = {name: _sent(value) for name, value in variables.items()}
         try:
@@ -76,10 +73,7 @@ def _fixed(expression: str) -> Any:
 def ask(expression: str, **variables: Value) -> Value:
     """Evaluate an expression of this program's own, which is compiled once.
 
-    Raises
-    ------
-    CelError, CostLimitError
-        If it fails.
+    Raises CelError, CostLimitError if it fails.
     """
     try:
         return _received(_fixed(expression).eval(data={name: _sent(value) for name, value in variables.items()}))

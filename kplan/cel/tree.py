@@ -20,25 +20,17 @@ Constant = None | bool | int | float | str | bytes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """One node of an expression.
-
-    Attributes
-    ----------
-    kind : ``has`` is the test for a field, ``method`` a call whose first part is the receiver, ``loop`` a macro
-    name : of the variable, field, function or message
-    parts : operands, arguments, elements, keys and values in turn; of a loop its range, the start of its result, the
-        condition to go on, the step and what becomes of the result in the end
-    value : a constant, as it stands in the message
-    optional : positions (of an element, or an entry) that may be absent
-    variables : of a loop: of its elements, of their indices or keys where it has two, of its result
-    """
+    """One node of an expression."""
 
     id: int
-    kind: Kind
-    name: str = ""
+    kind: Kind  #: ``has`` is the test for a field, ``method`` a call whose first part is the receiver, ``loop`` a macro
+    name: str = ""  #: of the variable, field, function or message
+    #: operands, arguments, elements, keys and values in turn; of a loop its range, the start of its result, the
+    #: condition to go on, the step and what becomes of the result in the end
     parts: tuple[Node, ...] = ()
-    value: bytes = b""
-    optional: frozenset[int] = frozenset()
+    value: bytes = b""  #: a constant, as it stands in the message
+    optional: frozenset[int] = frozenset()  #: positions (of an element, or an entry) that may be absent
+    #: of a loop: of its elements, of their indices or keys where it has two, of its result
     variables: tuple[str, str, str] = ("", "", "")
 
     def constant(self) -> Constant:

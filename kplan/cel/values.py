@@ -87,13 +87,7 @@ class Semver:
     @staticmethod
     @lru_cache(maxsize=4096)
     def parse(text: str) -> Semver:
-        """Read a strict semantic version.
-
-        Raises
-        ------
-        CelError
-            If the text is none, or a number in it exceeds uint64.
-        """
+        """Read a strict semantic version; raises CelError if the text is none, or a number in it exceeds uint64."""
         match = _SEMVER.fullmatch(text)
         if match is None:
             msg = f"invalid semantic version {text!r}"
@@ -107,10 +101,7 @@ class Semver:
     def parse_tolerant(cls, text: str) -> Semver:
         """Read a version that may have a ``v`` before it, leading zeros and fewer than three numbers.
 
-        Raises
-        ------
-        CelError
-            If the text is no version even then.
+        Raises CelError if the text is no version even then.
         """
         parts = text.removeprefix("v").split(".", 2)
         for index, part in enumerate(parts):
@@ -188,10 +179,7 @@ def equal(left: Value, right: Value) -> bool:
 def compare(operator: str, left: Value, right: Value) -> int:
     """Return -1, 0 or 1 for the order of two numbers, strings, bytes or booleans.
 
-    Raises
-    ------
-    CelError
-        If the two have no order.
+    Raises CelError if the two have no order.
     """
     numbers = isinstance(left, int | float) and isinstance(right, int | float)
     if numbers and isinstance(left, bool) == isinstance(right, bool):

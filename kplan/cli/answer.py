@@ -51,19 +51,12 @@ _FORCE_COLOR = "FORCE_COLOR"
 
 @dataclass(frozen=True)
 class Question:
-    """What a command was asked about.
-
-    Attributes
-    ----------
-    pods : those of manifests, then those named, in the order given
-    manifests : None where none are given
-    names_pods : pods of the snapshot are named besides
-    """
+    """What a command was asked about."""
 
     planner: Planner
-    pods: Sequence[PodLike]
-    manifests: Manifests | None = None
-    names_pods: bool = False
+    pods: Sequence[PodLike]  #: those of manifests, then those named, in the order given
+    manifests: Manifests | None = None  #: None where none are given
+    names_pods: bool = False  #: pods of the snapshot are named besides
 
 
 # --- the way in -------------------------------------------------------------------------------------------------------
@@ -133,10 +126,7 @@ def ask(
 def split_arguments(what: Sequence[str], filenames: Sequence[str]) -> tuple[list[str], list[str]]:
     """Tell manifests from pods: what exists as a file, or ends like one, is a manifest.
 
-    Raises
-    ------
-    UsageError
-        For a name that can be neither.
+    Raises UsageError for a name that can be neither.
     """
     files: list[str] = [*filenames]
     names: list[str] = []
@@ -209,13 +199,7 @@ def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
 
 
 def seed_of_runs(scheduler: SchedulerFlags) -> int:
-    """Return the seed with which many runs are drawn.
-
-    Raises
-    ------
-    UsageError
-        When ties are not to be drawn.
-    """
+    """Return the seed with which many runs are drawn; raises UsageError when ties are not to be drawn."""
     from kplan.planner.limits import DEFAULT_SEED
 
     if scheduler.ties not in (None, TieRule.EVEN):
@@ -291,10 +275,7 @@ def _reports(output: OutputFlags) -> list[tuple[str, str]]:
 def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> None:
     """Write a document in every format that is asked for, and end the command with the verdict's exit code.
 
-    Raises
-    ------
-    KplanError
-        When a report cannot be written.
+    Raises KplanError when a report cannot be written.
     """
     from kplan.report.registry import HUMAN_FORMATS, render
     from kplan.writing import write_file
@@ -331,10 +312,7 @@ def _add_step_summary(text: str) -> None:
 def write_out(text: str) -> None:
     """Write the result to standard output; a reader that has seen enough may go.
 
-    Raises
-    ------
-    KplanError
-        When it cannot be written, for want of room, say.
+    Raises KplanError when it cannot be written, for want of room, say.
     """
     if sys.stdout is None:
         raise KplanError("standard output is closed")

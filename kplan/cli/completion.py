@@ -31,20 +31,14 @@ class _Option:
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """A command, by its words after ``kplan``; the first of all is ``kplan`` itself.
-
-    Attributes
-    ----------
-    names : what its arguments name: pods, nodes
-    words : what its arguments may be
-    """
+    """A command, by its words after ``kplan``; the first of all is ``kplan`` itself."""
 
     path: tuple[str, ...]
     text: str
     options: tuple[_Option, ...]
     children: tuple[_Command, ...]
-    names: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  #: what its arguments name: pods, nodes
+    words: tuple[str, ...] = ()  #: what its arguments may be
 
 
 def completion_files(program: Any) -> dict[str, str]:

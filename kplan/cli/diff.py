@@ -209,13 +209,7 @@ def _manifests_of(names: Sequence[str], against: str) -> Iterator[tuple[Sequence
 
 
 def _at_revision(path: Path, revision: str, directory: str) -> str:
-    """Write a file or directory as it was at a revision, and return where.
-
-    Raises
-    ------
-    UsageError
-        When git cannot tell.
-    """
+    """Write a file or directory as it was at a revision, and return where; raises UsageError when git cannot tell."""
     inside, name = (path, ".") if path.is_dir() else (path.parent, path.name)
     target = Path(tempfile.mkdtemp(dir=directory))
     hint = "name a revision and manifests of a git repository, such as git:HEAD~1"

@@ -133,10 +133,7 @@ class ClusterFlags:
     def default_namespace(self) -> str:
         """Return the namespace of the kubeconfig's context, as kubectl takes it; empty for a snapshot, or none.
 
-        Raises
-        ------
-        KubeconfigError
-            When the kubeconfig cannot be used.
+        Raises KubeconfigError when the kubeconfig cannot be used.
         """
         if self.snapshot:
             return ""

@@ -28,10 +28,7 @@ def read_manifests(
 ) -> Manifests:
     """Read the manifests of files and kustomizations.
 
-    Raises
-    ------
-    ManifestError
-        With everything that is wrong, each with file, document, line and JSON path.
+    Raises ManifestError with everything that is wrong, each with file, document, line and JSON path.
     """
     from kplan.cli.kustomize import build
     from kplan.workloads import load_manifests

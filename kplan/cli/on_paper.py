@@ -95,10 +95,7 @@ class SettledClusterFlags(ChangedClusterFlags):
 def asked_changes(flags: ChangedClusterFlags) -> list[Asked]:
     """Read what is to be different, in the order given; settling comes last.
 
-    Raises
-    ------
-    KplanError
-        For a change that cannot be read, with the option that asks for it.
+    Raises KplanError for a change that cannot be read, with the option that asks for it.
     """
     given = {name: getattr(flags, name) or () for name in _NAMES}
     if not any(given.values()) and not flags.is_settled:

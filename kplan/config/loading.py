@@ -71,10 +71,7 @@ def read_configuration(
 def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerConfiguration:
     """Return a configuration as another release reads the same file.
 
-    Raises
-    ------
-    ConfigError
-        When that release would refuse it.
+    Raises ConfigError when that release would refuse it.
     """
     if config.release == release:
         return config

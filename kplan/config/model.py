@@ -29,23 +29,15 @@ class PluginRef:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One scheduler, as pods name it in `spec.schedulerName`.
-
-    Attributes
-    ----------
-    percentage_of_nodes_to_score
-        None: the configuration's own percentage holds.
-    plugins
-        Every extension point of `in_tree.EXTENSION_POINTS` -> its plugins, in the order in which they run.
-    args
-        Plugin name -> its arguments, for every plugin that is enabled somewhere and takes arguments: a `PluginArgs`
-        for in-tree plugins, what the file says for others.
-    """
+    """One scheduler, as pods name it in `spec.schedulerName`."""
 
     scheduler_name: str
+    #: every extension point of `in_tree.EXTENSION_POINTS` -> its plugins, in the order in which they run
     plugins: Mapping[str, tuple[PluginRef, ...]]
+    #: plugin name -> its arguments, for every plugin that is enabled somewhere and takes arguments: a `PluginArgs` for
+    #: in-tree plugins, what the file says for others
     args: Mapping[str, object]
-    percentage_of_nodes_to_score: int | None = None
+    percentage_of_nodes_to_score: int | None = None  #: None: the configuration's own percentage holds
 
     def plugin_names(self) -> tuple[str, ...]:
         """Name the plugins that are enabled at any extension point, each once, in order of first appearance."""
@@ -95,41 +87,25 @@ class Extender(ConfigStruct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfiguration:
-    """A KubeSchedulerConfiguration as kube-scheduler would run it.
-
-    Attributes
-    ----------
-    percentage_of_nodes_to_score
-        0: the adaptive percentage.
-    source
-        "default", or the file that was read.
-    warnings
-        What the file asks for and kplan does not have.
-    settings
-        Fields that no decision depends on (`leaderElection`, `clientConnection`, …), defaulted, as JSON values.
-    release
-        The release that reads it so; another may understand it otherwise.
-    document
-        What the file says, for another release to read; None when there is none.
-    other_documents
-        How many documents of the file follow the one that counts.
-    is_release_given
-        The release was asked for, not assumed.
-    """
+    """A KubeSchedulerConfiguration as kube-scheduler would run it."""
 
     profiles: tuple[Profile, ...]
-    percentage_of_nodes_to_score: int = 0
+    percentage_of_nodes_to_score: int = 0  #: 0: the adaptive percentage
     parallelism: int = 16
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     extenders: tuple[Extender, ...] = ()
-    source: str = "default"
-    warnings: tuple[InputWarning, ...] = ()
+    source: str = "default"  #: "default", or the file that was read
+    warnings: tuple[InputWarning, ...] = ()  #: what the file asks for and kplan does not have
+    #: fields that no decision depends on (`leaderElection`, `clientConnection`, …), defaulted, as JSON values
     settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    #: the release that reads it so; another may understand it otherwise
     release: Release = field(default_factory=newest)
+    #: what the file says, for another release to read; None when there is none
     document: object = field(default=None, repr=False, compare=False)
+    #: how many documents of the file follow the one that counts
     other_documents: int = field(default=0, repr=False, compare=False)
-    is_release_given: bool = field(default=False, compare=False)
+    is_release_given: bool = field(default=False, compare=False)  #: the release was asked for, not assumed
 
     def profile(self, scheduler_name: str) -> Profile | None:
         """Return the profile of that scheduler name, or None when this scheduler does not answer to it."""

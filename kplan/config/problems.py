@@ -38,16 +38,12 @@ class Problems:
     """The problems of one document, and the places that could not be read at all.
 
     Checks of values skip the places that could not be read: there is nothing at them to speak about.
-
-    Attributes
-    ----------
-    release : whose rules the document is held to
     """
 
     def __init__(
         self, file: str, document: int | None = None, lines: Lines | None = None, release: Release | None = None
     ) -> None:
-        self.release = release or newest()
+        self.release = release or newest()  #: whose rules the document is held to
         self.file = file
         self.document = document
         self._lines = lines
@@ -91,10 +87,7 @@ class Problems:
     def raise_if_any(self, document: object = None) -> None:
         """Raise everything found so far, in the order of the document's places if it is given.
 
-        Raises
-        ------
-        ConfigError
-            When anything was recorded.
+        Raises ConfigError when anything was recorded.
         """
         if self.found:
             order = {path: position for position, path in enumerate(_paths(document, ""))}

@@ -24,10 +24,7 @@ class ConfigDocument:
 def read_file(path: str) -> ConfigDocument:
     """Read the first document of a file, or of standard input for `-`.
 
-    Raises
-    ------
-    ConfigError
-        When the file is missing, is no text, or neither YAML nor JSON.
+    Raises ConfigError when the file is missing, is no text, or neither YAML nor JSON.
     """
     unread: list[Problem] = []
     documents = list(read_documents(path, unread, limits=SETTINGS, expected=_EXPECTED))

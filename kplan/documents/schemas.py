@@ -21,10 +21,7 @@ _ATTRIBUTE = re.compile(r"^(\w+) : (.+)$", re.MULTILINE)
 def load_schema(kind: str) -> dict[str, Any]:
     """Return the schema of a kind, complete with the definitions that it refers to.
 
-    Raises
-    ------
-    UsageError
-        When there is no such kind.
+    Raises UsageError when there is no such kind.
     """
     if kind not in KINDS:
         near = difflib.get_close_matches(kind, SCHEMA_KINDS, n=1, cutoff=0.4)

@@ -28,11 +28,6 @@ class ChangingView(NodeView):
     positions, pods : intp arrays of shape (n_away,)
         Pods that are away at first, and the position of their node; `positions` ascend.
     extra : pods that stand on these nodes besides, through all steps
-
-    Attributes
-    ----------
-    is_away : bool array of shape (n_away,)
-    bounds : intp array of shape (n_view + 1,); position i's pods are ``pods[bounds[i]:bounds[i + 1]]``
     """
 
     def __init__(
@@ -43,7 +38,8 @@ class ChangingView(NodeView):
         self.positions = positions
         self.pods = pods
         self.extra = extra if extra is not None and len(extra.pods) else None
-        self.is_away: BoolArray = np.ones(len(pods), np.bool_)
+        self.is_away: BoolArray = np.ones(len(pods), np.bool_)  #: bool array of shape (n_away,)
+        #: intp array of shape (n_view + 1,); position i's pods are ``pods[bounds[i]:bounds[i + 1]]``
         self.bounds: RowArray = np.searchsorted(positions, np.arange(len(rows) + 1))
         self._requested: dict[str, Int64Array] = {}
         self._values: dict[str, Int64Array] = {}

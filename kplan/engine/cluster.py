@@ -42,38 +42,26 @@ class _Counts:
 
 
 class Cluster:
-    """Nodes, pods and their sums; changed only by `bind` and `unbind`.
-
-    Attributes
-    ----------
-    nodes : NodeTable
-    pods : PodTable
-    node_of : list of int
-        Node row of each pod, or NOWHERE; `node_rows` is the same as a column.
-    pods_on : list of list of int
-        Pods of each node, in kube-scheduler's order: appended when bound; when one leaves, the last takes its place.
-    pod_count, nonzero_cpu, nonzero_memory : int64 arrays of shape (n_nodes,)
-    used_ports : node row -> set of HostPort
-        A set, as upstream: when one of two pods with the same port leaves, the port counts as free.
-    terms : TermIndex of the bound pods
-    log : list of Change
-        Everything that happened, in order; a reader that keeps its place can follow.
-    """
+    """Nodes, pods and their sums; changed only by `bind` and `unbind`."""
 
     def __init__(self, nodes: NodeTable, pods: PodTable | None = None) -> None:
         n_nodes = len(nodes)
         self.nodes = nodes
         self._n_nodes = n_nodes
         self.pods = pods or PodTable()
-        self.node_of: list[int] = []
+        self.node_of: list[int] = []  #: node row of each pod, or NOWHERE; `node_rows` is the same as a column
         self._node_rows: RowArray = np.full(_FIRST_CAPACITY, NOWHERE, np.intp)
+        #: pods of each node, in kube-scheduler's order: appended when bound; when one leaves, the last takes its place
         self.pods_on: list[list[int]] = [[] for _ in range(n_nodes)]
+        #: pod_count, nonzero_cpu, nonzero_memory: int64 arrays of shape (n_nodes,)
         self.pod_count: Int64Array = np.zeros(n_nodes, np.int64)
         self.nonzero_cpu: Int64Array = np.zeros(n_nodes, np.int64)
         self.nonzero_memory: Int64Array = np.zeros(n_nodes, np.int64)
+        #: node row -> set of HostPort. A set, as upstream: when one of two pods with the same port leaves, the port
+        #: counts as free.
         self.used_ports: dict[int, set[HostPort]] = {}
-        self.terms = TermIndex()
-        self.log: list[Change] = []
+        self.terms = TermIndex()  #: TermIndex of the bound pods
+        self.log: list[Change] = []  #: everything that happened, in order; a reader that keeps its place can follow
         self._requested: dict[str, Int64Array] = {}
         self._match_counts: Recent[_Counts] = Recent(MAX_MATCH_COUNTS)
 

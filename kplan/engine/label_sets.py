@@ -29,15 +29,10 @@ class _Mask:
 
 
 class LabelSets:
-    """Sets of labels by code; only ever added to, so that copies of a pod table share one.
-
-    Attributes
-    ----------
-    sets : list of labels, by code
-    """
+    """Sets of labels by code; only ever added to, so that copies of a pod table share one."""
 
     def __init__(self) -> None:
-        self.sets: list[Mapping[str, str]] = []
+        self.sets: list[Mapping[str, str]] = []  #: list of labels, by code
         self._code_of: dict[frozenset[tuple[str, str]], int] = {}
         self._postings: dict[str, dict[str, list[int]]] = {}
         self._n_posted = 0

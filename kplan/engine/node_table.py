@@ -28,24 +28,17 @@ MAX_DERIVED = 1024
 
 
 class LabelColumn:
-    """One label key over all nodes.
-
-    Attributes
-    ----------
-    codes : int32 array of shape (n_nodes,)
-        Index into `values`, or ABSENT.
-    values : list of str
-        Distinct values in the order of the nodes that first hold them.
-    """
+    """One label key over all nodes."""
 
     def __init__(self, column: Sequence[str | None]) -> None:
         code_of: dict[str, int] = {}
+        #: int32 array of shape (n_nodes,); index into `values`, or ABSENT
         self.codes: CodeArray = np.fromiter(
             (ABSENT if text is None else code_of.setdefault(text, len(code_of)) for text in column),
             np.int32,
             len(column),
         )
-        self.values = list(code_of)
+        self.values = list(code_of)  #: distinct values in the order of the nodes that first hold them
         self.code_of = code_of
 
     @cached_property
@@ -61,22 +54,12 @@ class LabelColumn:
 
 
 class NodeTable:
-    """All nodes of a cluster, one row each, ordered by name.
-
-    Attributes
-    ----------
-    nodes : the objects, by row
-    names : their names, by row
-    row_of : name -> row
-    taint_sets : distinct tuples of taints; `taint_codes` (int32 a row) points into it
-    unschedulable : bool array of shape (n_nodes,), ``spec.unschedulable``
-    allowed_pods : int64 array of shape (n_nodes,)
-    """
+    """All nodes of a cluster, one row each, ordered by name."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self.nodes = sorted(nodes, key=lambda node: node.metadata.name)
-        self.names = [node.metadata.name for node in self.nodes]
-        self.row_of = {name: row for row, name in enumerate(self.names)}
+        self.nodes = sorted(nodes, key=lambda node: node.metadata.name)  #: the objects, by row
+        self.names = [node.metadata.name for node in self.nodes]  #: their names, by row
+        self.row_of = {name: row for row, name in enumerate(self.names)}  #: name -> row
         self._labels: dict[str, LabelColumn] = {}
         self._allocatable: dict[str, Int64Array] = {}
         self._derived: Recent[Any] = Recent(MAX_DERIVED)
@@ -85,10 +68,12 @@ class NodeTable:
         self.taint_codes: CodeArray = np.fromiter(
             (taint_code.setdefault(node.spec.taints, len(taint_code)) for node in self.nodes), np.int32, len(self.nodes)
         )
-        self.taint_sets = list(taint_code)
+        self.taint_sets = list(taint_code)  #: distinct tuples of taints; `taint_codes` (int32 a row) points into it
+        #: bool array of shape (n_nodes,), ``spec.unschedulable``
         self.unschedulable: BoolArray = np.fromiter(
             (bool(node.spec.unschedulable) for node in self.nodes), np.bool_, len(self.nodes)
         )
+        #: int64 array of shape (n_nodes,)
         self.allowed_pods: Int64Array = np.fromiter(
             (value(node.status.allocatable.get(PODS, 0)) for node in self.nodes), np.int64, len(self.nodes)
         )

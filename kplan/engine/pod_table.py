@@ -36,18 +36,11 @@ MAX_MASKS = 256
 
 @dataclass(frozen=True, slots=True)
 class PodMatch:
-    """Which pods are meant: those for which every clause holds.
+    """Which pods are meant: those for which every clause holds."""
 
-    Attributes
-    ----------
-    clauses : tuple of (namespaces, selector)
-        A pod matches a clause when it is in one of the namespaces (None: in any) and the selector takes its labels.
-    skip_terminating : bool
-        Leave out pods that are being deleted.
-    """
-
+    #: a pod matches a clause when it is in one of the namespaces (None: in any) and the selector takes its labels
     clauses: tuple[tuple[frozenset[str] | None, Selector], ...]
-    skip_terminating: bool = False
+    skip_terminating: bool = False  #: leave out pods that are being deleted
 
 
 class PodColumn(Protocol):
@@ -87,16 +80,10 @@ class PodMask:
 
 @dataclass(frozen=True, slots=True)
 class _ByLabels:
-    """The first pods of a table, sorted by their set of labels.
+    """The first pods of a table, sorted by their set of labels."""
 
-    Attributes
-    ----------
-    order : intp array of shape (n_sorted,), pods
-    bounds : set `code` has ``order[bounds[code]:bounds[code + 1]]``; sets beyond have none of these pods
-    """
-
-    order: RowArray
-    bounds: list[int]
+    order: RowArray  #: intp array of shape (n_sorted,), pods
+    bounds: list[int]  #: set `code` has ``order[bounds[code]:bounds[code + 1]]``; sets beyond have none of these pods
 
     @staticmethod
     def of(codes: CodeArray, n_sets: int) -> _ByLabels:
@@ -105,17 +92,10 @@ class _ByLabels:
 
 
 class PodTable:
-    """All pods that a session knows, by row.
-
-    Attributes
-    ----------
-    infos : list of PodInfo, by row
-    term_sets : list of PodAffinityTerms
-        Distinct inter-pod terms, that of pods without any first; `term_codes` says which each pod has.
-    """
+    """All pods that a session knows, by row."""
 
     def __init__(self) -> None:
-        self.infos: list[PodInfo] = []
+        self.infos: list[PodInfo] = []  #: list of PodInfo, by row
         self._namespace_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
         self._label_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
         self._priorities: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
@@ -125,6 +105,7 @@ class PodTable:
         self._label_sets = LabelSets()
         self._by_labels = _ByLabels(np.zeros(0, np.intp), [0])
         self._masks: Recent[PodMask] = Recent(MAX_MASKS)
+        #: distinct inter-pod terms, that of pods without any first; `term_codes` says which each pod has
         self.term_sets: list[PodAffinityTerms] = [NO_TERMS]
         self._term_code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
         self._term_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)

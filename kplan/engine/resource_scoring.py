@@ -26,24 +26,16 @@ DeviceTotals = Callable[[str], tuple[Int64Array, Int64Array]]
 
 
 class Capacities(msgspec.Struct, frozen=True):
-    """What nodes have of some resources, ready for division; arrays of shape (n_resources, n_nodes).
+    """What nodes have of some resources, ready for division; arrays of shape (n_resources, n_nodes)."""
 
-    Attributes
-    ----------
-    allocatable : milliCPU, bytes or counts; 0 where the node has none
-    divisor : float64, the same with 1 instead of 0
-    weights : weight of each resource, 0 where the node does not have it; (n_resources, 1) where every node has all
-    weight_sum : int64 array of shape (n_nodes,), the sum of the weights, with 1 instead of 0; (1,) likewise
-    is_complete : every node has every resource
-    is_exact : every node has every resource, and `divisor` is exact
-    """
-
-    allocatable: Int64Array
-    divisor: FloatArray
+    allocatable: Int64Array  #: milliCPU, bytes or counts; 0 where the node has none
+    divisor: FloatArray  #: float64, the same with 1 instead of 0
+    #: weight of each resource, 0 where the node does not have it; (n_resources, 1) where every node has all
     weights: Int64Array
+    #: int64 array of shape (n_nodes,), the sum of the weights, with 1 instead of 0; (1,) likewise
     weight_sum: Int64Array
-    is_complete: bool
-    is_exact: bool
+    is_complete: bool  #: every node has every resource
+    is_exact: bool  #: every node has every resource, and `divisor` is exact
 
     @staticmethod
     def of(allocatable: Int64Array, weights: Sequence[int]) -> Capacities:
@@ -79,16 +71,10 @@ class Capacities(msgspec.Struct, frozen=True):
 
 
 class Allocation(NamedTuple):
-    """The resources that count for one pod on the nodes of a view.
+    """The resources that count for one pod on the nodes of a view."""
 
-    Attributes
-    ----------
-    capacities : what the nodes have
-    allocated : int64 array of shape (n_resources, n_view), what their pods count for; the caller's own
-    """
-
-    capacities: Capacities
-    allocated: Int64Array
+    capacities: Capacities  #: what the nodes have
+    allocated: Int64Array  #: int64 array of shape (n_resources, n_view), what their pods count for; the caller's own
 
 
 class ResourceScoring:
@@ -134,19 +120,13 @@ class ResourceScoring:
 
 @dataclass(frozen=True)
 class ScoredRequest:
-    """One pod's request, by the resources that count for it.
-
-    Attributes
-    ----------
-    asked : int64 array of shape (n_resources, 1)
-    devices : positions of the resources behind which there may be a device class
-    """
+    """One pod's request, by the resources that count for it."""
 
     names: tuple[str, ...]
     weights: tuple[int, ...]
-    asked: Int64Array
+    asked: Int64Array  #: int64 array of shape (n_resources, 1)
     capacities: Capacities
-    devices: tuple[int, ...]
+    devices: tuple[int, ...]  #: positions of the resources behind which there may be a device class
     use_requested: bool
 
     def on(self, nodes: NodeView, device_totals: DeviceTotals | None = None, *, with_pod: bool = False) -> Allocation:

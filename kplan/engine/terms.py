@@ -24,18 +24,12 @@ class TermKind(enum.Enum):
 
 @dataclass(slots=True)
 class TermGroup:
-    """One term and where the pods that hold it run.
-
-    Attributes
-    ----------
-    weight : the preferred term's weight; 0 for required terms
-    holders : node row -> number of times pods there hold the term
-    """
+    """One term and where the pods that hold it run."""
 
     kind: TermKind
     term: AffinityTerm
-    weight: int
-    holders: dict[int, int] = field(default_factory=dict)
+    weight: int  #: the preferred term's weight; 0 for required terms
+    holders: dict[int, int] = field(default_factory=dict)  #: node row -> number of times pods there hold the term
     _arrays: tuple[RowArray, Int64Array] | None = None
 
     def change(self, row: int, sign: int) -> None:
@@ -72,16 +66,11 @@ Label = tuple[str, str]
 
 
 class TermIndex:
-    """All terms that running pods hold.
-
-    Attributes
-    ----------
-    groups : list of TermGroup
-        In the order in which they were first seen; only ever appended to, so that a reader can keep its place.
-        A group whose last holder left stays, with no holders.
-    """
+    """All terms that running pods hold."""
 
     def __init__(self) -> None:
+        #: in the order in which they were first seen; only ever appended to, so that a reader can keep its place. A
+        #: group whose last holder left stays, with no holders.
         self.groups: list[TermGroup] = []
         self._group_of: dict[tuple[TermKind, AffinityTerm, int], int] = {}
         self._by_label: dict[Label, list[int]] = {}

@@ -41,37 +41,25 @@ class Reason(msgspec.Struct, frozen=True):
     """One reason that a plugin can give.
 
     A struct, since every filter makes some for every pod.
-
-    Attributes
-    ----------
-    text : byte for byte what kube-scheduler writes
-    code : what it means for preemption
-    details : position in the view -> the numbers and names behind the reason, asked only when somebody looks
-        Reads the cluster as it is at that moment, so it must be asked before the cluster changes.
-    shortfall : positions in the view -> how much is missing at each, int64 array of their shape
-        Tells which of the rejected nodes comes closest; None where that cannot be measured. Asked like `details`.
     """
 
-    text: str
-    code: Code
+    text: str  #: byte for byte what kube-scheduler writes
+    code: Code  #: what it means for preemption
+    #: position in the view -> the numbers and names behind the reason, asked only when somebody looks. Reads the
+    #: cluster as it is at that moment, so it must be asked before the cluster changes.
     details: Callable[[int], Sequence[Detail]] | None = None
+    #: positions in the view -> how much is missing at each, int64 array of their shape; tells which of the rejected
+    #: nodes comes closest; None where that cannot be measured. Asked like `details`.
     shortfall: Callable[[RowArray], Int64Array] | None = None
 
 
 class Verdicts(msgspec.Struct, frozen=True):
-    """A Filter's answer for all positions of a view.
+    """A Filter's answer for all positions of a view."""
 
-    Attributes
-    ----------
-    bits : unsigned array of shape (n_view,)
-        Bit k is set where reason k holds; 0 passes.
-    reasons : the reasons, bit by bit, in the order in which they are reported
-    unresolvable : bool array of shape (n_view,) or None
-        Positions whose code is UNSCHEDULABLE_AND_UNRESOLVABLE whatever the reasons say.
-    """
-
-    bits: BitArray
-    reasons: tuple[Reason, ...]
+    bits: BitArray  #: unsigned array of shape (n_view,); bit k is set where reason k holds; 0 passes
+    reasons: tuple[Reason, ...]  #: the reasons, bit by bit, in the order in which they are reported
+    #: bool array of shape (n_view,) or None; positions whose code is UNSCHEDULABLE_AND_UNRESOLVABLE whatever the
+    #: reasons say
     unresolvable: BoolArray | None = None
 
     @staticmethod

@@ -22,22 +22,14 @@ S = TypeVar("S", bound=np.generic)
 
 @dataclass(frozen=True)
 class PodDelta:
-    """Pods that come to (+1) or leave (-1) single nodes of a view.
+    """Pods that come to (+1) or leave (-1) single nodes of a view."""
 
-    Attributes
-    ----------
-    positions : intp array of shape (n_changes,)
-        Which position of the view sees the change (not the node row).
-    pods : intp array of shape (n_changes,)
-        Rows of the pod table.
-    signs : int64 array of shape (n_changes,), +1 or -1
-    in_order : the changes are listed as they happened, and a pod may leave and come more than once
-        Otherwise pods leave first. It matters to what forgets who else took something: the set of ports in use.
-    """
-
+    #: intp array of shape (n_changes,); which position of the view sees the change (not the node row)
     positions: RowArray
-    pods: RowArray
-    signs: Int64Array
+    pods: RowArray  #: intp array of shape (n_changes,); rows of the pod table
+    signs: Int64Array  #: int64 array of shape (n_changes,), +1 or -1
+    #: the changes are listed as they happened, and a pod may leave and come more than once. Otherwise pods leave first.
+    #: It matters to what forgets who else took something: the set of ports in use.
     in_order: bool = False
 
     @staticmethod
@@ -57,19 +49,13 @@ class PodDelta:
 
 
 class NodeView:
-    """Nodes as a plugin sees them: arrays of shape (n_view,), one element a position.
-
-    Attributes
-    ----------
-    rows : intp array of node rows, or None for all nodes in order
-    pick : the same as an index into node columns
-    """
+    """Nodes as a plugin sees them: arrays of shape (n_view,), one element a position."""
 
     def __init__(self, cluster: Cluster, rows: RowArray | None = None, delta: PodDelta | None = None) -> None:
         self.cluster = cluster
-        self.rows = rows
+        self.rows = rows  #: intp array of node rows, or None for all nodes in order
         # One row is seen through a slice, which takes a third of the time.
-        self.pick: RowArray | slice | None = rows
+        self.pick: RowArray | slice | None = rows  #: the same as an index into node columns
         if rows is not None and len(rows) == 1:
             self.pick = slice(int(rows[0]), int(rows[0]) + 1)
         self._delta = delta if delta is not None and len(delta.pods) else None

@@ -35,24 +35,17 @@ class CycleResult:
     """A decision with all that led to it.
 
     Valid until the cluster changes: it refers to live arrays. What is to last must be read out before.
-
-    Attributes
-    ----------
-    row : the chosen node row, or None
-    ties : node rows with the best total score, ascending
-    filter : the filters' answers, or None when the cycle did not get that far
-    scores : None when nothing was scored
-    post_filter : what PostFilter found, or None when it was not asked
     """
 
     pod: int
     outcome: Outcome
     message: str = ""
-    row: int | None = None
+    row: int | None = None  #: the chosen node row, or None
+    #: node rows with the best total score, ascending
     ties: RowArray = field(default_factory=lambda: np.zeros(0, np.intp))
-    filter: FilterOutcome | None = None
-    scores: ScoreOutcome | None = None
-    post_filter: PostFilterResult | None = None
+    filter: FilterOutcome | None = None  #: the filters' answers, or None when the cycle did not get that far
+    scores: ScoreOutcome | None = None  #: None when nothing was scored
+    post_filter: PostFilterResult | None = None  #: what PostFilter found, or None when it was not asked
     framework: Framework | None = None
     cycle: CycleState | None = None
     session: Session | None = field(default=None, repr=False)

@@ -28,20 +28,13 @@ class Scope(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """What a PreFilter says beyond "go on".
+    """What a PreFilter says beyond "go on"."""
 
-    Attributes
-    ----------
-    skip : leave this plugin's filter out of this cycle
-    for_shape : the skip holds for every pod of this shape, whatever the cluster holds, so need not be asked again
-    status : a rejection or an error; None for success
-    nodes : the only nodes that can be feasible, by name; None for all
-    """
-
-    skip: bool = False
+    skip: bool = False  #: leave this plugin's filter out of this cycle
+    #: the skip holds for every pod of this shape, whatever the cluster holds, so need not be asked again
     for_shape: bool = False
-    status: Status | None = None
-    nodes: frozenset[str] | None = None
+    status: Status | None = None  #: a rejection or an error; None for success
+    nodes: frozenset[str] | None = None  #: the only nodes that can be feasible, by name; None for all
 
 
 SKIP = PreFilterResult(skip=True)
@@ -102,21 +95,12 @@ class PostFilterFindings(Protocol):
 
 @dataclass
 class PostFilterResult:
-    """What a PostFilter found.
+    """What a PostFilter found."""
 
-    Attributes
-    ----------
-    status : SUCCESS when a node was nominated, UNSCHEDULABLE with the text otherwise, ERROR
-    nominated_row : the node on which room will be made, or None
-    victims : pods that leave it, in the order in which they do
-    cleared_nominations : pods of lower priority that lose their nomination to it
-    findings : how it was decided; None when nothing can be told
-    effects : what the plugins change at once, whether or not a node was nominated; for whoever follows the cycle up
-    """
-
-    status: Status
-    nominated_row: int | None = None
-    victims: tuple[int, ...] = ()
-    cleared_nominations: tuple[int, ...] = ()
-    findings: PostFilterFindings | None = None
+    status: Status  #: SUCCESS when a node was nominated, UNSCHEDULABLE with the text otherwise, ERROR
+    nominated_row: int | None = None  #: the node on which room will be made, or None
+    victims: tuple[int, ...] = ()  #: pods that leave it, in the order in which they do
+    cleared_nominations: tuple[int, ...] = ()  #: pods of lower priority that lose their nomination to it
+    findings: PostFilterFindings | None = None  #: how it was decided; None when nothing can be told
+    #: what the plugins change at once, whether or not a node was nominated; for whoever follows the cycle up
     effects: tuple[Callable[[], None], ...] = ()

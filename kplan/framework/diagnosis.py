@@ -19,19 +19,12 @@ from kplan.framework.status import Status, StatusCode
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """Why one node was rejected.
-
-    Attributes
-    ----------
-    plugin : the first plugin that rejects; empty when none can be named
-    reasons : what it says, in its order
-    position : where `reasons` ask for their details (position in the view that they come from)
-    """
+    """Why one node was rejected."""
 
     code: Code
-    plugin: str
-    reasons: tuple[Reason, ...]
-    position: int = 0
+    plugin: str  #: the first plugin that rejects; empty when none can be named
+    reasons: tuple[Reason, ...]  #: what it says, in its order
+    position: int = 0  #: where `reasons` ask for their details (position in the view that they come from)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -65,30 +58,22 @@ class FilterOutcome:
     """The answers of PreFilter and Filter for all nodes of the cluster.
 
     Valid until the cluster changes: the arrays may be the runtime's own, and details are read from the live cluster.
-
-    Attributes
-    ----------
-    n_nodes : nodes in the cluster
-    pre_filter_status : the rejection that kept all nodes from being filtered, or None
-    rows : node rows that were filtered; None for all
-    verdicts : (plugin, Verdicts over `rows`) in the order of the filters, without nominated pods
-    feasible : bool array of shape (n_nodes,)
-    overrides : node row -> status that counts instead of what `verdicts` say (nominations, extenders)
-    absent : status of nodes that nobody gave one of their own; None when PreFilter left none out
-    named_by : PreFilter plugins that named the only possible nodes
-    filter_rows : runs the filters on nodes that PreFilter left out, for explanations
-    not_evaluated : bool array of shape (n_nodes,) or None; nodes that the scheduler did not look at
     """
 
-    n_nodes: int
-    feasible: BoolArray
-    pre_filter_status: Status | None = None
-    rows: RowArray | None = None
+    n_nodes: int  #: nodes in the cluster
+    feasible: BoolArray  #: bool array of shape (n_nodes,)
+    pre_filter_status: Status | None = None  #: the rejection that kept all nodes from being filtered, or None
+    rows: RowArray | None = None  #: node rows that were filtered; None for all
+    #: (plugin, Verdicts over `rows`) in the order of the filters, without nominated pods
     verdicts: list[tuple[str, Verdicts]] = field(default_factory=list)
+    #: node row -> status that counts instead of what `verdicts` say (nominations, extenders)
     overrides: dict[int, NodeStatus] = field(default_factory=dict)
+    #: status of nodes that nobody gave one of their own; None when PreFilter left none out
     absent: NodeStatus | None = None
-    named_by: frozenset[str] = frozenset()
+    named_by: frozenset[str] = frozenset()  #: PreFilter plugins that named the only possible nodes
+    #: runs the filters on nodes that PreFilter left out, for explanations
     filter_rows: Callable[[RowArray], list[tuple[str, Verdicts]]] | None = None
+    #: bool array of shape (n_nodes,) or None; nodes that the scheduler did not look at
     not_evaluated: BoolArray | None = None
 
     @cached_property

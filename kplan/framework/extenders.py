@@ -19,18 +19,11 @@ class ExtenderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExtenderFilterResult:
-    """What is left of the nodes, and why the others are not.
+    """What is left of the nodes, and why the others are not."""
 
-    Attributes
-    ----------
-    nodes : names of the nodes that passed
-    failed : name -> message; preemption may help
-    unresolvable : name -> message; nothing helps
-    """
-
-    nodes: Sequence[str]
-    failed: Mapping[str, str]
-    unresolvable: Mapping[str, str]
+    nodes: Sequence[str]  #: names of the nodes that passed
+    failed: Mapping[str, str]  #: name -> message; preemption may help
+    unresolvable: Mapping[str, str]  #: name -> message; nothing helps
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,29 +46,18 @@ class ProfileFilters(Protocol):
 
 @dataclass
 class Handle:
-    """What a plugin may look at besides the cycle.
+    """What a plugin may look at besides the cycle."""
 
-    Attributes
-    ----------
-    cluster : nodes, pods and their sums, as they stand
-    listers : all other objects of the snapshot, indexed
-    nominator : pods that are nominated to nodes
-    framework : the profile's runtime; set once all plugins are made (PostFilter plugins run filters again through it)
-    extenders : called by whoever has a verb for them, in this order
-    is_sampling : stop early where kube-scheduler would, instead of looking at everything
-    random : draws among equals; None takes the first by name
-    release : the release of Kubernetes whose rules hold
-    device_totals : counts the devices behind an extended resource, for scores; set by DynamicResources
-    shared : what the plugins of all profiles of a session have in common, by its type
-    """
-
-    cluster: Cluster
-    listers: Listers
-    nominator: Nominator
+    cluster: Cluster  #: nodes, pods and their sums, as they stand
+    listers: Listers  #: all other objects of the snapshot, indexed
+    nominator: Nominator  #: pods that are nominated to nodes
+    #: the profile's runtime; set once all plugins are made (PostFilter plugins run filters again through it)
     framework: ProfileFilters | None = None
-    extenders: Sequence[Extender] = ()
-    is_sampling: bool = False
-    random: Random | None = None
+    extenders: Sequence[Extender] = ()  #: called by whoever has a verb for them, in this order
+    is_sampling: bool = False  #: stop early where kube-scheduler would, instead of looking at everything
+    random: Random | None = None  #: draws among equals; None takes the first by name
+    #: counts the devices behind an extended resource, for scores; set by DynamicResources
     device_totals: DeviceTotals | None = None
-    release: Release = field(default_factory=newest)
+    release: Release = field(default_factory=newest)  #: the release of Kubernetes whose rules hold
+    #: what the plugins of all profiles of a session have in common, by its type
     shared: dict[type, Any] = field(default_factory=dict)

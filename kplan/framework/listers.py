@@ -31,17 +31,13 @@ def by_key(objects: Iterable[T]) -> dict[Key, T]:
 
 
 class Listers:
-    """Indexes over a snapshot, each built when first asked for; changed only in a fork that nobody else has.
-
-    Attributes
-    ----------
-    device_claims : claims that were made since, in order, of which plugins take note
-    kept : what plugins find out from these objects for all sessions around them, by its type
-    """
+    """Indexes over a snapshot, each built when first asked for; changed only in a fork that nobody else has."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+        #: claims that were made since, in order, of which plugins take note
         self.device_claims: list[ResourceClaim] = []
+        #: what plugins find out from these objects for all sessions around them, by its type
         self.kept: dict[type, Any] = {}
 
     def fork(self) -> Listers:

@@ -15,54 +15,33 @@ class PluginError(Exception):
 
 
 class PreFilterOutcome(msgspec.Struct, frozen=True):
-    """What all PreFilter plugins said together.
+    """What all PreFilter plugins said together."""
 
-    Attributes
-    ----------
-    status : a rejection of the pod, or None
-    nodes : the only nodes left, or None for all
-    plugins_with_nodes : plugins that named nodes
-    skipped : plugins whose filter is left out
-    """
-
-    status: Status | None = None
-    nodes: frozenset[str] | None = None
-    plugins_with_nodes: frozenset[str] = frozenset()
-    skipped: frozenset[str] = frozenset()
+    status: Status | None = None  #: a rejection of the pod, or None
+    nodes: frozenset[str] | None = None  #: the only nodes left, or None for all
+    plugins_with_nodes: frozenset[str] = frozenset()  #: plugins that named nodes
+    skipped: frozenset[str] = frozenset()  #: plugins whose filter is left out
 
 
 class ScorePart(msgspec.Struct, frozen=True):
-    """One plugin's scores: normalized, not yet weighted.
+    """One plugin's scores: normalized, not yet weighted."""
 
-    Attributes
-    ----------
-    rank : place of the plugin in the profile
-    scores : int64 array, over the feasible nodes or, with `is_full`, over all nodes
-    """
-
-    rank: int
+    rank: int  #: place of the plugin in the profile
     name: str
     weight: int
-    scores: Int64Array
+    scores: Int64Array  #: int64 array, over the feasible nodes or, with `is_full`, over all nodes
     is_full: bool
 
 
 @dataclass(slots=True)
 class ScoreOutcome:
-    """Scores of the feasible nodes; valid until the cluster changes.
+    """Scores of the feasible nodes; valid until the cluster changes."""
 
-    Attributes
-    ----------
-    rows : feasible node rows, ascending
-    total : int64 array over `rows`
-    parts : each plugin's share
-    drawn : bool array of shape (n_nodes,): nodes that an extender scored, and kube-scheduler drew a number for; None
-        for none
-    """
-
-    rows: RowArray
-    total: Int64Array
-    parts: list[ScorePart] = field(default_factory=list)
+    rows: RowArray  #: feasible node rows, ascending
+    total: Int64Array  #: int64 array over `rows`
+    parts: list[ScorePart] = field(default_factory=list)  #: each plugin's share
+    #: bool array of shape (n_nodes,): nodes that an extender scored, and kube-scheduler drew a number for; None for
+    #: none
     drawn: BoolArray | None = None
 
     def plugins_at(self, position: int) -> dict[str, int]:

@@ -19,17 +19,11 @@ from kplan.framework.session import Session
 
 @dataclass(frozen=True, slots=True)
 class QueuedPod:
-    """A pending pod and its place.
+    """A pending pod and its place."""
 
-    Attributes
-    ----------
-    pod : row of the pod table
-    reason : why it stands there, for people; for a gated pod kube-scheduler's own text
-    """
-
-    pod: int
+    pod: int  #: row of the pod table
     place: QueuePlace
-    reason: str
+    reason: str  #: why it stands there, for people; for a gated pod kube-scheduler's own text
 
 
 class SchedulingQueue:

@@ -102,13 +102,7 @@ class Framework:
         return self._keeper.entry(pod)
 
     def run_pre_filter(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome:
-        """Run all PreFilter plugins.
-
-        Raises
-        ------
-        PluginError
-            When one of them fails.
-        """
+        """Run all PreFilter plugins; raises PluginError when one of them fails."""
         outcome = self._keeper.open_pre_filters(cycle, entry)
         if outcome is not None:
             return outcome

@@ -26,14 +26,9 @@ def num_feasible_nodes_to_find(percentage: int, n_nodes: int) -> int:
 
 @dataclass
 class Sampling:
-    """Where the next search starts, carried on from pod to pod.
+    """Where the next search starts, carried on from pod to pod."""
 
-    Attributes
-    ----------
-    start_index : position in the node tree's order at which the next search starts
-    """
-
-    start_index: int = 0
+    start_index: int = 0  #: position in the node tree's order at which the next search starts
 
     def look(self, order: RowArray, passes: BoolArray, limit: int) -> BoolArray:
         """Search nodes in turn until more than `limit` feasible ones are found.

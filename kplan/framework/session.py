@@ -24,45 +24,30 @@ PluginFactory = Callable[[Profile, Handle], Mapping[str, Plugin]]
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How a session decides where kube-scheduler would be random or stop early.
+    """How a session decides where kube-scheduler would be random or stop early."""
 
-    Attributes
-    ----------
-    sample : stop as percentageOfNodesToScore says, instead of looking at every node
-    start_index : where the first sampled search starts
-    seed : draw among equals at random, with this seed; None draws nothing
-    follows_heap : without a draw, take the equal best node that kube-scheduler's heap brings up first, not the first by
-        name
-    """
-
-    sample: bool = False
-    start_index: int = 0
-    seed: int | None = None
+    sample: bool = False  #: stop as percentageOfNodesToScore says, instead of looking at every node
+    start_index: int = 0  #: where the first sampled search starts
+    seed: int | None = None  #: draw among equals at random, with this seed; None draws nothing
+    #: without a draw, take the equal best node that kube-scheduler's heap brings up first, not the first by name
     follows_heap: bool = False
 
 
 @dataclass
 class Session:
-    """The state of a plan: cluster, nominations, and one framework per profile.
-
-    Attributes
-    ----------
-    extenders : called in order after the filters, and for scores
-    refused : pods that an API server would not take, and why
-    pod_ids : NAMESPACE/NAME -> row; found out from the cluster when empty
-    random : draws among equals; made from the seed of the options, if there is one
-    """
+    """The state of a plan: cluster, nominations, and one framework per profile."""
 
     cluster: Cluster
     listers: Listers
     config: SchedulerConfiguration
     make_plugins: PluginFactory
     options: SessionOptions = field(default_factory=SessionOptions)
-    extenders: Sequence[Extender] = ()
+    extenders: Sequence[Extender] = ()  #: called in order after the filters, and for scores
     nominator: Nominator = field(default_factory=Nominator)
-    refused: dict[int, str] = field(default_factory=dict)
+    refused: dict[int, str] = field(default_factory=dict)  #: pods that an API server would not take, and why
+    #: NAMESPACE/NAME -> row; found out from the cluster when empty
     pod_ids: dict[str, int] = field(default_factory=dict)
-    random: Random | None = None
+    random: Random | None = None  #: draws among equals; made from the seed of the options, if there is one
 
     def __post_init__(self) -> None:
         self.sampling = Sampling(self.options.start_index)

@@ -37,22 +37,15 @@ _REFRESH_SHARE = 4
 
 @dataclass
 class KeptPreFilters:
-    """What need not be asked again in PreFilter.
+    """What need not be asked again in PreFilter."""
 
-    Attributes
-    ----------
-    results : plugin -> its result; a missing key means it must be asked
-    states : plugin -> cycle state that it wrote
-    open : the plugins that must be asked again, where all kept results pass or skip; None where they do not, or not yet
-    skipped : plugins with a kept skip
-    all_states : the kept states together
-    """
-
+    #: plugin -> its result; a missing key means it must be asked
     results: dict[str, PreFilterResult | None] = field(default_factory=dict)
-    states: dict[str, dict[type, Any]] = field(default_factory=dict)
+    states: dict[str, dict[type, Any]] = field(default_factory=dict)  #: plugin -> cycle state that it wrote
+    #: the plugins that must be asked again, where all kept results pass or skip; None where they do not, or not yet
     open: Sequence[PreFilterPlugin] | None = None
-    skipped: frozenset[str] = frozenset()
-    all_states: dict[type, Any] = field(default_factory=dict)
+    skipped: frozenset[str] = frozenset()  #: plugins with a kept skip
+    all_states: dict[type, Any] = field(default_factory=dict)  #: the kept states together
 
     def keep(self, name: str, result: PreFilterResult | None, states: dict[type, Any]) -> None:
         """Take in what a plugin answered and wrote."""
@@ -74,22 +67,13 @@ class KeptPreFilters:
 
 @dataclass
 class KeptVerdicts:
-    """Verdicts over all nodes of the filters that look at one node at a time.
+    """Verdicts over all nodes of the filters that look at one node at a time."""
 
-    Attributes
-    ----------
-    by_plugin : plugin -> verdicts over all nodes
-    following : the filters whose verdicts follow the pods of a node
-    lasting : bool array of shape (n_nodes,); all filters pass that do not follow pods
-    passes : bool array of shape (n_nodes,); all of `by_plugin` pass
-    position : how far in the cluster's log this is up to date
-    """
-
-    by_plugin: dict[str, Verdicts]
-    following: Sequence[FilterPlugin]
-    lasting: BoolArray
-    passes: BoolArray
-    position: int
+    by_plugin: dict[str, Verdicts]  #: plugin -> verdicts over all nodes
+    following: Sequence[FilterPlugin]  #: the filters whose verdicts follow the pods of a node
+    lasting: BoolArray  #: bool array of shape (n_nodes,); all filters pass that do not follow pods
+    passes: BoolArray  #: bool array of shape (n_nodes,); all of `by_plugin` pass
+    position: int  #: how far in the cluster's log this is up to date
 
     def refresh(self, cycle: CycleState, cluster: Cluster) -> None:
         """Ask again about the nodes whose pods changed."""
@@ -122,27 +106,18 @@ class KeptVerdicts:
 
 @dataclass
 class KeptScores:
-    """Scores over all nodes of the plugins that look at one node at a time.
+    """Scores over all nodes of the plugins that look at one node at a time."""
 
-    Attributes
-    ----------
-    weights : plugin -> weight
-    lasting : weighted sum of final scores that do not follow pods, int64 of shape (n_nodes,)
-    position : how far in the cluster's log this is up to date
-    total : `lasting` and the following ones
-    open : the plugins, with their rank, that must be asked, or normalized over the feasible nodes, in every cycle
-    following : the plugins whose scores follow the pods of a node, with these scores, which are final as they stand
-    parts : the shares in `total`
-    raw : plugin -> raw scores over all nodes that are yet to be normalized
-    """
-
-    weights: Mapping[str, int]
-    lasting: Int64Array
-    position: int
-    total: Int64Array
+    weights: Mapping[str, int]  #: plugin -> weight
+    lasting: Int64Array  #: weighted sum of final scores that do not follow pods, int64 of shape (n_nodes,)
+    position: int  #: how far in the cluster's log this is up to date
+    total: Int64Array  #: `lasting` and the following ones
+    #: the plugins, with their rank, that must be asked, or normalized over the feasible nodes, in every cycle
     open: list[tuple[int, ScorePlugin]] = field(default_factory=list)
+    #: the plugins whose scores follow the pods of a node, with these scores, which are final as they stand
     following: list[tuple[ScorePlugin, Int64Array]] = field(default_factory=list)
-    parts: list[ScorePart] = field(default_factory=list)
+    parts: list[ScorePart] = field(default_factory=list)  #: the shares in `total`
+    #: plugin -> raw scores over all nodes that are yet to be normalized
     raw: dict[str, Int64Array] = field(default_factory=dict)
 
     @staticmethod
@@ -199,19 +174,13 @@ class KeptScores:
 
 @dataclass
 class KeptPreScores:
-    """What need not be asked again in PreScore.
+    """What need not be asked again in PreScore."""
 
-    Attributes
-    ----------
-    results : plugin -> its result; a missing key means it must be asked
-    states : cycle state that those plugins wrote
-    skipped : plugins with a kept skip
-    open : the plugins that must be asked again; None while none has been asked
-    """
-
+    #: plugin -> its result; a missing key means it must be asked
     results: dict[str, PreScoreResult | None] = field(default_factory=dict)
-    states: dict[type, Any] = field(default_factory=dict)
-    skipped: frozenset[str] = frozenset()
+    states: dict[type, Any] = field(default_factory=dict)  #: cycle state that those plugins wrote
+    skipped: frozenset[str] = frozenset()  #: plugins with a kept skip
+    #: the plugins that must be asked again; None while none has been asked
     open: Sequence[PreScorePlugin] | None = None
 
     def keep(self, name: str, result: PreScoreResult | None, states: Mapping[type, Any]) -> None:
@@ -231,20 +200,15 @@ class KeptPreScores:
 
 @dataclass
 class CommonEntry:
-    """Kept answers for all shapes of which some plugins read the same: where only requests differ, nearly all.
-
-    Attributes
-    ----------
-    verdicts : plugin -> verdicts over all nodes; plugins that look at node objects alone
-    passes : bool array of shape (n_nodes,), all of `verdicts` pass; None until they have been asked
-    scores : scores of such plugins; None until they have been asked
-    """
+    """Kept answers for all shapes of which some plugins read the same: where only requests differ, nearly all."""
 
     pre_filters: KeptPreFilters = field(default_factory=KeptPreFilters)
     pre_scores: KeptPreScores = field(default_factory=KeptPreScores)
+    #: plugin -> verdicts over all nodes; plugins that look at node objects alone
     verdicts: dict[str, Verdicts] = field(default_factory=dict)
+    #: bool array of shape (n_nodes,), all of `verdicts` pass; None until they have been asked
     passes: BoolArray | None = None
-    scores: KeptScores | None = None
+    scores: KeptScores | None = None  #: scores of such plugins; None until they have been asked
 
 
 class ShapeEntry:

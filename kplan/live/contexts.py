@@ -20,10 +20,7 @@ def context_names(kubeconfig: str) -> list[str]:
 def context_namespace(options: LiveOptions) -> str:
     """Return the namespace of the context, or of the pod around; empty where none is named.
 
-    Raises
-    ------
-    KubeconfigError
-        When the kubeconfig cannot be used.
+    Raises KubeconfigError when the kubeconfig cannot be used.
     """
     paths, separator = existing_paths(options.kubeconfig)
     if paths:

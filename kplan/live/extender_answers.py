@@ -84,13 +84,7 @@ class Fields:
 
 
 def read_answer(body: bytes, extender: str) -> Value:
-    """Return the answer.
-
-    Raises
-    ------
-    ExtenderError
-        When it is not JSON.
-    """
+    """Return the answer; raises ExtenderError when it is not JSON."""
     try:
         return Value(msgspec.json.decode(body), extender, "$")
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):

@@ -42,17 +42,11 @@ _MOST_BYTES = 1 << 28
 
 
 class HTTPExtender:
-    """One configured extender.
-
-    Attributes
-    ----------
-    name : its URL, by which kube-scheduler names it too
-    weight : what its scores count for
-    """
+    """One configured extender."""
 
     def __init__(self, config: ExtenderConfig) -> None:
-        self.name = without_account(config.url_prefix)
-        self.weight = config.weight
+        self.name = without_account(config.url_prefix)  #: its URL, by which kube-scheduler names it too
+        self.weight = config.weight  #: what its scores count for
         self.is_ignorable = config.ignorable
         self.filters = bool(config.filter_verb)
         self.prioritizes = bool(config.prioritize_verb)
@@ -71,10 +65,7 @@ class HTTPExtender:
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> ExtenderFilterResult:
         """Ask which nodes pass.
 
-        Raises
-        ------
-        ExtenderError
-            When it does not answer, answers with an error, or names nodes that it was not asked about.
+        Raises ExtenderError when it does not answer, answers with an error, or names nodes that it was not asked about.
         """
         answer = self._ask(self._config.filter_verb, self._about(pod, nodes)).fields()
         if said := answer["error"].text():
@@ -94,13 +85,7 @@ class HTTPExtender:
         return ExtenderFilterResult(names, answer["failednodes"].texts(), answer["failedandunresolvablenodes"].texts())
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
-        """Ask for scores.
-
-        Raises
-        ------
-        ExtenderError
-            When it does not answer or not in a usable way.
-        """
+        """Ask for scores; raises ExtenderError when it does not answer or not in a usable way."""
         answer = self._ask(self._config.prioritize_verb, self._about(pod, nodes))
         scores = [each.fields() for each in answer.items()]
         return {each["host"].text(): each["score"].integer() for each in scores}
@@ -110,10 +95,7 @@ class HTTPExtender:
     ) -> Mapping[str, ExtenderVictims]:
         """Ask which candidates, with which victims, are acceptable.
 
-        Raises
-        ------
-        ExtenderError
-            When it does not answer, or names a pod that is not on the node.
+        Raises ExtenderError when it does not answer, or names a pod that is not on the node.
         """
         question: dict[str, Any] = {"Pod": pod}
         if self._config.node_cache_capable:

@@ -41,30 +41,14 @@ Authorization = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach one API server as one user.
+    """How to reach one API server as one user."""
 
-    Attributes
-    ----------
-    name : str
-        What people call the cluster: the context's name, or ``in-cluster``.
-    configuration
-        A ``kubernetes.client.Configuration``.
-    authorization : callable
-        Returns the value of the header of that name; empty for none.
-    impersonation : tuple of (str, str)
-        Headers that act as somebody else.
-    secrets : Secrets
-        What no message may hold.
-    files
-        What is kept while connections may be opened with it.
-    """
-
-    name: str
-    configuration: Any
-    authorization: Authorization
-    impersonation: tuple[tuple[str, str], ...] = ()
-    secrets: Secrets = field(default_factory=Secrets)
-    files: _PrivateFiles | None = None
+    name: str  #: what people call the cluster: the context's name, or ``in-cluster``
+    configuration: Any  #: a ``kubernetes.client.Configuration``
+    authorization: Authorization  #: returns the value of the header of that name; empty for none
+    impersonation: tuple[tuple[str, str], ...] = ()  #: headers that act as somebody else
+    secrets: Secrets = field(default_factory=Secrets)  #: what no message may hold
+    files: _PrivateFiles | None = None  #: what is kept while connections may be opened with it
 
     @property
     def server(self) -> str:
@@ -79,10 +63,7 @@ class Access:
     def open_pool(self, connections: int) -> urllib3.PoolManager:
         """Open connections as the `kubernetes` client would: certificates, server name, proxies.
 
-        Raises
-        ------
-        KubeconfigError
-            When a proxy or a certificate cannot be used.
+        Raises KubeconfigError when a proxy or a certificate cannot be used.
         """
         from kubernetes.client.rest import RESTClientObject
 

@@ -115,14 +115,9 @@ class _Config(_Kebab, frozen=True):
 
 
 class Kubeconfig(msgspec.Struct, frozen=True):
-    """All files together; the first to name something has its say.
+    """All files together; the first to name something has its say."""
 
-    Attributes
-    ----------
-    where : the files, for messages
-    """
-
-    where: str
+    where: str  #: the files, for messages
     current_context: str
     clusters: dict[str, Cluster]
     users: dict[str, AuthInfo]

@@ -24,47 +24,32 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveOptions:
-    """The flags of kubectl that choose a cluster and a user, as they were given.
+    """The flags of kubectl that choose a cluster and a user, as they were given."""
 
-    Attributes
-    ----------
-    kubeconfig : str
-        One path, or several joined as in ``KUBECONFIG``; empty for ``~/.kube/config``, else the account of the pod that
-        kplan runs in.
-    context, cluster, user : str
-        Names in the kubeconfig that replace its current context, and that context's cluster and user.
-    impersonate_user, impersonate_groups
-        Whom to act as; the account needs the right to impersonate.
-    request_timeout : float or None
-        Seconds for one whole request; None waits as long as it takes.
-    namespaces : tuple of str
-        Read namespaced kinds in these namespaces only, for users without rights on the whole cluster.
-    page_size : int
-        Objects in one answer of a list.
-    stdin_is_free : bool
-        Nobody reads kplan's own standard input, so that a plugin may ask somebody there.
-    """
-
+    #: one path, or several joined as in ``KUBECONFIG``; empty for ``~/.kube/config``, else the account of the pod that
+    #: kplan runs in
     kubeconfig: str = ""
+    #: context, cluster, user: names in the kubeconfig that replace its current context, and that context's cluster and
+    #: user
     context: str = ""
     cluster: str = ""
     user: str = ""
+    #: impersonate_user, impersonate_groups: whom to act as; the account needs the right to impersonate
     impersonate_user: str = ""
     impersonate_groups: tuple[str, ...] = field(default=())
+    #: seconds for one whole request; None waits as long as it takes
     request_timeout: float | None = DEFAULT_REQUEST_TIMEOUT
     insecure_skip_tls_verify: bool = False
+    #: read namespaced kinds in these namespaces only, for users without rights on the whole cluster
     namespaces: tuple[str, ...] = field(default=())
-    page_size: int = DEFAULT_PAGE_SIZE
-    stdin_is_free: bool = True
+    page_size: int = DEFAULT_PAGE_SIZE  #: objects in one answer of a list
+    stdin_is_free: bool = True  #: nobody reads kplan's own standard input, so that a plugin may ask somebody there
 
 
 def parse_timeout(text: str) -> float | None:
     """Turn a duration as kubectl takes it (``30s``, ``1m30s``, ``45``) into seconds; ``0`` means no limit.
 
-    Raises
-    ------
-    UsageError
-        When the text is no duration.
+    Raises UsageError when the text is no duration.
     """
     stripped = text.strip()
     if re.fullmatch(r"\d+(\.\d+)?", stripped):

@@ -54,24 +54,12 @@ _FIRST = ("pods", "nodes", "replicasets")
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind, as the API server serves it and as the snapshot holds it.
+    """One kind, as the API server serves it and as the snapshot holds it."""
 
-    Attributes
-    ----------
-    kind : Kind
-        Its group, versions, struct and place in the snapshot.
-    blinds : tuple of str
-        Plugins that decide without knowing all when this kind is missing.
-    required : bool
-        Whether nothing can be decided without it.
-    selector : str
-        A field selector that leaves on the server what scheduling does not count.
-    """
-
-    kind: Kind
-    blinds: tuple[str, ...]
-    required: bool
-    selector: str
+    kind: Kind  #: its group, versions, struct and place in the snapshot
+    blinds: tuple[str, ...]  #: plugins that decide without knowing all when this kind is missing
+    required: bool  #: whether nothing can be decided without it
+    selector: str  #: a field selector that leaves on the server what scheduling does not count
 
     @property
     def plural(self) -> str:

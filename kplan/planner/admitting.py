@@ -37,17 +37,12 @@ class Admitting:
     standing : what exists already and counts in quotas, where that is not all of the snapshot
 
     minor : the API server's, such as 36
-
-    Attributes
-    ----------
-    problems : what is invalid in pods that are written down as such
-    warnings : what was odd, each once
     """
 
     def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
         self.minor = minor
-        self.problems: list[Problem] = []
-        self.warnings: list[InputWarning] = []
+        self.problems: list[Problem] = []  #: what is invalid in pods that are written down as such
+        self.warnings: list[InputWarning] = []  #: what was odd, each once
         self._admitter = Admitter(snapshot, standing, minor=minor)
         self._snapshot = standing or snapshot
         self._standing: dict[str, set[tuple[str, str]]] = {}

@@ -12,21 +12,14 @@ from kplan.rules.pod_info import PodInfo
 
 @dataclass(frozen=True)
 class AskedPods:
-    """Pods as rows of any session that is forked for the question.
+    """Pods as rows of any session that is forked for the question."""
 
-    Attributes
-    ----------
-    rows : the pods that are asked about, in order
-    added : those of them that the snapshot does not hold; a fork gets them first, in this order
-    origins : row -> the manifest that a pod comes from
-    refused : row -> why the API server would not take the pod
-    more : row -> further replicas like the pod that are not looked at one by one, since they end as it does
-    """
-
-    rows: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()  #: the pods that are asked about, in order
+    #: those of them that the snapshot does not hold; a fork gets them first, in this order
     added: tuple[PodInfo, ...] = ()
-    origins: Mapping[int, Origin] = field(default_factory=dict)
-    refused: Mapping[int, str] = field(default_factory=dict)
+    origins: Mapping[int, Origin] = field(default_factory=dict)  #: row -> the manifest that a pod comes from
+    refused: Mapping[int, str] = field(default_factory=dict)  #: row -> why the API server would not take the pod
+    #: row -> further replicas like the pod that are not looked at one by one, since they end as it does
     more: Mapping[int, int] = field(default_factory=dict)
 
     def enter(self, session: Session) -> None:

@@ -72,10 +72,6 @@ class Base:
     plugins : classes of plugins that kube-scheduler does not bring along, for profiles that enable them
     additions : objects that the cluster would hold besides, such as those that come with manifests
     warnings : what was odd about the question, to be told with every answer
-
-    Attributes
-    ----------
-    shares_with : until its session is made, the planner of a cluster much like this one, what is the same being shared
     """
 
     def __init__(
@@ -115,6 +111,7 @@ class Base:
             counts_ports_of_sidecars=self.release.rules.counts_ports_of_sidecars,
         )
         self._asked_with = tuple(warnings)
+        #: until its session is made, the planner of a cluster much like this one, what is the same being shared
         self.shares_with: Base | None = None
 
     @cached_property

@@ -19,24 +19,14 @@ _TOLD_EVERY = 256
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Pods to fit.
+    """Pods to fit."""
 
-    Attributes
-    ----------
-    name : for reports
-    replicas : pods one after another
-    share : how many are placed in a row before it is the next template's turn
-    refused : why the API server would not take such a pod; empty when it would
-    are_distinct : each replica is a pod of its own, and there are no more; else they all are the first
-    origin : the manifest that they come from
-    """
-
-    name: str
-    replicas: tuple[PodInfo, ...]
-    share: int = 1
-    refused: str = ""
-    are_distinct: bool = False
-    origin: Origin | None = None
+    name: str  #: for reports
+    replicas: tuple[PodInfo, ...]  #: pods one after another
+    share: int = 1  #: how many are placed in a row before it is the next template's turn
+    refused: str = ""  #: why the API server would not take such a pod; empty when it would
+    are_distinct: bool = False  #: each replica is a pod of its own, and there are no more; else they all are the first
+    origin: Origin | None = None  #: the manifest that they come from
 
     def replica(self, index: int) -> PodInfo | None:
         """Return the pod of a replica, or None when there are no more."""
@@ -47,24 +37,15 @@ class Template:
 
 @dataclass
 class Fit:
-    """What fitted.
+    """What fitted."""
 
-    Attributes
-    ----------
-    placed : (template, node row) -> number of replicas
-    counts : replicas of each template
-    evicted : pods that had to go, where that is allowed
-    stop : the decision about the first replica that did not fit; live, see `kplan.planner.sequence`; None when all did
-    stopped_template : whose replica that was
-    exhausted_template : whose replicas were all placed before the count was over; None for none
-    """
-
-    placed: Counter[tuple[int, int]] = field(default_factory=Counter)
-    counts: list[int] = field(default_factory=list)
-    evicted: list[int] = field(default_factory=list)
+    placed: Counter[tuple[int, int]] = field(default_factory=Counter)  #: (template, node row) -> number of replicas
+    counts: list[int] = field(default_factory=list)  #: replicas of each template
+    evicted: list[int] = field(default_factory=list)  #: pods that had to go, where that is allowed
+    #: the decision about the first replica that did not fit; live, see `kplan.planner.sequence`; None when all did
     stop: CycleResult | None = None
-    stopped_template: int | None = None
-    exhausted_template: int | None = None
+    stopped_template: int | None = None  #: whose replica that was
+    exhausted_template: int | None = None  #: whose replicas were all placed before the count was over; None for none
 
     @property
     def total(self) -> int:

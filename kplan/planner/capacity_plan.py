@@ -30,26 +30,18 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Capacity:
-    """How many replicas fit.
-
-    Attributes
-    ----------
-    wanted : number asked for, or None for as many as fit
-    limit : number at which the count stopped in any case, or None
-    stop : the decision about the first replica that did not fit, or None
-    additions : what to add to fit all that is wanted; empty when they fit or none was wanted
-    shapes_not_tried : so many shapes of nodes might help too, and were not tried
-    """
+    """How many replicas fit."""
 
     templates: tuple[Template, ...]
     fit: Fit = field(repr=False)
-    wanted: int | None
-    limit: int | None
-    stop: Placement | None
+    wanted: int | None  #: number asked for, or None for as many as fit
+    limit: int | None  #: number at which the count stopped in any case, or None
+    stop: Placement | None  #: the decision about the first replica that did not fit, or None
     session: Session = field(repr=False)
     tell_context: Callable[[], Context] = field(repr=False)
+    #: what to add to fit all that is wanted; empty when they fit or none was wanted
     additions: tuple[Addition, ...] = ()
-    shapes_not_tried: int = 0
+    shapes_not_tried: int = 0  #: so many shapes of nodes might help too, and were not tried
 
     @property
     def is_enough(self) -> bool:
@@ -179,10 +171,7 @@ def _requests(template: Template) -> dict[str, str]:
 def without_nodes(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
     """Return the snapshot without some nodes and without what runs there.
 
-    Raises
-    ------
-    NotFoundError
-        When one of them is not in the snapshot.
+    Raises NotFoundError when one of them is not in the snapshot.
     """
     unknown = sorted(set(names) - set(snapshot.node_by_name))
     if unknown:

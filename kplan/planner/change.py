@@ -30,24 +30,14 @@ from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """What a change set in motion, to the end.
+    """What a change set in motion, to the end."""
 
-    Attributes
-    ----------
-    simulation : the cluster as it stands at the end; not to be changed
-    applied : what each manifest meant, in the order given
-    blocked : NAMESPACE/NAME -> why a pod may not be evicted
-    obstacles : the same, with the budgets that cover the pod
-    origin : the cluster before anything moved; not to be changed
-    left_out : of which manifests no pods are made here
-    """
-
-    simulation: Simulation = field(repr=False)
-    origin: Base = field(repr=False)
-    applied: Sequence[Applied] = field(default=(), repr=False)
-    blocked: Mapping[str, str] = field(default_factory=dict)
-    obstacles: tuple[Obstacle, ...] = ()
-    left_out: tuple[InputWarning, ...] = ()
+    simulation: Simulation = field(repr=False)  #: the cluster as it stands at the end; not to be changed
+    origin: Base = field(repr=False)  #: the cluster before anything moved; not to be changed
+    applied: Sequence[Applied] = field(default=(), repr=False)  #: what each manifest meant, in the order given
+    blocked: Mapping[str, str] = field(default_factory=dict)  #: NAMESPACE/NAME -> why a pod may not be evicted
+    obstacles: tuple[Obstacle, ...] = ()  #: the same, with the budgets that cover the pod
+    left_out: tuple[InputWarning, ...] = ()  #: of which manifests no pods are made here
 
     @property
     def started_from(self) -> Cluster:

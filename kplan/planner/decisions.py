@@ -17,21 +17,13 @@ from kplan.simulation.loop import Simulation
 
 @dataclass
 class Decisions:
-    """Keeps why pods of new workloads go where they go.
+    """Keeps why pods of new workloads go where they go."""
 
-    Attributes
-    ----------
-    nodes : those that are told about for the first pod of each workload
-    others : those for its further pods; not given where these are not told about
-    tells_others : whether further pods of a workload are told about
-    origins : where workloads stand, by KIND/NAMESPACE/NAME
-    placed : NAMESPACE/NAME of a pod -> the decision that put it on its node
-    """
-
-    nodes: NodesShown = None
-    others: NodesShown = None
-    tells_others: bool = True
-    origins: Mapping[str, Origin] = field(default_factory=dict)
+    nodes: NodesShown = None  #: those that are told about for the first pod of each workload
+    others: NodesShown = None  #: those for its further pods; not given where these are not told about
+    tells_others: bool = True  #: whether further pods of a workload are told about
+    origins: Mapping[str, Origin] = field(default_factory=dict)  #: where workloads stand, by KIND/NAMESPACE/NAME
+    #: NAMESPACE/NAME of a pod -> the decision that put it on its node
     placed: dict[str, PodPlacement] = field(default_factory=dict)
 
     def watch(self, simulation: Simulation, applied: Applied) -> None:

@@ -37,18 +37,12 @@ _WORSE = {Difference.NEWLY_PENDING: "NewlyPending"}
 
 @dataclass(frozen=True)
 class Answer:
-    """One of two answers.
+    """One of two answers."""
 
-    Attributes
-    ----------
-    what : how it is called
-    nodes : names of all nodes of its cluster; None where a saved report does not tell
-    usage : resource -> percent that is requested at the end; None where the report tells it itself, or not at all
-    """
-
-    what: str
+    what: str  #: how it is called
     report: Report
-    nodes: frozenset[str] | None = None
+    nodes: frozenset[str] | None = None  #: names of all nodes of its cluster; None where a saved report does not tell
+    #: resource -> percent that is requested at the end; None where the report tells it itself, or not at all
     usage: Mapping[str, float] | None = None
 
 

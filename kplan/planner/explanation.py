@@ -23,18 +23,11 @@ CLOSEST = 5
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The nodes that a table shows: of those that can take the pod the best, of each reason those that come closest.
+    """The nodes that a table shows: of those that can take the pod the best, of each reason those that come closest."""
 
-    Attributes
-    ----------
-    top : how many of each; None for all
-    with_score_details : say in words and numbers where the scores come from
-    also : further nodes, whatever comes of them
-    """
-
-    top: int | None = 5
-    with_score_details: bool = False
-    also: tuple[str, ...] = ()
+    top: int | None = 5  #: how many of each; None for all
+    with_score_details: bool = False  #: say in words and numbers where the scores come from
+    also: tuple[str, ...] = ()  #: further nodes, whatever comes of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +36,6 @@ class Explanation:
 
     `feasible_nodes`, `rejections`, `scores` and `not_evaluated` hold the nodes that were asked for, in order of name;
     `ties`, `feasible_count`, `not_evaluated_count` and `rejection_summary` always speak of all.
-
-    Attributes
-    ----------
-    score_details : node -> plugin -> where its raw score comes from, a line each
     """
 
     chosen: str | None = None
@@ -58,6 +47,7 @@ class Explanation:
     rejections: Mapping[str, Rejection] = field(default_factory=dict)
     rejection_summary: tuple[ReasonCount, ...] = ()
     scores: Mapping[str, NodeScore] = field(default_factory=dict)
+    #: node -> plugin -> where its raw score comes from, a line each
     score_details: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def narrowed(self, shown: Shown) -> Explanation:

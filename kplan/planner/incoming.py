@@ -31,31 +31,20 @@ _UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
 
 @dataclass(frozen=True, slots=True)
 class IncomingPod:
-    """A pod to place that the snapshot does not hold.
-
-    Attributes
-    ----------
-    refused : why the API server would not take it; empty when it would
-    more : further replicas like it that are not looked at one by one, since they end as it does
-    """
+    """A pod to place that the snapshot does not hold."""
 
     pod: Pod
     origin: Origin
-    refused: str = ""
-    more: int = 0
+    refused: str = ""  #: why the API server would not take it; empty when it would
+    more: int = 0  #: further replicas like it that are not looked at one by one, since they end as it does
 
 
 @dataclass(frozen=True)
 class Incoming:
-    """What manifests bring into the cluster.
+    """What manifests bring into the cluster."""
 
-    Attributes
-    ----------
-    pods : in reading order
-    objects : other objects that scheduling reads: services, claims, budgets, replica sets, …
-    """
-
-    pods: tuple[IncomingPod, ...]
+    pods: tuple[IncomingPod, ...]  #: in reading order
+    #: other objects that scheduling reads: services, claims, budgets, replica sets, …
     objects: tuple[msgspec.Struct, ...]
     warnings: tuple[InputWarning, ...]
 
@@ -63,11 +52,8 @@ class Incoming:
 def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST) -> Incoming:
     """Put the pods of manifests through admission and validation, as an API server of a minor such as 36 does.
 
-    Raises
-    ------
-    ManifestError
-        With every pod that an API server finds invalid as it is written, with file, document, line and JSON path. Pods
-        that are refused otherwise, or that workloads make, become refused pods.
+    Raises ManifestError with every pod that an API server finds invalid as it is written, with file, document, line and
+    JSON path. Pods that are refused otherwise, or that workloads make, become refused pods.
     """
     admitting, objects = taken_objects(manifests, snapshot, minor)
     world = with_objects(snapshot, objects)

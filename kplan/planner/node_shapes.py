@@ -19,16 +19,10 @@ _PASSING_TAINTS = ("node.kubernetes.io/",)
 
 @dataclass(frozen=True)
 class NodeShape:
-    """Nodes that differ in nothing but their names.
+    """Nodes that differ in nothing but their names."""
 
-    Attributes
-    ----------
-    like : the first of them by name
-    count : how many the cluster has
-    """
-
-    like: Node
-    count: int
+    like: Node  #: the first of them by name
+    count: int  #: how many the cluster has
 
     def to_document(self) -> documents.NodeShape:
         """Return the shape as it stands in a report."""

@@ -29,32 +29,21 @@ MAX_RUNS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class OutcomeOdds:
-    """Runs in which the same pods stay pending and the same are evicted.
-
-    Attributes
-    ----------
-    placements : pod -> node in one of these runs
-    """
+    """Runs in which the same pods stay pending and the same are evicted."""
 
     runs: int
     pending: tuple[str, ...]
     evicted: tuple[str, ...]
-    placements: dict[str, str]
+    placements: dict[str, str]  #: pod -> node in one of these runs
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnPod:
-    """A pod that is asked about.
-
-    Attributes
-    ----------
-    workload : KIND/NAMESPACE/NAME of what asks for it; empty for a pod of its own
-    is_gated : it is kept out of the queue, whatever is drawn
-    """
+    """A pod that is asked about."""
 
     key: str
-    workload: str
-    is_gated: bool
+    workload: str  #: KIND/NAMESPACE/NAME of what asks for it; empty for a pod of its own
+    is_gated: bool  #: it is kept out of the queue, whatever is drawn
 
 
 @dataclass

@@ -22,13 +22,9 @@ from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
 
 @dataclass(frozen=True, slots=True)
 class PodOrigin:
-    """The object that makes pods.
+    """The object that makes pods."""
 
-    Attributes
-    ----------
-    file, document, line : where its name stands; None for the line of an object that comes from no file
-    """
-
+    #: file, document, line: where its name stands; None for the line of an object that comes from no file
     file: str
     document: int
     line: int | None
@@ -39,24 +35,16 @@ class PodOrigin:
 
 @dataclass(frozen=True, slots=True)
 class MadePod:
-    """Pods of one object that are alike but for their names.
+    """Pods of one object that are alike but for their names."""
 
-    Attributes
-    ----------
-    object : the pod of the object's template as the API server would store it; for a pod the pod itself
-    as_created : the first of them with what its controller adds as well: labels, claims, tolerations, its node
-    refusal : the API server's words if it does not take them; empty if it does
-    changes : what filled in what the manifest does not state, in `as_created`
-    origin : the object that makes them
-    count : how many there are; 0 where the object makes none now
-    """
-
+    #: the pod of the object's template as the API server would store it; for a pod the pod itself
     object: dict[str, Any]
+    #: the first of them with what its controller adds as well: labels, claims, tolerations, its node
     as_created: dict[str, Any]
-    refusal: str
-    changes: tuple[Change, ...]
-    origin: PodOrigin
-    count: int = 1
+    refusal: str  #: the API server's words if it does not take them; empty if it does
+    changes: tuple[Change, ...]  #: what filled in what the manifest does not state, in `as_created`
+    origin: PodOrigin  #: the object that makes them
+    count: int = 1  #: how many there are; 0 where the object makes none now
 
 
 @dataclass(frozen=True)

@@ -51,23 +51,15 @@ MOST_TIES = 10
 
 @dataclass(frozen=True)
 class QueuePlan:
-    """A scheduling queue worked off to the end.
+    """A scheduling queue worked off to the end."""
 
-    Attributes
-    ----------
-    placements : every decision, in order
-    run : how it went
-    asked : the pods that it was about
-    before, after : the cluster; not to be changed
-    tell_context : returns what reports say besides
-    """
-
-    placements: tuple[Placement, ...]
-    run: QueueRun = field(repr=False)
-    asked: AskedPods = field(repr=False)
+    placements: tuple[Placement, ...]  #: every decision, in order
+    run: QueueRun = field(repr=False)  #: how it went
+    asked: AskedPods = field(repr=False)  #: the pods that it was about
+    #: before, after: the cluster; not to be changed
     before: Cluster = field(repr=False)
     after: Cluster = field(repr=False)
-    tell_context: Callable[[], Context] = field(repr=False)
+    tell_context: Callable[[], Context] = field(repr=False)  #: returns what reports say besides
 
     @cached_property
     def context(self) -> Context:

@@ -18,19 +18,13 @@ from kplan.planner.successors import MAX_EVICTIONS, is_recreated, successor
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A pod that had to go.
+    """A pod that had to go."""
 
-    Attributes
-    ----------
-    pod, by : rows of the pod table: who left, and for whom
-    row : the node that it left
-    successor : the pod that its controller made instead, or None
-    """
-
+    #: pod, by: rows of the pod table: who left, and for whom
     pod: int
     by: int
-    row: int
-    successor: int | None
+    row: int  #: the node that it left
+    successor: int | None  #: the pod that its controller made instead, or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +48,6 @@ class QueueRun:
     recreate : evicted pods that have a controller come back as new pending pods
     max_rounds : after so many rounds it ends in any case
     draws_turns : draw whose turn it is among equal pods, where the session draws
-
-    Attributes
-    ----------
-    queue : where each pod stood at first
-    attempts, evictions : what happened, in order
-    origin : successor -> the pod that was there before the run, for pods made during it
-    rounds : how many rounds there were
-    circling : pods (before the run) whose replacements kept being evicted
-    hit_limit : it ended because of `max_rounds`
     """
 
     def __init__(
@@ -75,13 +60,14 @@ class QueueRun:
         draws_turns: bool = False,
     ) -> None:
         self.session = session
-        self.queue: list[QueuedPod] = enqueue(session, pods)
+        self.queue: list[QueuedPod] = enqueue(session, pods)  #: where each pod stood at first
+        #: attempts, evictions: what happened, in order
         self.attempts: list[Attempt] = []
         self.evictions: list[Eviction] = []
-        self.origin: dict[int, int] = {}
-        self.rounds = 0
-        self.circling: list[int] = []
-        self.hit_limit = False
+        self.origin: dict[int, int] = {}  #: successor -> the pod that was there before the run, for pods made during it
+        self.rounds = 0  #: how many rounds there were
+        self.circling: list[int] = []  #: pods (before the run) whose replacements kept being evicted
+        self.hit_limit = False  #: it ended because of `max_rounds`
         self._recreate = recreate
         self._max_rounds = max_rounds
         self._generations: dict[int, int] = {}

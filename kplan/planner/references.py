@@ -21,20 +21,14 @@ _MOST_NEAR = 3
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Which objects are meant.
+    """Which objects are meant."""
 
-    Attributes
-    ----------
-    text : as it was written
-    namespace, name : globs; the namespace is empty for kinds that have none
-    labels : of the objects; None for any
-    """
-
-    text: str
+    text: str  #: as it was written
     kind: Kind
+    #: namespace, name: globs; the namespace is empty for kinds that have none
     namespace: str
     name: str
-    labels: Selector | None = None
+    labels: Selector | None = None  #: of the objects; None for any
 
     @property
     def is_exact(self) -> bool:
@@ -54,10 +48,7 @@ def _kind_names() -> dict[str, Kind]:
 def parse_reference(text: str) -> Reference:
     """Read ``KIND/NAME``, ``KIND/NAMESPACE/NAME`` or ``KIND?labels``; kinds as kubectl takes them.
 
-    Raises
-    ------
-    UsageError
-        For anything else, and for kinds that scheduling does not read.
+    Raises UsageError for anything else, and for kinds that scheduling does not read.
     """
     # A label is never asked for behind a slash, where a question mark is a glob's.
     head, mark, labels = text.partition("?")
@@ -90,10 +81,7 @@ def _selector(text: str, labels: str) -> Selector:
 def find(reference: Reference, snapshot: Snapshot) -> list[Any]:
     """Return the objects that are meant, in the snapshot's order, at least one.
 
-    Raises
-    ------
-    NotFoundError
-        When there is none; the hint names the nearest.
+    Raises NotFoundError when there is none; the hint names the nearest.
     """
     held: tuple[Any, ...] = snapshot.objects(reference.kind.attribute)
     found = [obj for obj in held if _is_meant(reference, obj)]

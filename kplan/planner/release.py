@@ -62,10 +62,7 @@ def server_warnings(config: SchedulerConfiguration, snapshot: Snapshot, *, is_gi
 def tie_rule(ties: Ties | None, seed: int | None) -> Ties:
     """Return which of equal best nodes is taken; a seed alone means an even draw.
 
-    Raises
-    ------
-    UsageError
-        When there is no such rule, or a seed is given and nothing is drawn.
+    Raises UsageError when there is no such rule, or a seed is given and nothing is drawn.
     """
     if ties is None:
         return "scheduler" if seed is None else "even"

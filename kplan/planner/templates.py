@@ -37,15 +37,10 @@ _NUMBER_LABELS = ("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-compl
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be counted, and what comes with it.
-
-    Attributes
-    ----------
-    objects : services, claims, budgets and the like that the cluster would hold besides
-    """
+    """What is to be counted, and what comes with it."""
 
     templates: tuple[Template, ...]
-    objects: tuple[msgspec.Struct, ...]
+    objects: tuple[msgspec.Struct, ...]  #: services, claims, budgets and the like that the cluster would hold besides
     warnings: tuple[InputWarning, ...]
 
 

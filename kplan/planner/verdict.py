@@ -34,10 +34,7 @@ DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
 def parse_fail_on(text: str) -> tuple[Condition, ...]:
     """Read a comma-separated list of conditions.
 
-    Raises
-    ------
-    UsageError
-        For a word that is not a condition, or `none` beside others.
+    Raises UsageError for a word that is not a condition, or `none` beside others.
     """
     words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     unknown = [word for word in words if word not in CONDITIONS]

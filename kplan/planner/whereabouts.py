@@ -22,18 +22,11 @@ from kplan.rules.pod_info import PodInfo
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """Where a pod is, and where it would go today.
+    """Where a pod is, and where it would go today."""
 
-    Attributes
-    ----------
-    node : the node that it runs on; None for a pending pod
-    placement : the decision about it, as if it did not run yet
-    tell_context : returns what a report says besides
-    """
-
-    node: str | None
-    placement: Placement
-    tell_context: Callable[[], Context] = field(repr=False)
+    node: str | None  #: the node that it runs on; None for a pending pod
+    placement: Placement  #: the decision about it, as if it did not run yet
+    tell_context: Callable[[], Context] = field(repr=False)  #: returns what a report says besides
 
     def current(self) -> Current | None:
         """Return what a report says of the node that the pod runs on."""

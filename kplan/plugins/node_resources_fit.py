@@ -57,15 +57,10 @@ class _Request:
 
 @dataclass(frozen=True)
 class _PreFilterState:
-    """What the pod asks for, in the order of the reasons.
-
-    Attributes
-    ----------
-    too_large : bool array of shape (n_nodes,); nodes that could not hold the pod if they were empty
-    """
+    """What the pod asks for, in the order of the reasons."""
 
     requests: tuple[_Request, ...]
-    too_large: BoolArray
+    too_large: BoolArray  #: bool array of shape (n_nodes,); nodes that could not hold the pod if they were empty
 
 
 @dataclass(frozen=True)

@@ -95,10 +95,7 @@ PLUGINS: Mapping[str, PluginClass] = {
 def out_of_tree(plugins: Iterable[PluginClass]) -> dict[str, frozenset[str]]:
     """Return plugins that are brought along with the extension points that each implements.
 
-    Raises
-    ------
-    UsageError
-        When two have the same name, one has the name of an in-tree plugin, or one implements nothing.
+    Raises UsageError when two have the same name, one has the name of an in-tree plugin, or one implements nothing.
     """
     found: dict[str, frozenset[str]] = {}
     for plugin in plugins:

@@ -51,22 +51,17 @@ class _Users:
 
 
 class _PreFilterState:
-    """What the incoming pod mounts and claims, and what other pods have of it.
-
-    Attributes
-    ----------
-    n_conflicts : how many of `once_claims` pods of the cluster use
-    references : counts each pod's volumes whose claims have the name of one of `once_claims`
-    mounts : disk -> counts each pod's mounts that stand in the way
-    """
+    """What the incoming pod mounts and claims, and what other pods have of it."""
 
     def __init__(
         self, disks: tuple[DiskUse, ...], once_claims: frozenset[str], n_conflicts: int, uses: VolumeUses
     ) -> None:
         self.disks = disks
         self.once_claims = once_claims
-        self.n_conflicts = n_conflicts
+        self.n_conflicts = n_conflicts  #: how many of `once_claims` pods of the cluster use
+        #: counts each pod's volumes whose claims have the name of one of `once_claims`
         self.references = _PodCounts(lambda: uses.references(once_claims))
+        #: disk -> counts each pod's mounts that stand in the way
         self.mounts = {use: _PodCounts(partial(uses.mounts, use)) for use in disks}
 
 
@@ -197,16 +192,11 @@ class VolumeRestrictions:
 
 
 class VolumeUses:
-    """Claims and disks that bound pods use, kept up to date change by change.
-
-    Attributes
-    ----------
-    claims : claim -> number of volumes of bound pods that refer to it
-    """
+    """Claims and disks that bound pods use, kept up to date change by change."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.claims: Counter[ClaimKey] = Counter()
+        self.claims: Counter[ClaimKey] = Counter()  #: claim -> number of volumes of bound pods that refer to it
         self._disks: dict[Disk, dict[int, _Users]] = {}
         self._position: int | None = None
         self._naming: dict[str, list[int]] = {}

@@ -26,23 +26,16 @@ PRIORITY_OFFSET = 2**31
 
 @dataclass(frozen=True)
 class Candidates:
-    """Nodes on which room can be made, and by whose eviction.
-
-    Attributes
-    ----------
-    rows : intp array of shape (n_candidates,), ascending node rows
-    bounds : intp array of shape (n_candidates + 1,); candidate i's victims are ``pods[bounds[i]:bounds[i + 1]]``
-    pods : intp array of shape (n_victims,), rows of the pod table, most important first; every candidate has one
-    violating : bool array of shape (n_victims,): evicting the pod violates a budget
-    pdb_violations : int64 array of shape (n_candidates,)
-    """
+    """Nodes on which room can be made, and by whose eviction."""
 
     table: PodTable
-    rows: RowArray
+    rows: RowArray  #: intp array of shape (n_candidates,), ascending node rows
+    #: intp array of shape (n_candidates + 1,); candidate i's victims are ``pods[bounds[i]:bounds[i + 1]]``
     bounds: RowArray
+    #: intp array of shape (n_victims,), rows of the pod table, most important first; every candidate has one
     pods: RowArray
-    violating: BoolArray
-    pdb_violations: Int64Array
+    violating: BoolArray  #: bool array of shape (n_victims,): evicting the pod violates a budget
+    pdb_violations: Int64Array  #: int64 array of shape (n_candidates,)
 
     @staticmethod
     def of(table: PodTable, rows: RowArray, bounds: RowArray, pods: RowArray, violating: BoolArray) -> Candidates:
@@ -100,17 +93,11 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Choice:
-    """How the candidates compare.
+    """How the candidates compare."""
 
-    Attributes
-    ----------
-    ties : intp array of indices of the candidates that are equal on all criteria
-    decided_by : the criterion that left a single one, ONLY_CANDIDATE or TIE
-    lost_by : int8 array of shape (n_candidates,): index into CRITERIA of the one that a candidate lost by, -1 for ties
-    """
-
-    ties: RowArray
-    decided_by: DecidedBy
+    ties: RowArray  #: intp array of indices of the candidates that are equal on all criteria
+    decided_by: DecidedBy  #: the criterion that left a single one, ONLY_CANDIDATE or TIE
+    #: int8 array of shape (n_candidates,): index into CRITERIA of the one that a candidate lost by, -1 for ties
     lost_by: NDArray[np.int8]
 
 

@@ -36,22 +36,13 @@ _NARROW_SHARE = 2
 
 @dataclass(frozen=True)
 class Reprieve:
-    """What became of each lower-priority pod on the nodes where room can be made.
+    """What became of each lower-priority pod on the nodes where room can be made."""
 
-    Attributes
-    ----------
-    rows : intp array of shape (n_nodes,), ascending node rows
-    positions : intp array of shape (n_pods,), ascending: which of `rows` each pod is on
-    pods : intp array of shape (n_pods,), rows of the pod table, in the order in which they were tried
-    violating : bool array of shape (n_pods,): evicting the pod would violate a budget
-    kept : bool array of shape (n_pods,): brought back, since the incoming pod fits beside it
-    """
-
-    rows: RowArray
-    positions: RowArray
-    pods: RowArray
-    violating: BoolArray
-    kept: BoolArray
+    rows: RowArray  #: intp array of shape (n_nodes,), ascending node rows
+    positions: RowArray  #: intp array of shape (n_pods,), ascending: which of `rows` each pod is on
+    pods: RowArray  #: intp array of shape (n_pods,), rows of the pod table, in the order in which they were tried
+    violating: BoolArray  #: bool array of shape (n_pods,): evicting the pod would violate a budget
+    kept: BoolArray  #: bool array of shape (n_pods,): brought back, since the incoming pod fits beside it
 
     def victims(self, cluster: Cluster) -> tuple[RowArray, BoolArray, RowArray]:
         """Return who has to go, on each node the most important first.
@@ -77,16 +68,10 @@ class Reprieve:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What making room would take, and where it is impossible.
+    """What making room would take, and where it is impossible."""
 
-    Attributes
-    ----------
-    rejections : nodes where it does not help, with their statuses; `feasible` are those where it does
-    reprieve : what became of the lower-priority pods on the latter
-    """
-
-    rejections: FilterOutcome
-    reprieve: Reprieve
+    rejections: FilterOutcome  #: nodes where it does not help, with their statuses; `feasible` are those where it does
+    reprieve: Reprieve  #: what became of the lower-priority pods on the latter
 
 
 def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome, budgets: Budgets) -> DryRun:

@@ -38,32 +38,20 @@ class PreemptionResult:
     """Whom the pod would evict, and why those.
 
     Lasts: it holds nothing that changes with the cluster.
-
-    Attributes
-    ----------
-    infos : pods by row
-    nodes : by row
-    eligible : the pod may preempt at all
-    message : what DefaultPreemption says; empty when it found a node
-    why_not : why it found no node
-    dry_run : None when no node was looked at
-    candidates : nodes where room can be made, after extenders and limits; None when there are none
-    choice : how they compare
-    chosen : index of the candidate that is taken, or None
-    cleared_pods : pods of lower priority that lose their nomination to the chosen node
     """
 
-    infos: Sequence[PodInfo]
-    nodes: NodeTable
+    infos: Sequence[PodInfo]  #: pods by row
+    nodes: NodeTable  #: by row
     budgets: Budgets
-    eligible: bool = True
-    message: str = ""
-    why_not: WhyNot | None = None
-    dry_run: DryRun | None = None
+    eligible: bool = True  #: the pod may preempt at all
+    message: str = ""  #: what DefaultPreemption says; empty when it found a node
+    why_not: WhyNot | None = None  #: why it found no node
+    dry_run: DryRun | None = None  #: None when no node was looked at
+    #: nodes where room can be made, after extenders and limits; None when there are none
     candidates: Candidates | None = None
-    choice: Choice | None = None
-    chosen: int | None = None
-    cleared_pods: tuple[int, ...] = ()
+    choice: Choice | None = None  #: how they compare
+    chosen: int | None = None  #: index of the candidate that is taken, or None
+    cleared_pods: tuple[int, ...] = ()  #: pods of lower priority that lose their nomination to the chosen node
 
     @property
     def names(self) -> Sequence[str]:

@@ -16,25 +16,13 @@ DEEP_HINT = "objects are nested some ten levels deep; look for brackets that are
 
 
 class Document:
-    """One document of a file.
-
-    Attributes
-    ----------
-    file
-        As it was named; "standard input" for ``-``.
-    number
-        Counted from 1; documents that are empty or hold comments only are not counted.
-    line
-        Where its content begins.
-    content
-        JSON text, or builtins that came from YAML.
-    """
+    """One document of a file."""
 
     def __init__(self, file: str, number: int, line: int, content: msgspec.Raw | Any) -> None:
-        self.file = file
-        self.number = number
-        self.line = line
-        self.content = content
+        self.file = file  #: as it was named; "standard input" for ``-``
+        self.number = number  #: counted from 1; documents that are empty or hold comments only are not counted
+        self.line = line  #: where its content begins
+        self.content = content  #: JSON text, or builtins that came from YAML
 
     @cached_property
     def lines(self) -> Lines:
@@ -51,10 +39,8 @@ class Document:
     def value(self) -> Any:
         """Return the content as builtins.
 
-        Raises
-        ------
-        kplan.api.decode.DecodeError
-            If it cannot be held as builtins: nested too deeply, numbers that no number of a computer holds.
+        Raises kplan.api.decode.DecodeError if it cannot be held as builtins: nested too deeply, numbers that no number
+        of a computer holds.
         """
         return as_builtins(self.content)
 
@@ -73,10 +59,8 @@ class Document:
 def as_builtins(content: msgspec.Raw | Any) -> Any:
     """Return JSON text as builtins; builtins as they are.
 
-    Raises
-    ------
-    kplan.api.decode.DecodeError
-        If it cannot be held as builtins: nested too deeply, numbers that no number of a computer holds.
+    Raises kplan.api.decode.DecodeError if it cannot be held as builtins: nested too deeply, numbers that no number of a
+    computer holds.
     """
     if not isinstance(content, msgspec.Raw):
         return content

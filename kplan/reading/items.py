@@ -20,18 +20,10 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Item(NamedTuple):
-    """One object of a document, not yet decoded.
+    """One object of a document, not yet decoded."""
 
-    Attributes
-    ----------
-    origin
-        The document it stands in.
-    json_path
-        Where it stands there.
-    """
-
-    origin: Document
-    json_path: str
+    origin: Document  #: the document it stands in
+    json_path: str  #: where it stands there
     api_version: str
     kind: str
     content: msgspec.Raw | dict[str, Any]
@@ -49,10 +41,7 @@ class Item(NamedTuple):
     def decode(self, target: type[S]) -> S:
         """Decode the object.
 
-        Raises
-        ------
-        kplan.api.decode.DecodeError
-            With every problem; :meth:`locate` gives each its place in the file.
+        Raises kplan.api.decode.DecodeError with every problem; :meth:`locate` gives each its place in the file.
         """
         if isinstance(self.content, msgspec.Raw):
             return decode.decode(self.content, target)
@@ -61,10 +50,8 @@ class Item(NamedTuple):
     def value(self) -> dict[str, Any]:
         """Return the object as builtins.
 
-        Raises
-        ------
-        kplan.api.decode.DecodeError
-            If it cannot be held as builtins: nested too deeply, numbers that no number of a computer holds.
+        Raises kplan.api.decode.DecodeError if it cannot be held as builtins: nested too deeply, numbers that no number
+        of a computer holds.
         """
         value: dict[str, Any] = as_builtins(self.content)
         return value

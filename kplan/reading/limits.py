@@ -15,24 +15,13 @@ Progress = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on one file.
+    """Bounds on one file."""
 
-    Attributes
-    ----------
-    max_bytes
-        Of a file, unpacked.
-    max_stream_bytes
-        Of what has no size that can be asked for beforehand, and may never end: pipes, and what gzip unfolds to.
-    max_documents
-        In one file.
-    max_depth
-        Levels of nesting.
-    """
-
-    max_bytes: int
+    max_bytes: int  #: of a file, unpacked
+    #: of what has no size that can be asked for beforehand, and may never end: pipes, and what gzip unfolds to
     max_stream_bytes: int
-    max_documents: int = 1_000_000
-    max_depth: int = MAX_DEPTH
+    max_documents: int = 1_000_000  #: in one file
+    max_depth: int = MAX_DEPTH  #: levels of nesting
 
 
 _MIB: Final = 1 << 20

@@ -23,37 +23,19 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an object stands.
+    """Where an object stands."""
 
-    Attributes
-    ----------
-    file
-        As it was named; "standard input" for ``-``.
-    document
-        Counted from 1, empty ones left out; None for objects that come from no file.
-    line
-        Counted from 1; None where it is not known.
-    """
-
-    file: str
-    document: int | None = None
-    line: int | None = None
+    file: str  #: as it was named; "standard input" for ``-``
+    document: int | None = None  #: counted from 1, empty ones left out; None for objects that come from no file
+    line: int | None = None  #: counted from 1; None where it is not known
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A key that an object holds twice; the later one counts.
+    """A key that an object holds twice; the later one counts."""
 
-    Attributes
-    ----------
-    path
-        Of the field: ``$.spec.replicas``.
-    line
-        Of the later one.
-    """
-
-    path: str
-    line: int
+    path: str  #: of the field: ``$.spec.replicas``
+    line: int  #: of the later one
 
 
 class Lines(Protocol):

@@ -26,47 +26,30 @@ Cell = str | Span
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What the following blocks are about.
-
-    Attributes
-    ----------
-    level : 1 for a pod or a group of pods, 2 for a part of what is said of it
-    """
+    """What the following blocks are about."""
 
     spans: tuple[Cell, ...]
-    level: int = 1
+    level: int = 1  #: 1 for a pod or a group of pods, 2 for a part of what is said of it
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence or two, wrapped where it must be.
-
-    Attributes
-    ----------
-    indent : depth, in steps
-    is_item : one of a list
-    """
+    """A sentence or two, wrapped where it must be."""
 
     spans: tuple[Cell, ...]
-    indent: int = 1
-    is_item: bool = False
+    indent: int = 1  #: depth, in steps
+    is_item: bool = False  #: one of a list
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a header; the last column is wrapped where it must be.
-
-    Attributes
-    ----------
-    align : ``<`` or ``>`` for each column
-    note : what is left out, below the table
-    """
+    """Rows under a header; the last column is wrapped where it must be."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    align: str
+    align: str  #: ``<`` or ``>`` for each column
     indent: int = 1
-    note: str = ""
+    note: str = ""  #: what is left out, below the table
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,21 +26,11 @@ class OutputFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What the flags of the command line ask of a report.
+    """What the flags of the command line ask of a report."""
 
-    Attributes
-    ----------
-    top : how many nodes of each kind are shown; None for all
-    explain : tell per node every plugin that fails or scores
-    is_wide : every plugin's score in a column, and where the answer comes from
-    width : of text, in characters
-    has_colour : text may hold a terminal's control sequences
-    ties : which of equal best nodes was taken, as the document says; empty where it does not
-    """
-
-    top: int | None = DEFAULT_TOP
-    explain: bool = False
-    is_wide: bool = False
-    width: int = DEFAULT_WIDTH
-    has_colour: bool = False
-    ties: str = ""
+    top: int | None = DEFAULT_TOP  #: how many nodes of each kind are shown; None for all
+    explain: bool = False  #: tell per node every plugin that fails or scores
+    is_wide: bool = False  #: every plugin's score in a column, and where the answer comes from
+    width: int = DEFAULT_WIDTH  #: of text, in characters
+    has_colour: bool = False  #: text may hold a terminal's control sequences
+    ties: str = ""  #: which of equal best nodes was taken, as the document says; empty where it does not

@@ -19,10 +19,7 @@ _HINT = "save the report anew; kplan schema KIND prints what it must look like"
 def read_report(path: str) -> Report:
     """Read a report that kplan wrote as JSON or YAML, packed with gzip or not; ``-`` for standard input.
 
-    Raises
-    ------
-    InputError
-        When it cannot be read, or is no report of a kind that can be printed.
+    Raises InputError when it cannot be read, or is no report of a kind that can be printed.
     """
     problems: list[Problem] = []
     read = read_one(path, problems, limits=REPORTS, expected="a report that kplan saved, as JSON or YAML")

@@ -15,33 +15,20 @@ State = Literal["passed", "failed", "skipped", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing that went well or did not.
+    """One thing that went well or did not."""
 
-    Attributes
-    ----------
-    name : what it is about, such as NAMESPACE/NAME
-    state : ``failed`` when `--fail-on` holds for it; ``skipped`` when it did not go well but does not count
-    rule : what kind of outcome it is, in one word
-    message : in one sentence
-    detail : the whole story
-    file : where it comes from; empty when it comes from the snapshot
-    document, line : where in that file its object stands, and that object's name
-    workload : the object that asks for it, such as Deployment default/web; empty for itself
-    would_help : the smallest change that would, in a sentence; empty for none
-    more : the command that tells more
-    """
-
-    name: str
-    state: State
-    rule: str
-    message: str
-    detail: str = ""
-    file: str = ""
+    name: str  #: what it is about, such as NAMESPACE/NAME
+    state: State  #: ``failed`` when `--fail-on` holds for it; ``skipped`` when it did not go well but does not count
+    rule: str  #: what kind of outcome it is, in one word
+    message: str  #: in one sentence
+    detail: str = ""  #: the whole story
+    file: str = ""  #: where it comes from; empty when it comes from the snapshot
+    #: document, line: where in that file its object stands, and that object's name
     document: int | None = None
     line: int | None = None
-    workload: str = ""
-    would_help: str = ""
-    more: str = ""
+    workload: str = ""  #: the object that asks for it, such as Deployment default/web; empty for itself
+    would_help: str = ""  #: the smallest change that would, in a sentence; empty for none
+    more: str = ""  #: the command that tells more
 
     @property
     def about(self) -> str:
@@ -63,17 +50,9 @@ R = TypeVar("R", bound=Report)
 
 @dataclass(frozen=True, slots=True)
 class View(Generic[R]):
-    """How a kind of document is told.
+    """How a kind of document is told."""
 
-    Attributes
-    ----------
-    title : the document in one line
-    blocks : for people
-    cases : for programs that show what went wrong
-    names : a line for each thing decided, for scripts
-    """
-
-    title: Callable[[R], str]
-    blocks: Callable[[R, ReportOptions], Iterable[Block]]
-    cases: Callable[[R, ReportOptions], Iterable[Case]]
-    names: Callable[[R], Iterable[str]]
+    title: Callable[[R], str]  #: the document in one line
+    blocks: Callable[[R, ReportOptions], Iterable[Block]]  #: for people
+    cases: Callable[[R, ReportOptions], Iterable[Case]]  #: for programs that show what went wrong
+    names: Callable[[R], Iterable[str]]  #: a line for each thing decided, for scripts

@@ -15,17 +15,11 @@ from kplan.api.labels import InvalidSelector, Selector, selector_from
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """A (anti-)affinity term that says the same for every pod that holds an equal one.
-
-    Attributes
-    ----------
-    namespaces : names that match in any case; the owner's own where the term names none
-    namespace_selector : further namespaces, by their labels
-    """
+    """A (anti-)affinity term that says the same for every pod that holds an equal one."""
 
     selector: Selector
-    namespaces: frozenset[str]
-    namespace_selector: Selector
+    namespaces: frozenset[str]  #: names that match in any case; the owner's own where the term names none
+    namespace_selector: Selector  #: further namespaces, by their labels
     topology_key: str
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:

@@ -32,18 +32,12 @@ class TranslationError(ValueError):
 
 
 class InTreePlugin(NamedTuple):
-    """An in-tree volume type and the CSI driver that took over.
-
-    Attributes
-    ----------
-    source : attribute of VolumeSources that holds a volume of this type
-    topology_key : the driver's zone label; empty where upstream translates no topology
-    """
+    """An in-tree volume type and the CSI driver that took over."""
 
     name: str
     driver: str
-    source: str
-    topology_key: str = ""
+    source: str  #: attribute of VolumeSources that holds a volume of this type
+    topology_key: str = ""  #: the driver's zone label; empty where upstream translates no topology
 
 
 PLUGINS = (
@@ -81,10 +75,7 @@ def in_tree_plugin(sources: VolumeSources) -> InTreePlugin | None:
 def inline_handle(volume: Volume) -> str:
     """Return the CSI handle of a pod's inline volume of a migrated type.
 
-    Raises
-    ------
-    TranslationError
-        When the volume cannot be translated.
+    Raises TranslationError when the volume cannot be translated.
     """
     if volume.gce_persistent_disk is not None:
         return _gce_zonal(_UNSPECIFIED, volume.gce_persistent_disk.pd_name)
@@ -94,10 +85,7 @@ def inline_handle(volume: Volume) -> str:
 def volume_handle(volume: PersistentVolume) -> str:
     """Return the CSI handle of a persistent volume of a migrated type.
 
-    Raises
-    ------
-    TranslationError
-        When the volume cannot be translated.
+    Raises TranslationError when the volume cannot be translated.
     """
     spec = volume.spec
     if spec.gce_persistent_disk is None:

@@ -259,17 +259,11 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """What one pod takes from its node.
+    """What one pod takes from its node."""
 
-    Attributes
-    ----------
-    requests : mapping
-        Counted resources, in the scheduler's units.
-    nonzero_cpu, nonzero_memory : int
-        MilliCPU and bytes with 100m and 200 MiB for each container that asks for none; scores only.
-    """
-
-    requests: Requests
+    requests: Requests  #: mapping. Counted resources, in the scheduler's units.
+    #: nonzero_cpu, nonzero_memory: MilliCPU and bytes with 100m and 200 MiB for each container that asks for none;
+    #: scores only
     nonzero_cpu: int
     nonzero_memory: int
 

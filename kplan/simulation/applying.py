@@ -42,17 +42,11 @@ _POD = "V1Pod"
 
 @dataclass
 class Applied:
-    """What an applied manifest is about.
-
-    Attributes
-    ----------
-    change : what it means
-    owner : the workload; None where there is none, such as for a pod
-    """
+    """What an applied manifest is about."""
 
     update: Update
-    change: Change
-    owner: Owner | DeploymentState | None = None
+    change: Change  #: what it means
+    owner: Owner | DeploymentState | None = None  #: the workload; None where there is none, such as for a pod
     row: int | None = None
 
 

@@ -25,14 +25,7 @@ FindOwner = Callable[[str], Owner | None]
 
 @dataclass
 class BudgetState:
-    """A budget with the pods that it covers.
-
-    Attributes
-    ----------
-    pods : row -> covered pod
-    owners : row -> key of who owns it; None for nobody
-    find : tells who is meant by a key
-    """
+    """A budget with the pods that it covers."""
 
     namespace: str
     name: str
@@ -40,9 +33,9 @@ class BudgetState:
     min_available: IntOrString | None
     max_unavailable: IntOrString | None
     evicts_unhealthy: bool
-    find: FindOwner
-    pods: dict[int, ObservedPod] = field(default_factory=dict)
-    owners: dict[int, str | None] = field(default_factory=dict)
+    find: FindOwner  #: tells who is meant by a key
+    pods: dict[int, ObservedPod] = field(default_factory=dict)  #: row -> covered pod
+    owners: dict[int, str | None] = field(default_factory=dict)  #: row -> key of who owns it; None for nobody
 
     @property
     def key(self) -> str:

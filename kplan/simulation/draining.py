@@ -22,34 +22,22 @@ NO_DAEMON_SET = "cannot delete DaemonSet-managed Pods whose DaemonSet is not fou
 
 @dataclass(frozen=True, slots=True)
 class DrainOptions:
-    """How nodes are drained; the flags of ``kubectl drain``.
+    """How nodes are drained; the flags of ``kubectl drain``."""
 
-    Attributes
-    ----------
-    force : pods that nobody recreates go too
-    delete_emptydir_data : pods whose data is lost with them go too
-    disable_eviction : pods are deleted, and no budget is asked
-    """
-
-    force: bool = False
-    delete_emptydir_data: bool = False
-    disable_eviction: bool = False
+    force: bool = False  #: pods that nobody recreates go too
+    delete_emptydir_data: bool = False  #: pods whose data is lost with them go too
+    disable_eviction: bool = False  #: pods are deleted, and no budget is asked
 
 
 class Drain:
-    """Takes the pods off nodes.
-
-    Attributes
-    ----------
-    blocked : NAMESPACE/NAME -> the words of the eviction API, or of kubectl, for pods that may not go
-    obstacles : the same, with the budgets that cover the pods
-    """
+    """Takes the pods off nodes."""
 
     def __init__(self, simulation: Simulation, options: DrainOptions = DrainOptions()) -> None:
         self._simulation = simulation
         self._options = options
+        #: NAMESPACE/NAME -> the words of the eviction API, or of kubectl, for pods that may not go
         self.blocked: dict[str, str] = {}
-        self.obstacles: list[Obstacle] = []
+        self.obstacles: list[Obstacle] = []  #: the same, with the budgets that cover the pods
 
     def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List the pods that a drain of nodes takes off them: by node as given, then by name."""

@@ -45,18 +45,13 @@ class Decided(Protocol):
 
 
 class Simulation(Course):
-    """A cluster in motion, with the scheduler and the controllers that move it.
-
-    Attributes
-    ----------
-    on_decision : told every decision of the scheduler; None for nobody
-    """
+    """A cluster in motion, with the scheduler and the controllers that move it."""
 
     def __init__(
         self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
-        self.on_decision: Decided | None = None
+        self.on_decision: Decided | None = None  #: told every decision of the scheduler; None for nobody
         self._leaving: list[tuple[int, list[ObservedPod]]] = []
         self._waiting_jobs: dict[str, JobState] = {}
         self._preemptors = [

@@ -40,25 +40,16 @@ class WorkloadRef:
 
 @dataclass
 class Owner(ABC):
-    """A workload that owns pods.
+    """A workload that owns pods."""
 
-    Attributes
-    ----------
-    ref : who it is
-    pods : its active pods by row, in the order in which they came
-    templates : revision -> what pods are made from
-    n_ready : how many of its pods are ready
-    n_made : how many pods were made for it during this simulation
-    n_waiting : how many of those have no node
-    related : node -> its active pods there; replica sets of one deployment count together
-    """
-
-    ref: WorkloadRef
-    templates: dict[str, PodTemplateSpec] = field(default_factory=dict)
+    ref: WorkloadRef  #: who it is
+    templates: dict[str, PodTemplateSpec] = field(default_factory=dict)  #: revision -> what pods are made from
+    #: its active pods by row, in the order in which they came
     pods: dict[int, ObservedPod] = field(default_factory=dict)
-    n_ready: int = 0
-    n_made: int = 0
-    n_waiting: int = 0
+    n_ready: int = 0  #: how many of its pods are ready
+    n_made: int = 0  #: how many pods were made for it during this simulation
+    n_waiting: int = 0  #: how many of those have no node
+    #: node -> its active pods there; replica sets of one deployment count together
     related: Counter[str] = field(default_factory=Counter)
     parent: DeploymentState | None = None
     refusal: str = ""
@@ -129,18 +120,12 @@ class Owner(ABC):
 
 @dataclass
 class ReplicaSetState(Owner):
-    """A replica set or a replication controller.
-
-    Attributes
-    ----------
-    template : identity of its template, to compare with that of its deployment
-    age : position in the order of creation
-    noted : what its deployment asked for when it scaled the set last: replicas, and the most pods; None unknown
-    """
+    """A replica set or a replication controller."""
 
     replicas: int = 0
-    template: bytes = b""
-    age: int = 0
+    template: bytes = b""  #: identity of its template, to compare with that of its deployment
+    age: int = 0  #: position in the order of creation
+    #: what its deployment asked for when it scaled the set last: replicas, and the most pods; None unknown
     noted: tuple[int | None, int | None] = (None, None)
     because: str = ""
 
@@ -160,31 +145,23 @@ class ReplicaSetState(Owner):
 
 @dataclass
 class DeploymentState:
-    """A deployment.
-
-    Attributes
-    ----------
-    template : identity of its template
-    sets : its replica sets by name
-    related : node -> active pods of all its sets
-    reported : replica set -> available pods and pods, as the deployment controller knows them: as they were when it
-        looked last, for what came of that is reported only while it goes on
-    pace : replica set -> how many more of its pods it reports as available next: pods that are made together come in
-        batches of one, two, four and so on, and the first of them are known before the last
-    refusal : why the API server did not take its new replica set; empty when it did
-    """
+    """A deployment."""
 
     ref: WorkloadRef
     wanted: WantedDeployment
-    template: bytes
+    template: bytes  #: identity of its template
     spec: PodTemplateSpec
     selector: LabelSelector
     revision: str
-    sets: dict[str, ReplicaSetState] = field(default_factory=dict)
-    related: Counter[str] = field(default_factory=Counter)
+    sets: dict[str, ReplicaSetState] = field(default_factory=dict)  #: its replica sets by name
+    related: Counter[str] = field(default_factory=Counter)  #: node -> active pods of all its sets
+    #: replica set -> available pods and pods, as the deployment controller knows them: as they were when it looked
+    #: last, for what came of that is reported only while it goes on
     reported: dict[str, tuple[int, int]] = field(default_factory=dict)
+    #: replica set -> how many more of its pods it reports as available next: pods that are made together come in
+    #: batches of one, two, four and so on, and the first of them are known before the last
     pace: dict[str, int] = field(default_factory=dict)
-    refusal: str = ""
+    refusal: str = ""  #: why the API server did not take its new replica set; empty when it did
 
     def adopt(self, replica_set: ReplicaSetState) -> None:
         """Take in one of its replica sets."""
@@ -243,15 +220,10 @@ class DeploymentState:
 
 @dataclass
 class StatefulSetState(Owner):
-    """A stateful set.
-
-    Attributes
-    ----------
-    says_revision : the names of its revisions are those of its status
-    """
+    """A stateful set."""
 
     wanted: WantedStatefulSet = field(default_factory=lambda: WantedStatefulSet(0))
-    says_revision: bool = False
+    says_revision: bool = False  #: the names of its revisions are those of its status
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age
         """See `Owner`."""
@@ -274,17 +246,11 @@ class StatefulSetState(Owner):
 
 @dataclass
 class DaemonSetState(Owner):
-    """A daemon set.
-
-    Attributes
-    ----------
-    nodes : whether each node should get a pod and may keep it
-    by_node : node -> pods that are there or meant for it
-    """
+    """A daemon set."""
 
     wanted: WantedDaemonSet = field(default_factory=lambda: WantedDaemonSet(""))
-    nodes: dict[str, Eligibility] = field(default_factory=dict)
-    by_node: dict[str, list[ObservedPod]] = field(default_factory=dict)
+    nodes: dict[str, Eligibility] = field(default_factory=dict)  #: whether each node should get a pod and may keep it
+    by_node: dict[str, list[ObservedPod]] = field(default_factory=dict)  #: node -> pods that are there or meant for it
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - age does not matter
         """See `Owner`."""
@@ -332,21 +298,15 @@ HALF_A_SECOND = 0.5
 
 @dataclass
 class JobState(Owner):
-    """A job.
-
-    Attributes
-    ----------
-    counts_leaving : a pod that is told to go counts as failed at once (podReplacementPolicy TerminatingOrFailed)
-    failures : since this simulation began; the job waits longer after each
-    waits_until : no pod is made before
-    holds_on : a pod that was told to go stays until the next one is made: meanwhile the controller would have to report
-        more ready pods than active ones, which the API server refuses, so it cannot let the pod go
-    """
+    """A job."""
 
     wanted: WantedJob = field(default_factory=WantedJob)
+    #: a pod that is told to go counts as failed at once (podReplacementPolicy TerminatingOrFailed)
     counts_leaving: bool = True
-    failures: int = 0
-    waits_until: float = 0.0
+    failures: int = 0  #: since this simulation began; the job waits longer after each
+    waits_until: float = 0.0  #: no pod is made before
+    #: a pod that was told to go stays until the next one is made: meanwhile the controller would have to report more
+    #: ready pods than active ones, which the API server refuses, so it cannot let the pod go
     holds_on: bool = False
 
     def actions(self, now: float) -> list[Action]:
@@ -377,14 +337,9 @@ class JobState(Owner):
 
 @dataclass
 class ForeignState(Owner):
-    """A controller that kplan does not know, or whose object is not in the snapshot: it makes lost pods again.
+    """A controller that kplan does not know, or whose object is not in the snapshot: it makes lost pods again."""
 
-    Attributes
-    ----------
-    lost : templates of pods that are gone and not recreated yet
-    """
-
-    lost: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)  #: templates of pods that are gone and not recreated yet
     size: int = 0
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it makes what was lost

@@ -24,15 +24,10 @@ Group = tuple[bytes, frozenset[str]]
 
 
 class RetryQueue:
-    """Pending pods in the order of their turns.
-
-    Attributes
-    ----------
-    now : virtual time in seconds; pods back off by it
-    """
+    """Pending pods in the order of their turns."""
 
     def __init__(self, session: Session) -> None:
-        self.now = 0.0
+        self.now = 0.0  #: virtual time in seconds; pods back off by it
         self._infos = session.cluster.pods.infos
         sorters = [each for framework in session.frameworks.values() for each in framework.queue_sort_plugins]
         # A pod's second key is when it came into the queue last, for which the plugin takes its creation.

@@ -61,32 +61,18 @@ _IMMUTABLE = "field is immutable"
 
 @dataclass(frozen=True)
 class Update:
-    """A manifest as an update.
+    """A manifest as an update."""
 
-    Attributes
-    ----------
-    key : KIND/NAMESPACE/NAME
-    obj : the object as it then is
-    live : the object as it was; None for a new one
-    spec : its ``spec`` as plain values, whole where the snapshot has it whole
-    is_whole : all fields of the live object could be compared
-    unseen : paths of fields that could not be
-    refused : why the API server would not take it; empty when it would
-    content : the manifest
-    names_replicas : the manifest says how many replicas there shall be
-    warnings : what its autoscaler makes of that
-    """
-
-    key: str
-    obj: Any
-    live: Any
-    spec: Mapping[str, Any]
-    is_whole: bool
-    unseen: tuple[str, ...] = ()
-    refused: str = ""
-    content: Mapping[str, Any] = field(default_factory=dict)
-    names_replicas: bool = True
-    warnings: tuple[InputWarning, ...] = ()
+    key: str  #: KIND/NAMESPACE/NAME
+    obj: Any  #: the object as it then is
+    live: Any  #: the object as it was; None for a new one
+    spec: Mapping[str, Any]  #: its ``spec`` as plain values, whole where the snapshot has it whole
+    is_whole: bool  #: all fields of the live object could be compared
+    unseen: tuple[str, ...] = ()  #: paths of fields that could not be
+    refused: str = ""  #: why the API server would not take it; empty when it would
+    content: Mapping[str, Any] = field(default_factory=dict)  #: the manifest
+    names_replicas: bool = True  #: the manifest says how many replicas there shall be
+    warnings: tuple[InputWarning, ...] = ()  #: what its autoscaler makes of that
 
     @property
     def is_new(self) -> bool:

@@ -55,10 +55,7 @@ def build_snapshot(
 ) -> Snapshot:
     """Put objects together that an API server served; without `completes`, they were completed before.
 
-    Raises
-    ------
-    SnapshotError
-        If two objects of one kind and name differ, or a quantity is none.
+    Raises SnapshotError if two objects of one kind and name differ, or a quantity is none.
     """
     builder = SnapshotBuilder()
     for obj in objects:
@@ -107,10 +104,7 @@ class SnapshotBuilder:
     def objects(self) -> tuple[msgspec.Struct, ...]:
         """Return what was collected, kind by kind, without what decides nothing.
 
-        Raises
-        ------
-        SnapshotError
-            With all problems of all objects.
+        Raises SnapshotError with all problems of all objects.
         """
         if self.problems:
             raise SnapshotError(self.problems)
@@ -128,13 +122,7 @@ class SnapshotBuilder:
         whole: Mapping[str, msgspec.Raw | dict[str, Any]] | None = None,
         kept: tuple[str, ...] = (),
     ) -> Snapshot:
-        """Return the snapshot.
-
-        Raises
-        ------
-        SnapshotError
-            With all problems of all objects.
-        """
+        """Return the snapshot; raises SnapshotError with all problems of all objects."""
         if self.problems:
             raise SnapshotError(self.problems)
         versions = _versions(self._objects["pods"])

@@ -113,27 +113,17 @@ def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress:
 
 @dataclass(frozen=True)
 class GivenObjects:
-    """Objects that stand beside a cluster, not in it.
+    """Objects that stand beside a cluster, not in it."""
 
-    Attributes
-    ----------
-    objects : completed as an API server would, in reading order
-    whole : workloads as they were read, as `Snapshot.whole`
-    likes : node -> the node whose capacity it has, as its annotation `LIKE` says
-    """
-
-    objects: tuple[msgspec.Struct, ...]
-    whole: Mapping[str, msgspec.Raw | dict[str, Any]]
-    likes: Mapping[str, str]
+    objects: tuple[msgspec.Struct, ...]  #: completed as an API server would, in reading order
+    whole: Mapping[str, msgspec.Raw | dict[str, Any]]  #: workloads as they were read, as `Snapshot.whole`
+    likes: Mapping[str, str]  #: node -> the node whose capacity it has, as its annotation `LIKE` says
 
 
 def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> GivenObjects:
     """Read objects from a file, a directory, ``-``, or memory.
 
-    Raises
-    ------
-    SnapshotError
-        With everything that is wrong, each with file, document and JSON path.
+    Raises SnapshotError with everything that is wrong, each with file, document and JSON path.
     """
     from_files = isinstance(source, str | Path)
     loader = _Loader(SnapshotBuilder(refuses_odd=from_files))
@@ -245,13 +235,7 @@ class _Loader:
             self._likes[read.metadata.name] = model
 
     def given(self) -> GivenObjects:
-        """Return what was read.
-
-        Raises
-        ------
-        SnapshotError
-            With everything that is wrong.
-        """
+        """Return what was read; raises SnapshotError with everything that is wrong."""
         return GivenObjects(self.builder.objects(), self._whole, self._likes)
 
     def _add(self, obj: msgspec.Struct, kind: Kind, place: Place, *, completes: bool = True) -> None:

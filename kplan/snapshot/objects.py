@@ -17,10 +17,7 @@ from kplan.snapshot.times import time_problems
 def decode_pod(obj: Mapping[str, Any]) -> Pod:
     """Turn a dict into a pod, completed as an API server would where it carries no uid.
 
-    Raises
-    ------
-    ManifestError
-        With every problem and its JSON path.
+    Raises ManifestError with every problem and its JSON path.
     """
     kind = kind_of(str(obj.get("apiVersion", "v1")), str(obj.get("kind", "Pod")))
     if kind is None or kind.type is not Pod:

@@ -34,19 +34,13 @@ _MADE_IN_ANY_CASE = 1000
 
 @dataclass
 class Expansion:
-    """What comes of one manifest object.
+    """What comes of one manifest object."""
 
-    Attributes
-    ----------
-    pods : in the order in which they would be created
-    objects : other objects that would then exist, and that scheduling reads
-    more : further replicas that are not made, since they end as the last of `pods` does
-    """
-
-    pods: list[Pod] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)  #: in the order in which they would be created
+    #: other objects that would then exist, and that scheduling reads
     objects: list[msgspec.Struct] = field(default_factory=list)
     warnings: list[InputWarning] = field(default_factory=list)
-    more: int = 0
+    more: int = 0  #: further replicas that are not made, since they end as the last of `pods` does
 
 
 def expand(obj: Any, snapshot: Snapshot, replicas: int | None) -> Expansion:

@@ -47,25 +47,17 @@ DEFAULT_NAMESPACE = "default"
 
 @dataclass(frozen=True, slots=True)
 class ManifestWorkload:
-    """An object that makes pods, or is one.
+    """An object that makes pods, or is one."""
 
-    Attributes
-    ----------
-    item : where it stands
-    group, resource : of its kind, such as ``apps`` and ``deployments``
-    template : of its pods, as it is written: ``metadata`` and ``spec``; for a pod the whole pod
-    sample : a pod of the template, as far as scheduling reads it, without what a controller adds
-    created : one of the pods as the controller makes them, even where it makes none here
-    """
-
-    item: Item
+    item: Item  #: where it stands
+    #: group, resource: of its kind, such as ``apps`` and ``deployments``
     group: str
     resource: str
     namespace: str
     name: str
-    template: Object
-    sample: Pod
-    created: Pod
+    template: Object  #: of its pods, as it is written: ``metadata`` and ``spec``; for a pod the whole pod
+    sample: Pod  #: a pod of the template, as far as scheduling reads it, without what a controller adds
+    created: Pod  #: one of the pods as the controller makes them, even where it makes none here
 
     @property
     def kind(self) -> str:
@@ -85,16 +77,11 @@ class ManifestWorkload:
 
 @dataclass(frozen=True, slots=True)
 class ManifestPod:
-    """A pod that a manifest asks for, as its controller would send it to the API server.
-
-    Attributes
-    ----------
-    more : further replicas like it that are not made, since they end as it does
-    """
+    """A pod that a manifest asks for, as its controller would send it to the API server."""
 
     pod: Pod
     workload: ManifestWorkload
-    more: int = 0
+    more: int = 0  #: further replicas like it that are not made, since they end as it does
 
     @property
     def file(self) -> str:
@@ -124,23 +111,14 @@ class ManifestPod:
 
 @dataclass(frozen=True)
 class Manifests:
-    """All that manifests ask for.
+    """All that manifests ask for."""
 
-    Attributes
-    ----------
-    pods : in reading order
-    workloads : what makes them, and what makes none here
-    objects : other objects that would then exist
-    skipped : kinds that scheduling does not read, counted
-    passed_over : files of directories that hold no manifests
-    """
-
-    pods: tuple[ManifestPod, ...]
-    workloads: tuple[ManifestWorkload, ...] = ()
-    objects: tuple[msgspec.Struct, ...] = ()
+    pods: tuple[ManifestPod, ...]  #: in reading order
+    workloads: tuple[ManifestWorkload, ...] = ()  #: what makes them, and what makes none here
+    objects: tuple[msgspec.Struct, ...] = ()  #: other objects that would then exist
     warnings: tuple[InputWarning, ...] = ()
-    skipped: dict[str, int] = field(default_factory=dict)
-    passed_over: tuple[PassedOver, ...] = ()
+    skipped: dict[str, int] = field(default_factory=dict)  #: kinds that scheduling does not read, counted
+    passed_over: tuple[PassedOver, ...] = ()  #: files of directories that hold no manifests
 
 
 def load_manifests(

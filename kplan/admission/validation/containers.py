@@ -39,22 +39,13 @@ _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Alway
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What containers refer to in their pod.
+    """What containers refer to in their pod."""
 
-    Attributes
-    ----------
-    volumes : those that are in order, by name
-    claims : names of the device claims
-    grace : seconds that the pod may take to end
-    restart_policy : of the pod
-    host_users : whether the pod shares the users of its node
-    """
-
-    volumes: dict[str, dict[str, Any]]
-    claims: set[str]
-    grace: int | None
-    restart_policy: str
-    host_users: bool
+    volumes: dict[str, dict[str, Any]]  #: those that are in order, by name
+    claims: set[str]  #: names of the device claims
+    grace: int | None  #: seconds that the pod may take to end
+    restart_policy: str  #: of the pod
+    host_users: bool  #: whether the pod shares the users of its node
 
 
 def container_errors(containers: list[Container], pod: Surroundings, path: str) -> Errors:

@@ -34,20 +34,12 @@ _MANY = 12
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """A field and what is wrong with it.
+    """A field and what is wrong with it."""
 
-    Attributes
-    ----------
-    field : its path, such as ``spec.containers[0].image``
-    kind : ``Invalid value``, ``Required value``, ``Duplicate value``, …
-    value : what stands there, as Go would print it; empty where the message does not show it
-    detail : what is expected
-    """
-
-    field: str
-    kind: str
-    value: str = ""
-    detail: str = ""
+    field: str  #: its path, such as ``spec.containers[0].image``
+    kind: str  #: ``Invalid value``, ``Required value``, ``Duplicate value``, …
+    value: str = ""  #: what stands there, as Go would print it; empty where the message does not show it
+    detail: str = ""  #: what is expected
 
     @property
     def body(self) -> str:

@@ -73,10 +73,7 @@ def parse_version(text: str) -> tuple[int, int | None] | None:
 def release_of(text: str) -> Release:
     """Return the release of a version such as ``1.34`` or ``v1.34.1``; without a patch it is the newest one.
 
-    Raises
-    ------
-    UsageError
-        When it is no version, or one that kplan does not decide as.
+    Raises UsageError when it is no version, or one that kplan does not decide as.
     """
     version = parse_version(text)
     known = f"kplan decides as {', '.join(known_minors())}"
@@ -92,10 +89,7 @@ def release_of(text: str) -> Release:
 def chosen_release(text: str | None, gates: Mapping[str, bool]) -> Release | None:
     """Return the release of a version with feature gates set; None where the version is left to the server.
 
-    Raises
-    ------
-    UsageError
-        When there is no such release, or a feature gate cannot be set.
+    Raises UsageError when there is no such release, or a feature gate cannot be set.
     """
     return None if text in (None, AUTO) else with_gates(release_of(text), gates)
 

@@ -40,10 +40,7 @@ _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 def parse_gates(text: str) -> dict[str, bool]:
     """Read ``NAME=BOOL,…`` as kube-scheduler's ``--feature-gates`` does.
 
-    Raises
-    ------
-    UsageError
-        When a part is not of that form.
+    Raises UsageError when a part is not of that form.
     """
     gates: dict[str, bool] = {}
     for part in text.split(","):
@@ -62,10 +59,7 @@ def parse_gates(text: str) -> dict[str, bool]:
 def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
     """Return a release with feature gates set.
 
-    Raises
-    ------
-    UsageError
-        For a gate that the release does not have, that is locked, or that kplan cannot follow.
+    Raises UsageError for a gate that the release does not have, that is locked, or that kplan cannot follow.
     """
     if not gates:
         return release

@@ -31,46 +31,31 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Words of kube-scheduler that are not the same in every minor.
+    """Words of kube-scheduler that are not the same in every minor."""
 
-    Attributes
-    ----------
-    untolerated_taint : why TaintToleration rejects; ``{key}`` and ``{value}`` stand for the first such taint
-    read_write_once_pod : why VolumeRestrictions rejects a node where another pod uses the volume
-    queue_sort_differs, utilization_order : what is wrong with a configuration
-    """
-
-    untolerated_taint: str
-    read_write_once_pod: str
+    untolerated_taint: str  #: why TaintToleration rejects; ``{key}`` and ``{value}`` stand for the first such taint
+    read_write_once_pod: str  #: why VolumeRestrictions rejects a node where another pod uses the volume
+    #: queue_sort_differs, utilization_order: what is wrong with a configuration
     queue_sort_differs: str
     utilization_order: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is not decided alike in every minor.
+    """What is not decided alike in every minor."""
 
-    Attributes
-    ----------
-    scores_change_of_balance : NodeResourcesBalancedAllocation scores how a pod changes a node's balance, rather than
-        the balance with the pod
-    rejects_too_large_for_good : NodeResourcesFit says UnschedulableAndUnresolvable where a pod asks for more than the
-        node has when it is empty
-    scores_image_volumes : ImageLocality counts images that are mounted as volumes
-    migrates_portworx_by_annotation : in-tree Portworx volumes count towards the limit of the CSI driver only on nodes
-        whose CSINode lists the plugin as migrated
-    counts_ports_of_sidecars : NodePorts looks at host ports of restartable init containers
-    checks_ratio_by_type : NodeResourcesFitArgs must have a shape where the strategy needs one, and none elsewhere
-    ties : how equal best nodes are told apart, HEAP or EVEN
-    """
-
+    #: NodeResourcesBalancedAllocation scores how a pod changes a node's balance, rather than the balance with the pod
     scores_change_of_balance: bool
+    #: NodeResourcesFit says UnschedulableAndUnresolvable where a pod asks for more than the node has when it is empty
     rejects_too_large_for_good: bool
-    scores_image_volumes: bool
+    scores_image_volumes: bool  #: ImageLocality counts images that are mounted as volumes
+    #: in-tree Portworx volumes count towards the limit of the CSI driver only on nodes whose CSINode lists the plugin
+    #: as migrated
     migrates_portworx_by_annotation: bool
-    counts_ports_of_sidecars: bool
+    counts_ports_of_sidecars: bool  #: NodePorts looks at host ports of restartable init containers
+    #: NodeResourcesFitArgs must have a shape where the strategy needs one, and none elsewhere
     checks_ratio_by_type: bool
-    ties: str
+    ties: str  #: how equal best nodes are told apart, HEAP or EVEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,39 +69,28 @@ class Patch:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A minor of Kubernetes, at a patch release where that is known, with its feature gates as they are set.
+    """A minor of Kubernetes, at a patch release where that is known, with its feature gates as they are set."""
 
-    Attributes
-    ----------
-    minor : such as "1.36"
-    source : the tag of Kubernetes' sources that this was read from and that docstrings speak of
-    gates : the feature gates that scheduling depends on
-    needs : gate -> the gates without which kube-scheduler does not start while it is on
-    implements : plugin -> the extension points that it implements; in-tree ones, and those compiled in besides
-    profile : the default profile's `multiPoint` with all gates on, in order, with the weight that counts where the
-        plugin scores (0: none given)
-    plugin_gates : in-tree plugin -> the gate without which it does nothing
-    removed_plugins : plugins that configuration v1 refuses by name -> what does their work now
-    absent_fields : (type, field) of the configuration that this minor does not have; the field * means the type
-    patch : the patch release, where it is known
-    switched : gate -> whether it is on, where that was said
-    out_of_tree : plugin that was compiled in besides -> the extension points that it implements
-    """
-
-    minor: str
-    source: str
-    gates: Mapping[str, Gate]
+    minor: str  #: such as "1.36"
+    source: str  #: the tag of Kubernetes' sources that this was read from and that docstrings speak of
+    gates: Mapping[str, Gate]  #: the feature gates that scheduling depends on
+    #: gate -> the gates without which kube-scheduler does not start while it is on
     needs: Mapping[str, tuple[str, ...]]
+    #: plugin -> the extension points that it implements; in-tree ones, and those compiled in besides
     implements: Mapping[str, frozenset[str]]
+    #: the default profile's `multiPoint` with all gates on, in order, with the weight that counts where the plugin
+    #: scores (0: none given)
     profile: tuple[tuple[str, int], ...]
-    plugin_gates: Mapping[str, str]
-    removed_plugins: Mapping[str, str]
+    plugin_gates: Mapping[str, str]  #: in-tree plugin -> the gate without which it does nothing
+    removed_plugins: Mapping[str, str]  #: plugins that configuration v1 refuses by name -> what does their work now
     texts: Texts
     rules: Rules
+    #: (type, field) of the configuration that this minor does not have; the field * means the type
     absent_fields: frozenset[tuple[str, str]] = frozenset()
     patches: tuple[Patch, ...] = ()
-    patch: int | None = None
-    switched: Mapping[str, bool] = field(default_factory=dict)
+    patch: int | None = None  #: the patch release, where it is known
+    switched: Mapping[str, bool] = field(default_factory=dict)  #: gate -> whether it is on, where that was said
+    #: plugin that was compiled in besides -> the extension points that it implements
     out_of_tree: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:

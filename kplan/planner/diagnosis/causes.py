@@ -11,17 +11,11 @@ from kplan.documents.details import Detail
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The API server would not take the pod.
-
-    Attributes
-    ----------
-    missing_class : the priority class that it names and that does not exist; empty otherwise
-    nearest : the class whose name comes closest; empty for none
-    """
+    """The API server would not take the pod."""
 
     message: str
-    missing_class: str = ""
-    nearest: str = ""
+    missing_class: str = ""  #: the priority class that it names and that does not exist; empty otherwise
+    nearest: str = ""  #: the class whose name comes closest; empty for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +60,12 @@ class MissingClaim:
 
 @dataclass(frozen=True, slots=True)
 class UnboundClaim:
-    """A claim that should be bound before the pod is scheduled, and is not.
-
-    Attributes
-    ----------
-    storage_class : empty for none
-    class_exists : whether there is such a class
-    nearest : the class whose name comes closest; empty for none
-    """
+    """A claim that should be bound before the pod is scheduled, and is not."""
 
     claim: str
-    storage_class: str
-    class_exists: bool
-    nearest: str = ""
+    storage_class: str  #: empty for none
+    class_exists: bool  #: whether there is such a class
+    nearest: str = ""  #: the class whose name comes closest; empty for none
     provisioner: str = ""
 
 
@@ -95,20 +82,14 @@ class Promised:
 
 @dataclass(frozen=True, slots=True)
 class NoSuchLabel:
-    """A condition on a label that no node meets.
-
-    Attributes
-    ----------
-    label, wanted : KEY, and the values of which one is asked for
-    values : those that there are
-    nearest : the value, or where no node has the label the key, that comes closest; empty for none
-    """
+    """A condition on a label that no node meets."""
 
     nodes: int
+    #: label, wanted: KEY, and the values of which one is asked for
     label: str
     wanted: tuple[str, ...]
-    values: tuple[str, ...]
-    nearest: str = ""
+    values: tuple[str, ...]  #: those that there are
+    nearest: str = ""  #: the value, or where no node has the label the key, that comes closest; empty for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,25 +117,16 @@ class TooLarge:
 
 @dataclass(frozen=True, slots=True)
 class NodesOut:
-    """Nodes that are out for the same.
+    """Nodes that are out for the same."""
 
-    Attributes
-    ----------
-    nodes : how many
-    closest : the one to which least is missing
-    reasons : as kube-scheduler writes them
-    details : about the closest
-    largest : resource -> what the largest of these nodes offers of it, where that is less than the pod asks for
-    domains : how many domains of a topology key are out with these nodes; 0 where there is no such key
-    """
-
-    nodes: int
-    closest: str
+    nodes: int  #: how many
+    closest: str  #: the one to which least is missing
     plugin: str
-    reasons: tuple[str, ...]
-    details: tuple[Detail, ...] = ()
+    reasons: tuple[str, ...]  #: as kube-scheduler writes them
+    details: tuple[Detail, ...] = ()  #: about the closest
+    #: resource -> what the largest of these nodes offers of it, where that is less than the pod asks for
     largest: dict[str, str] = field(default_factory=dict)
-    domains: int = 0
+    domains: int = 0  #: how many domains of a topology key are out with these nodes; 0 where there is no such key
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +156,9 @@ Whole = (
 
 @dataclass(frozen=True, slots=True)
 class Causes:
-    """All of it.
+    """All of it."""
 
-    Attributes
-    ----------
-    whole : causes each of which alone is enough
-    n_nodes : in the cluster
-    out : nodes by what they are out for, the most first; empty where `whole` says all
-    """
-
-    whole: tuple[Whole, ...] = ()
-    n_nodes: int = 0
+    whole: tuple[Whole, ...] = ()  #: causes each of which alone is enough
+    n_nodes: int = 0  #: in the cluster
     named: NotNamed | None = None
-    out: tuple[NodesOut, ...] = ()
+    out: tuple[NodesOut, ...] = ()  #: nodes by what they are out for, the most first; empty where `whole` says all

@@ -14,16 +14,10 @@ from kplan.planner.diagnosis.sentence import sentence
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What is told of a pod that is not placed.
+    """What is told of a pod that is not placed."""
 
-    Attributes
-    ----------
-    text : one sentence
-    remedies : the smallest change first
-    """
-
-    text: str = ""
-    remedies: tuple[Remedy, ...] = ()
+    text: str = ""  #: one sentence
+    remedies: tuple[Remedy, ...] = ()  #: the smallest change first
 
 
 def diagnose(session: Session, result: CycleResult, *, may_try: bool = True) -> Diagnosis:

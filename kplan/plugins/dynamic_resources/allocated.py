@@ -16,17 +16,11 @@ _NOTHING: Amounts = {}
 
 
 class AllocatedState:
-    """Devices that cannot be given to anybody else, and how much of shared ones is gone.
-
-    Attributes
-    ----------
-    devices : devices that one claim has for itself
-    capacity : device -> capacity -> amount in nanos that is taken of it
-    """
+    """Devices that cannot be given to anybody else, and how much of shared ones is gone."""
 
     def __init__(self) -> None:
-        self.devices: set[DeviceId] = set()
-        self.capacity: dict[DeviceId, dict[str, int]] = {}
+        self.devices: set[DeviceId] = set()  #: devices that one claim has for itself
+        self.capacity: dict[DeviceId, dict[str, int]] = {}  #: device -> capacity -> amount in nanos that is taken of it
         self._n_holders: Counter[DeviceId] = Counter()
         self._n_shares: Counter[DeviceId] = Counter()
 

@@ -52,16 +52,10 @@ class TimedOutError(AllocationError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a search may take.
+    """How long a search may take."""
 
-    Attributes
-    ----------
-    n_steps : steps that upstream would take in the time that it has; None when it has all the time
-    n_taken : steps that are really taken, states that were met before not counted
-    """
-
-    n_steps: int | None
-    n_taken: int
+    n_steps: int | None  #: steps that upstream would take in the time that it has; None when it has all the time
+    n_taken: int  #: steps that are really taken, states that were met before not counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +78,20 @@ class Market:
 
 @dataclass(slots=True)
 class _Wanted:
-    """A request with what was found out about it for this node.
-
-    Attributes
-    ----------
-    n_devices : how many devices it takes
-    all_devices : the devices themselves where all matching ones are wanted
-    """
+    """A request with what was found out about it for this node."""
 
     spec: RequestSpec
     device_class: DeviceClass
     claim: int
     class_expressions: tuple[str | None, ...]
-    n_devices: int = 0
+    n_devices: int = 0  #: how many devices it takes
+    #: the devices themselves where all matching ones are wanted
     all_devices: list[tuple[Pool, DeviceInfo]] = field(default_factory=list)
     selectable: dict[int, bool] = field(default_factory=dict)
 
 
 class Search:
     """One node's search for all claims of a pod.
-
-    Attributes
-    ----------
-    n_tries : how many times the search tried to take a device
-    n_taken : how many steps it took
 
     Raises
     ------
@@ -118,8 +102,8 @@ class Search:
     def __init__(
         self, node: Node, pools: NodePools, claims: Sequence[NamedClaim], market: Market, limits: Limits
     ) -> None:
-        self.n_tries = 0
-        self.n_taken = 0
+        self.n_tries = 0  #: how many times the search tried to take a device
+        self.n_taken = 0  #: how many steps it took
         self._node = node
         self._pools = pools
         self._claims = claims
@@ -141,10 +125,7 @@ class Search:
     def situation(self) -> Hashable:
         """Return what tells this node from others, before the search; see `kplan.plugins.dynamic_resources.situations`.
 
-        Raises
-        ------
-        AllocationError
-            If a selector fails on some device.
+        Raises AllocationError if a selector fails on some device.
         """
         return situation(self._pools, self._specs(), self._allocated, self._matches)
 

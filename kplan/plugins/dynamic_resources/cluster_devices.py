@@ -64,27 +64,18 @@ class Outcome(enum.IntEnum):
 
 
 class Outcomes:
-    """What was found for one kind of claims, node by node.
-
-    Attributes
-    ----------
-    codes : uint8 array of shape (n_nodes,), an Outcome each
-    solutions : devices for each claim, by node row, where they were found
-    messages : what is wrong, by node row
-    ranks : int64 array of shape (n_nodes,), for prioritized lists
-    timed_out : bool array of shape (n_nodes,), searches that took too long
-    is_costly : searches try so many devices that nodes in the same situation should share one
-    by_situation : solutions of such nodes, and where their devices stand; None where there is none, and the text where
-        the search took too long
-    """
+    """What was found for one kind of claims, node by node."""
 
     def __init__(self, n_nodes: int) -> None:
-        self.codes = np.zeros(n_nodes, np.uint8)
-        self.ranks: Int64Array = np.zeros(n_nodes, np.int64)
-        self.solutions: dict[int, Solution] = {}
-        self.messages: dict[int, str] = {}
+        self.codes = np.zeros(n_nodes, np.uint8)  #: uint8 array of shape (n_nodes,), an Outcome each
+        self.ranks: Int64Array = np.zeros(n_nodes, np.int64)  #: int64 array of shape (n_nodes,), for prioritized lists
+        self.solutions: dict[int, Solution] = {}  #: devices for each claim, by node row, where they were found
+        self.messages: dict[int, str] = {}  #: what is wrong, by node row
+        #: bool array of shape (n_nodes,), searches that took too long
         self.timed_out: BoolArray = np.zeros(n_nodes, np.bool_)
-        self.is_costly = False
+        self.is_costly = False  #: searches try so many devices that nodes in the same situation should share one
+        #: solutions of such nodes, and where their devices stand; None where there is none, and the text where the
+        #: search took too long
         self.by_situation: dict[Hashable, tuple[Solution, Positions] | Outcome] = {}
         self._seen: Int64Array = np.full(n_nodes, -1, np.int64)
 
@@ -132,13 +123,7 @@ class Catalogue:
         self._first_outcomes: WeakKeyDictionary[NodeTable, OrderedDict[bytes, Outcomes]] = WeakKeyDictionary()
 
     def pools(self, node: Node) -> NodePools:
-        """Return the pools that a node can reach.
-
-        Raises
-        ------
-        AllocationError
-            If some slice cannot be used.
-        """
+        """Return the pools that a node can reach; raises AllocationError if some slice cannot be used."""
         known = self._pools.get(node.metadata.name)
         if known is None or known[0] is not node:
             known = self._pools[node.metadata.name] = node, self._gather(node)
@@ -201,13 +186,7 @@ class Catalogue:
 
 
 class ClusterDevices:
-    """One cluster's devices, claims and outcomes; shared by all profiles.
-
-    Attributes
-    ----------
-    tracker : ClaimTracker
-    catalogue : Catalogue
-    """
+    """One cluster's devices, claims and outcomes; shared by all profiles."""
 
     def __init__(self, cluster: Cluster, listers: Listers) -> None:
         self.catalogue = catalogue_of(listers)

@@ -44,16 +44,7 @@ class DeviceId(NamedTuple):
 
 
 class DeviceInfo:
-    """One device of a slice, with what the search reads of it.
-
-    Attributes
-    ----------
-    id : DeviceId
-    index : int
-        Position among all devices of the inventory, the key of everything that is kept per device.
-    capacity : name -> capacity as published
-    has_policies : whether requests for some capacity are rounded or limited
-    """
+    """One device of a slice, with what the search reads of it."""
 
     __slots__ = (
         "_capacity_values",
@@ -72,10 +63,12 @@ class DeviceInfo:
     def __init__(self, device: Device, of: SliceInfo, index: int) -> None:
         self.device = device
         self.slice = of
+        #: position among all devices of the inventory, the key of everything that is kept per device
         self.index = index
         self.id = DeviceId(of.driver, of.pool_id.pool, device.name)
         self.allows_multiple = bool(device.allow_multiple_allocations)
-        self.capacity: Mapping[str, DeviceCapacity] = device.capacity
+        self.capacity: Mapping[str, DeviceCapacity] = device.capacity  #: name -> capacity as published
+        #: whether requests for some capacity are rounded or limited
         self.has_policies = any(each.request_policy is not None for each in device.capacity.values())
         self._consumes: tuple[tuple[str, Amounts], ...] | None = None
         self._capacity_values: Amounts | None = None
@@ -189,17 +182,11 @@ class SliceInfo:
 
 
 class Inventory:
-    """The slices of a cluster.
-
-    Attributes
-    ----------
-    slices : all slices, by name
-    devices : all devices, by their index
-    """
+    """The slices of a cluster."""
 
     def __init__(self, slices: Iterable[ResourceSlice]) -> None:
-        self.slices: list[SliceInfo] = []
-        self.devices: list[DeviceInfo] = []
+        self.slices: list[SliceInfo] = []  #: all slices, by name
+        self.devices: list[DeviceInfo] = []  #: all devices, by their index
         for published in sorted(slices, key=lambda each: each.metadata.name):
             info = SliceInfo(published, len(self.devices))
             self.slices.append(info)

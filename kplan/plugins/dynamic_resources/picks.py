@@ -27,17 +27,11 @@ class BrokenConstraintError(Exception):
 
 
 class Picks:
-    """Devices by claim; they grow and shrink as a search goes on.
-
-    Attributes
-    ----------
-    results : what each claim has so far, in order
-    constraints : of each claim
-    """
+    """Devices by claim; they grow and shrink as a search goes on."""
 
     def __init__(self, allocated: AllocatedState, constraints: Sequence[Sequence[Constraint]]) -> None:
-        self.results: list[list[DeviceResult]] = [[] for _ in constraints]
-        self.constraints = constraints
+        self.results: list[list[DeviceResult]] = [[] for _ in constraints]  #: what each claim has so far, in order
+        self.constraints = constraints  #: of each claim
         self._allocated = allocated
         self._counters = CounterLedger(allocated.is_allocated)
         self._holders: dict[DeviceId, set[int]] = {}
@@ -56,10 +50,7 @@ class Picks:
     def take(self, claim: int, spec: RequestSpec, pool: Pool, device: DeviceInfo, *, must: bool) -> bool:
         """Take a selectable device for a request, unless something stands against it.
 
-        Raises
-        ------
-        BrokenConstraintError
-            If a constraint does, and the request `must` have the device.
+        Raises BrokenConstraintError if a constraint does, and the request `must` have the device.
         """
         if not (spec.admin_access and device.allows_multiple) and not self.is_free(spec, device.id, claim):
             return False

@@ -31,21 +31,15 @@ class _InvalidPoolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What a node sees of a pool.
-
-    Attributes
-    ----------
-    devices : devices that the node can reach, in the order in which the search tries them
-    elsewhere : devices of other nodes, which may use up the pool's counters
-    counter_sets : counter set -> counter -> amount in nanos
-    """
+    """What a node sees of a pool."""
 
     id: PoolId
     is_incomplete: bool = False
     is_invalid: bool = False
+    #: devices that the node can reach, in the order in which the search tries them
     devices: tuple[DeviceInfo, ...] = ()
-    elsewhere: tuple[DeviceInfo, ...] = ()
-    counter_sets: Mapping[str, Amounts] | None = None
+    elsewhere: tuple[DeviceInfo, ...] = ()  #: devices of other nodes, which may use up the pool's counters
+    counter_sets: Mapping[str, Amounts] | None = None  #: counter set -> counter -> amount in nanos
 
 
 class NodePools:
@@ -62,10 +56,7 @@ class NodePools:
 def node_matches(node: Node, node_name: str, *, all_nodes: bool, selector: NodeSelector | None) -> bool:
     """Tell whether a slice or device that names its nodes in one of three ways means a node.
 
-    Raises
-    ------
-    AllocationError
-        If the selector cannot be used.
+    Raises AllocationError if the selector cannot be used.
     """
     if node_name:
         return node.metadata.name == node_name
@@ -83,10 +74,7 @@ def node_matches(node: Node, node_name: str, *, all_nodes: bool, selector: NodeS
 def device_matches(device: DeviceInfo, node: Node) -> bool:
     """Tell whether a device of a slice with per-device node selection means a node.
 
-    Raises
-    ------
-    AllocationError
-        If the device's selector cannot be used.
+    Raises AllocationError if the device's selector cannot be used.
     """
     own = device.device
     return node_matches(node, own.node_name or "", all_nodes=bool(own.all_nodes), selector=own.node_selector)
@@ -95,10 +83,7 @@ def device_matches(device: DeviceInfo, node: Node) -> bool:
 def gather_pools(inventory: Inventory, node: Node) -> list[Pool]:
     """List the pools with something for a node, by driver and name, those with binding conditions last.
 
-    Raises
-    ------
-    AllocationError
-        If a node selector of a slice cannot be used.
+    Raises AllocationError if a node selector of a slice cannot be used.
     """
     newest: dict[PoolId, list[SliceInfo]] = {}
     for each in inventory.for_node(node.metadata.name):

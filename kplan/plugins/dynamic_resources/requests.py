@@ -26,26 +26,17 @@ from kplan.rules.resources import nano
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """One request without alternatives, or one alternative.
-
-    Attributes
-    ----------
-    name : str
-    parent : str
-        Name of the request that this is an alternative of, or empty.
-    expressions : CEL texts; None stands for a selector of an unknown kind
-    capacity : name -> amount asked for, in nanos; None when nothing is asked
-    """
+    """One request without alternatives, or one alternative."""
 
     name: str
-    parent: str
+    parent: str  #: name of the request that this is an alternative of, or empty
     class_name: str
-    expressions: tuple[str | None, ...]
+    expressions: tuple[str | None, ...]  #: CEL texts; None stands for a selector of an unknown kind
     mode: str
     count: int
     admin_access: bool
     tolerations: tuple[DeviceToleration, ...]
-    capacity: Amounts | None
+    capacity: Amounts | None  #: name -> amount asked for, in nanos; None when nothing is asked
 
     @property
     def full_name(self) -> str:

@@ -20,15 +20,11 @@ from kplan.plugins.dynamic_resources.requests import RequestSpec
 
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
-    """A device given to a request.
-
-    Attributes
-    ----------
-    consumed : what the request takes of a shareable device, in nanos; None where the device is the claim's own
-    """
+    """A device given to a request."""
 
     request: RequestSpec
     device: DeviceInfo
+    #: what the request takes of a shareable device, in nanos; None where the device is the claim's own
     consumed: Amounts | None = None
 
     @property
@@ -46,10 +42,7 @@ class DeviceResult:
 def check_node_selectors(claim: str, devices: Sequence[DeviceResult]) -> None:
     """Refuse slices from whose node selectors none for the claim can be made.
 
-    Raises
-    ------
-    AllocationError
-        If a selector has several terms.
+    Raises AllocationError if a selector has several terms.
     """
     for each in devices:
         if each.is_local:

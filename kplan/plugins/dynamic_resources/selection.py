@@ -38,10 +38,7 @@ class ExpressionResults:
     def matches(self, device: DeviceInfo) -> bool:
         """Tell whether the expression accepts a device.
 
-        Raises
-        ------
-        CelError, CostLimitError
-            If the expression fails on it.
+        Raises CelError, CostLimitError if the expression fails on it.
         """
         answer = self._by_device.get(device.index)
         if answer is None:
@@ -82,13 +79,7 @@ class Selection:
         self._results: dict[str, ExpressionResults | CelCompileError] = {}
 
     def results(self, expression: str) -> ExpressionResults:
-        """Return the answers of an expression.
-
-        Raises
-        ------
-        CelCompileError
-            If it is not valid.
-        """
+        """Return the answers of an expression; raises CelCompileError if it is not valid."""
         known = self._results.get(expression)
         if known is None:
             compiled = compile_expression(expression)

@@ -17,40 +17,25 @@ UNNAMED_CLAIM = "<extended-resources>"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found on nodes that have to allocate the same claims.
+    """What was found on nodes that have to allocate the same claims."""
 
-    Attributes
-    ----------
-    where : bool array of shape (n_nodes,), those that were asked
-    outcomes : by node row
-    """
-
-    where: BoolArray
-    outcomes: Outcomes
+    where: BoolArray  #: bool array of shape (n_nodes,), those that were asked
+    outcomes: Outcomes  #: by node row
 
 
 @dataclass
 class ClaimState:
-    """One pod's claims; none until PreFilter is through.
+    """One pod's claims; none until PreFilter is through."""
 
-    Attributes
-    ----------
-    namespace : the pod's
-    claims : the claims that the pod names, in its order
-    to_allocate : those of them that have no allocation
-    resources : extended resources that the pod asks for, if a device class stands behind one of them
-    leftover : a claim for extended resources from an earlier attempt
-    unavailable : claims with an allocation, and the nodes where they cannot be used (bool of shape (n_nodes,))
-    found : what filter found, by the key of the claims to allocate
-    """
-
-    namespace: str = ""
-    claims: tuple[ResourceClaim, ...] = ()
-    to_allocate: tuple[ResourceClaim, ...] = ()
+    namespace: str = ""  #: the pod's
+    claims: tuple[ResourceClaim, ...] = ()  #: the claims that the pod names, in its order
+    to_allocate: tuple[ResourceClaim, ...] = ()  #: those of them that have no allocation
+    #: extended resources that the pod asks for, if a device class stands behind one of them
     resources: dict[str, int] = field(default_factory=dict)
-    leftover: ResourceClaim | None = None
+    leftover: ResourceClaim | None = None  #: a claim for extended resources from an earlier attempt
+    #: claims with an allocation, and the nodes where they cannot be used (bool of shape (n_nodes,))
     unavailable: tuple[tuple[ResourceClaim, BoolArray], ...] = ()
-    found: dict[bytes, Found] = field(default_factory=dict)
+    found: dict[bytes, Found] = field(default_factory=dict)  #: what filter found, by the key of the claims to allocate
 
     @property
     def is_empty(self) -> bool:

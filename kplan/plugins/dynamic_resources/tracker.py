@@ -22,21 +22,16 @@ from kplan.plugins.dynamic_resources.inventory import DeviceId
 
 
 class ClaimTracker:
-    """All claims, by namespace and name, and what they take.
-
-    Attributes
-    ----------
-    claims : the claims as they stand
-    allocated : the devices that are taken
-    inherited : claims made for pods that left, which stand for those that are made for their successors
-    log : devices whose state changed, in order; a reader that keeps its place can follow
-    """
+    """All claims, by namespace and name, and what they take."""
 
     def __init__(self, claims: Iterable[ResourceClaim]) -> None:
+        #: the claims as they stand
         self.claims: dict[ClaimKey, ResourceClaim] = {key_of(claim): claim for claim in claims}
-        self.allocated = AllocatedState()
+        self.allocated = AllocatedState()  #: the devices that are taken
+        #: claims made for pods that left, which stand for those that are made for their successors
         self.inherited: set[ClaimKey] = set()
         self._for_extended_resources = [key for key, claim in self.claims.items() if is_for_extended_resources(claim)]
+        #: devices whose state changed, in order; a reader that keeps its place can follow
         self.log: list[DeviceId] = []
         self._unnamed: dict[str, AllocationResult] = {}
         self._before: dict[str, dict[ClaimKey, ResourceClaim]] = {}

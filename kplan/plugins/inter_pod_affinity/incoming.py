@@ -50,17 +50,11 @@ def takes(clause: Clause, pod: PodInfo) -> bool:
 
 
 class TermCounts:
-    """The running pods that a term means, per domain of its topology key.
-
-    Attributes
-    ----------
-    match : the pods meant
-    weight : of a preferred term, negative to keep away; 0 for required ones
-    """
+    """The running pods that a term means, per domain of its topology key."""
 
     def __init__(self, cluster: Cluster, match: PodMatch, topology_key: str, weight: int = 0) -> None:
-        self.match = match
-        self.weight = weight
+        self.match = match  #: the pods meant
+        self.weight = weight  #: of a preferred term, negative to keep away; 0 for required ones
         self.topology_key = topology_key
         self.column = cluster.nodes.label(topology_key)
         self._domains = DomainCounts(
@@ -74,25 +68,19 @@ class TermCounts:
 
 
 class RequiredTerms:
-    """The required terms of one pod.
-
-    Attributes
-    ----------
-    affinity : counts of the pods that *all* affinity terms mean, one entry a distinct topology key
-    affinity_clauses : what each affinity term means by itself
-    anti_affinity : counts of the pods that each anti-affinity term means
-    matches_itself : all affinity terms mean the pod itself
-    """
+    """The required terms of one pod."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, listers: Listers) -> None:
         terms = pod.affinity
         self._nodes = cluster.nodes
         clauses = tuple(incoming_clause(term, listers) for term in terms.required_affinity)
-        self.affinity_clauses = clauses
-        self.matches_itself = all(takes(clause, pod) for clause in clauses)
+        self.affinity_clauses = clauses  #: what each affinity term means by itself
+        self.matches_itself = all(takes(clause, pod) for clause in clauses)  #: all affinity terms mean the pod itself
         of_all = PodMatch(clauses)
         keys = dict.fromkeys(term.topology_key for term in terms.required_affinity)
+        #: counts of the pods that *all* affinity terms mean, one entry a distinct topology key
         self.affinity = [TermCounts(cluster, of_all, key) for key in keys]
+        #: counts of the pods that each anti-affinity term means
         self.anti_affinity = [
             TermCounts(cluster, PodMatch((incoming_clause(term, listers),)), term.topology_key)
             for term in terms.required_anti_affinity

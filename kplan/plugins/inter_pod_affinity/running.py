@@ -22,17 +22,12 @@ from kplan.rules.pod_info import PodInfo
 
 
 class KeyCounts:
-    """Terms, or their weights, per domain of a topology key.
-
-    Attributes
-    ----------
-    counts : int64 array of shape (n_domains + 1,)
-        The last element, for no domain, is 0.
-    """
+    """Terms, or their weights, per domain of a topology key."""
 
     def __init__(self, topology_key: str, column: LabelColumn) -> None:
         self.topology_key = topology_key
         self.column = column
+        #: int64 array of shape (n_domains + 1,); the last element, for no domain, is 0
         self.counts: Int64Array = np.zeros(len(column.values) + 1, np.int64)
 
 

@@ -16,31 +16,21 @@ from kplan.plugins.node_volume_limits.resolving import AttachableVolume, PodVolu
 
 @dataclass
 class AttachedDelta:
-    """By how much the nodes of a view differ from the cluster's, for the volumes of one incoming pod.
+    """By how much the nodes of a view differ from the cluster's, for the volumes of one incoming pod."""
 
-    Attributes
-    ----------
-    used : driver -> int64 array of shape (n_view,), change of the number of attached volumes
-    held : volume -> int64 array of shape (n_view,), +1 where its first pod came, -1 where its last pod left
-    """
-
+    #: driver -> int64 array of shape (n_view,), change of the number of attached volumes
     used: dict[str, Int64Array] = field(default_factory=dict)
+    #: volume -> int64 array of shape (n_view,), +1 where its first pod came, -1 where its last pod left
     held: dict[int, Int64Array] = field(default_factory=dict)
 
 
 class AttachedVolumes:
-    """Volumes by number, the pods and VolumeAttachments that put them on nodes, and counts per driver.
-
-    Attributes
-    ----------
-    volumes : list of AttachableVolume, by number
-    troubled : node row -> number of pods there whose volumes cannot be told
-    """
+    """Volumes by number, the pods and VolumeAttachments that put them on nodes, and counts per driver."""
 
     def __init__(self, cluster: Cluster, listers: Listers, resolver: VolumeResolver) -> None:
         self.cluster = cluster
-        self.volumes: list[AttachableVolume] = []
-        self.troubled: dict[int, int] = {}
+        self.volumes: list[AttachableVolume] = []  #: list of AttachableVolume, by number
+        self.troubled: dict[int, int] = {}  #: node row -> number of pods there whose volumes cannot be told
         self._resolver = resolver
         self._number_of: dict[str, int] = {}
         self._driver_code_of: dict[str, int] = {}

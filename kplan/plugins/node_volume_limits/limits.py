@@ -18,21 +18,16 @@ NO_LIMIT = 2**62
 
 
 class LimitCatalogue:
-    """The limits of all nodes, and the attachable volumes of pods.
-
-    Attributes
-    ----------
-    limits : driver -> int64 array of shape (n_nodes,), NO_LIMIT where a node sets none
-    is_limited : bool array of shape (n_nodes,), nodes with any limit
-    has_csi_node : bool array of shape (n_nodes,)
-    """
+    """The limits of all nodes, and the attachable volumes of pods."""
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self.nodes = nodes
         self.resolver = VolumeResolver(listers)
+        #: driver -> int64 array of shape (n_nodes,), NO_LIMIT where a node sets none
         self.limits: dict[str, Int64Array] = {}
+        #: bool array of shape (n_nodes,), nodes with any limit
         self.is_limited: BoolArray = np.zeros(len(nodes), np.bool_)
-        self.has_csi_node: BoolArray = np.zeros(len(nodes), np.bool_)
+        self.has_csi_node: BoolArray = np.zeros(len(nodes), np.bool_)  #: bool array of shape (n_nodes,)
         for row, name in enumerate(nodes.names):
             csi_node = listers.csi_nodes.get(name)
             if csi_node is None:

@@ -44,19 +44,13 @@ class AttachableVolume(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodVolumes:
-    """The attachable volumes of a pod, or why they cannot be told.
+    """The attachable volumes of a pod, or why they cannot be told."""
 
-    Attributes
-    ----------
-    volumes : distinct volumes; what is found up to the first problem does not count
-    problem : why the pod's volumes cannot be told on a node with a CSINode, or empty
-    claim_problem : likewise on a node without one, where inline volumes are not looked at
-    is_missing_claim : the problem is a claim that does not exist, so it is the pod's and not the scheduler's
-    """
-
+    #: distinct volumes; what is found up to the first problem does not count
     volumes: tuple[AttachableVolume, ...] = ()
-    problem: str = ""
-    claim_problem: str = ""
+    problem: str = ""  #: why the pod's volumes cannot be told on a node with a CSINode, or empty
+    claim_problem: str = ""  #: likewise on a node without one, where inline volumes are not looked at
+    #: the problem is a claim that does not exist, so it is the pod's and not the scheduler's
     is_missing_claim: bool = False
 
 

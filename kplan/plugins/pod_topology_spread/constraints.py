@@ -33,22 +33,14 @@ SYSTEM_DEFAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A spread constraint of one pod, with upstream's defaults filled in.
-
-    Attributes
-    ----------
-    selector : the pods that count, in the pod's own namespace
-    min_domains : with fewer domains the smallest count is taken as 0
-    honors_affinity : only nodes that the pod's node selector and affinity take count
-    honors_taints : only nodes without untolerated NoSchedule and NoExecute taints count
-    """
+    """A spread constraint of one pod, with upstream's defaults filled in."""
 
     max_skew: int
     topology_key: str
-    selector: Selector
-    min_domains: int
-    honors_affinity: bool
-    honors_taints: bool
+    selector: Selector  #: the pods that count, in the pod's own namespace
+    min_domains: int  #: with fewer domains the smallest count is taken as 0
+    honors_affinity: bool  #: only nodes that the pod's node selector and affinity take count
+    honors_taints: bool  #: only nodes without untolerated NoSchedule and NoExecute taints count
 
     def with_selector(self, selector: Selector) -> Constraint:
         """Return the constraint over other pods."""
@@ -69,10 +61,7 @@ def compile_constraints(
 ) -> tuple[Constraint, ...]:
     """Compile the constraints of one kind (DO_NOT_SCHEDULE or SCHEDULE_ANYWAY), in their order.
 
-    Raises
-    ------
-    InvalidSelector
-        When a selector of that kind cannot be used.
+    Raises InvalidSelector when a selector of that kind cannot be used.
     """
     return tuple(_compile(each, pod_labels) for each in constraints if each.when_unsatisfiable == action)
 

@@ -80,30 +80,19 @@ def _slots(column: LabelColumn) -> tuple[RowArray, int]:
 
 @dataclass(frozen=True, slots=True)
 class ScoreState:
-    """The soft constraints of a pod, in its order.
-
-    Attributes
-    ----------
-    unlabelled : bool array of shape (n_nodes,), nodes that do not take part, or None
-    """
+    """The soft constraints of a pod, in its order."""
 
     constraints: tuple[SoftConstraint, ...]
-    unlabelled: BoolArray | None
+    unlabelled: BoolArray | None  #: bool array of shape (n_nodes,), nodes that do not take part, or None
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedState:
-    """A ScoreState over the feasible nodes of one cycle.
-
-    Attributes
-    ----------
-    weights : of each constraint
-    ignored : bool array of shape (n_view,), nodes that do not take part, or None
-    """
+    """A ScoreState over the feasible nodes of one cycle."""
 
     state: ScoreState
-    weights: tuple[float, ...]
-    ignored: BoolArray | None
+    weights: tuple[float, ...]  #: of each constraint
+    ignored: BoolArray | None  #: bool array of shape (n_view,), nodes that do not take part, or None
 
 
 def score_state(

@@ -47,19 +47,14 @@ class Wish(NamedTuple):
 
 
 class ClassCatalogue:
-    """The volumes of one storage class, from the smallest to the largest, equal ones by name.
-
-    Attributes
-    ----------
-    volumes : list of PersistentVolume, in that order; "index" means a place in it
-    nanos : their sizes, in nanos of a byte
-    promised : whom each volume itself names as its claim, or None
-    """
+    """The volumes of one storage class, from the smallest to the largest, equal ones by name."""
 
     def __init__(self, nodes: NodeTable, volumes: Iterable[PersistentVolume]) -> None:
         self.nodes = nodes
+        #: list of PersistentVolume, in that order; "index" means a place in it
         self.volumes = sorted(volumes, key=lambda each: (volume_nanos(each), each.metadata.name))
-        self.nanos = [volume_nanos(each) for each in self.volumes]
+        self.nanos = [volume_nanos(each) for each in self.volumes]  #: their sizes, in nanos of a byte
+        #: whom each volume itself names as its claim, or None
         self.promised = [_claim_of(each) for each in self.volumes]
         self._suitable: dict[Wish, BoolArray] = {}
 
@@ -201,13 +196,7 @@ def _claim_of(volume: PersistentVolume) -> ClaimIdentity | None:
 
 
 def wish_of(claim: PersistentVolumeClaim) -> Wish:
-    """Return what a claim asks of a volume.
-
-    Raises
-    ------
-    BindingError
-        When its selector is invalid.
-    """
+    """Return what a claim asks of a volume; raises BindingError when its selector is invalid."""
     spec = claim.spec
     try:
         selector = None if spec.selector is None else selector_from(spec.selector)

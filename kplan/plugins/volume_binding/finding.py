@@ -33,47 +33,30 @@ NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, PV_NOT_EXIST, FIRST_ERROR = (1 <
 
 @dataclass(frozen=True)
 class PodClaims:
-    """A pod's claims, one entry a volume.
+    """A pod's claims, one entry a volume."""
 
-    Attributes
-    ----------
-    bound : have their volume
-    delayed : get one once the pod has a node
-    """
-
-    bound: tuple[PersistentVolumeClaim, ...]
-    delayed: tuple[PersistentVolumeClaim, ...]
+    bound: tuple[PersistentVolumeClaim, ...]  #: have their volume
+    delayed: tuple[PersistentVolumeClaim, ...]  #: get one once the pod has a node
 
 
 @dataclass
 class StaticMatch:
-    """What a claim finds among the existing volumes of its class.
-
-    Attributes
-    ----------
-    indices : int64 array of shape (n_nodes,); place in `volumes`, or NO_VOLUME
-    """
+    """What a claim finds among the existing volumes of its class."""
 
     claim: PersistentVolumeClaim
     volumes: ClassVolumes
-    indices: Int64Array
+    indices: Int64Array  #: int64 array of shape (n_nodes,); place in `volumes`, or NO_VOLUME
 
 
 @dataclass
 class Finding:
-    """How the claims of a pod fare on every node.
+    """How the claims of a pod fare on every node."""
 
-    Attributes
-    ----------
-    bits : uint32 array of shape (n_nodes,), 0 where all are satisfied
-    errors : texts of the bits from FIRST_ERROR on
-    matches : claims that looked for an existing volume, in the order in which they did
-    selected : claims that are to be provisioned for a node selected before
-    """
-
-    bits: BitArray
-    errors: list[str] = field(default_factory=list)
+    bits: BitArray  #: uint32 array of shape (n_nodes,), 0 where all are satisfied
+    errors: list[str] = field(default_factory=list)  #: texts of the bits from FIRST_ERROR on
+    #: claims that looked for an existing volume, in the order in which they did
     matches: list[StaticMatch] = field(default_factory=list)
+    #: claims that are to be provisioned for a node selected before
     selected: list[PersistentVolumeClaim] = field(default_factory=list)
 
     def reject(self, nodes: BoolArray, bit: int) -> None:

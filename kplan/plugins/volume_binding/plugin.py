@@ -69,15 +69,11 @@ class _CycleClaims:
 
 @dataclass
 class _Reservation:
-    """What Reserve took, with what was there before, to be given back.
+    """What Reserve took, with what was there before, to be given back."""
 
-    Attributes
-    ----------
-    promised : (volumes, index, whom the volume was promised to)
-    selected : (claim, the node noted for it)
-    """
-
+    #: (volumes, index, whom the volume was promised to)
     promised: list[tuple[ClassVolumes, int, ClaimIdentity | None]] = field(default_factory=list)
+    #: (claim, the node noted for it)
     selected: list[tuple[PersistentVolumeClaim, str | None]] = field(default_factory=list)
 
 

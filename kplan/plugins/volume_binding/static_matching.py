@@ -21,19 +21,13 @@ NO_VOLUME = -1
 
 
 class Rejections(NamedTuple):
-    """How many volumes of a class a claim does not get, by the first thing that stands against each.
-
-    Attributes
-    ----------
-    n_left : volumes against which nothing stands but their place and other claims
-    reachable : int64 array of shape (n_nodes,), those of them that can be reached from each node
-    """
+    """How many volumes of a class a claim does not get, by the first thing that stands against each."""
 
     n_promised: int
     n_too_small: int
     n_not_suitable: int
-    n_left: int
-    reachable: Int64Array
+    n_left: int  #: volumes against which nothing stands but their place and other claims
+    reachable: Int64Array  #: int64 array of shape (n_nodes,), those of them that can be reached from each node
 
     def on(self, row: int) -> dict[str, int]:
         """Return the counts that hold for a node where the claim finds nothing, by name, zeros left out."""
@@ -49,19 +43,13 @@ class Rejections(NamedTuple):
 
 
 class ClassVolumes:
-    """The volumes of one storage class, and whom they are promised to in the course of a plan.
-
-    Attributes
-    ----------
-    catalogue : what the volumes are; "index" means a place in it
-    free : bool array of shape (n_volumes,)
-        Promised to no claim, neither by the volume itself nor by a reservation.
-    """
+    """The volumes of one storage class, and whom they are promised to in the course of a plan."""
 
     def __init__(self, catalogue: ClassCatalogue) -> None:
-        self.catalogue = catalogue
+        self.catalogue = catalogue  #: what the volumes are; "index" means a place in it
         self.volumes = catalogue.volumes
         self._promised = catalogue.promised.copy()
+        #: bool array of shape (n_volumes,); promised to no claim, neither by the volume itself nor by a reservation
         self.free: BoolArray = np.fromiter((each is None for each in self._promised), np.bool_, len(self.volumes))
         self._promises: dict[tuple[str, str], set[int]] = {}
         for index, claim in enumerate(self._promised):

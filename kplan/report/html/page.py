@@ -122,16 +122,12 @@ class _Inside:
     ----------
     cluster : the nodes that the page has a table of
     document : whose placements have a heading each
-
-    Attributes
-    ----------
-    anchored : pods that have a heading of their own, once the body is written
     """
 
     def __init__(self, cluster: ClusterMap | None, document: Report) -> None:
         self._nodes = {} if cluster is None else {node.name: index for index, node in enumerate(cluster.nodes)}
         self._pods = {placement.pod.key for placement in _placements(document)}
-        self.anchored: set[str] = set()
+        self.anchored: set[str] = set()  #: pods that have a heading of their own, once the body is written
 
     def body(self, blocks: Iterable[Block]) -> Iterator[str]:
         """Write the blocks one after the other; items that follow each other make a list."""

@@ -17,16 +17,10 @@ ROLLING_UPDATE = "RollingUpdate"
 
 @dataclass(frozen=True, slots=True)
 class WantedDaemonSet:
-    """What a daemon set asks for.
+    """What a daemon set asks for."""
 
-    Attributes
-    ----------
-    revision : what its pods shall be made from
-    strategy : RollingUpdate or OnDelete
-    """
-
-    revision: str
-    strategy: str = ROLLING_UPDATE
+    revision: str  #: what its pods shall be made from
+    strategy: str = ROLLING_UPDATE  #: RollingUpdate or OnDelete
     max_surge: IntOrString = 0
     max_unavailable: IntOrString = 1
 

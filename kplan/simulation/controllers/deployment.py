@@ -19,16 +19,11 @@ DEFAULT_SHARE = "25%"
 
 @dataclass(frozen=True, slots=True)
 class WantedDeployment:
-    """What a deployment asks for.
-
-    Attributes
-    ----------
-    strategy : RollingUpdate or Recreate
-    max_surge, max_unavailable : as written; read for RollingUpdate alone
-    """
+    """What a deployment asks for."""
 
     replicas: int
-    strategy: str = ROLLING_UPDATE
+    strategy: str = ROLLING_UPDATE  #: RollingUpdate or Recreate
+    #: max_surge, max_unavailable: as written; read for RollingUpdate alone
     max_surge: IntOrString = DEFAULT_SHARE
     max_unavailable: IntOrString = DEFAULT_SHARE
     paused: bool = False
@@ -52,25 +47,15 @@ class WantedDeployment:
 
 @dataclass(frozen=True, slots=True)
 class ObservedReplicaSet:
-    """One of a deployment's replica sets.
+    """One of a deployment's replica sets."""
 
-    Attributes
-    ----------
-    name : tells the sets apart
-    is_new : its template is that of the deployment
-    age : position in the order of creation, the oldest first
-    replicas : how many pods it is told to have
-    available : how many of its pods are ready
-    pods : how many pods it has
-    desired, max_replicas : what the deployment asked for when the set was last scaled; None where it is not known
-    """
-
-    name: str
-    is_new: bool
-    age: int
-    replicas: int
-    available: int
-    pods: int
+    name: str  #: tells the sets apart
+    is_new: bool  #: its template is that of the deployment
+    age: int  #: position in the order of creation, the oldest first
+    replicas: int  #: how many pods it is told to have
+    available: int  #: how many of its pods are ready
+    pods: int  #: how many pods it has
+    #: desired, max_replicas: what the deployment asked for when the set was last scaled; None where it is not known
     desired: int | None = None
     max_replicas: int | None = None
 

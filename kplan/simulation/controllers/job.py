@@ -21,24 +21,18 @@ MAX_AT_A_TIME = 500
 
 @dataclass(frozen=True, slots=True)
 class WantedJob:
-    """What a job asks for.
-
-    Attributes
-    ----------
-    completions : None where one success of any pod is enough
-    succeeded, failed : how many pods have succeeded and failed so far
-    done : the numbers that have succeeded, in an indexed job
-    """
+    """What a job asks for."""
 
     parallelism: int = 1
-    completions: int | None = 1
+    completions: int | None = 1  #: None where one success of any pod is enough
     is_indexed: bool = False
     is_suspended: bool = False
     is_over: bool = False
     backoff_limit: int = DEFAULT_BACKOFF_LIMIT
+    #: succeeded, failed: how many pods have succeeded and failed so far
     succeeded: int = 0
     failed: int = 0
-    done: frozenset[int] = frozenset()
+    done: frozenset[int] = frozenset()  #: the numbers that have succeeded, in an indexed job
 
 
 def actions(wanted: WantedJob, pods: Collection[ObservedPod], now: float) -> list[Action]:

@@ -13,38 +13,23 @@ _ALL = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObservedPod:
-    """A pod as its controller sees it; one that gets its node is another from then on.
+    """A pod as its controller sees it; one that gets its node is another from then on."""
 
-    Attributes
-    ----------
-    row : its row in the pod table
-    node : the node that it runs on; empty for none
-    created : when it was created, seconds since 1970
-    ready_since : since when it is ready; None while it is not
-    revision : which template it was made from: the value of pod-template-hash or controller-revision-hash
-    index : its number in a stateful set or an indexed job; None where it has none
-    target : the node that a daemon pod is meant for; empty for others
-    deletion_cost : pods that cost less go first
-    restarts : highest restart counts of its containers and of its sidecars
-    is_new : it was made during this simulation
-    order : position in which the controller came to know it
-    """
-
-    row: int
+    row: int  #: its row in the pod table
     namespace: str
     name: str
     uid: str
-    node: str
+    node: str  #: the node that it runs on; empty for none
     phase: str
-    created: float
-    ready_since: float | None
-    revision: str = ""
-    index: int | None = None
-    target: str = ""
-    deletion_cost: int = 0
-    restarts: tuple[int, int] = (0, 0)
-    is_new: bool = False
-    order: int = 0
+    created: float  #: when it was created, seconds since 1970
+    ready_since: float | None  #: since when it is ready; None while it is not
+    revision: str = ""  #: which template it was made from: the value of pod-template-hash or controller-revision-hash
+    index: int | None = None  #: its number in a stateful set or an indexed job; None where it has none
+    target: str = ""  #: the node that a daemon pod is meant for; empty for others
+    deletion_cost: int = 0  #: pods that cost less go first
+    restarts: tuple[int, int] = (0, 0)  #: highest restart counts of its containers and of its sidecars
+    is_new: bool = False  #: it was made during this simulation
+    order: int = 0  #: position in which the controller came to know it
 
     @property
     def key(self) -> str:
@@ -59,20 +44,12 @@ class ObservedPod:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a pod.
+    """Make a pod."""
 
-    Attributes
-    ----------
-    because : why, in a few words
-    revision : which template; empty where there is only one
-    index : its number, in a stateful set or an indexed job
-    node : the node that a daemon pod is meant for
-    """
-
-    because: str
-    revision: str = ""
-    index: int | None = None
-    node: str = ""
+    because: str  #: why, in a few words
+    revision: str = ""  #: which template; empty where there is only one
+    index: int | None = None  #: its number, in a stateful set or an indexed job
+    node: str = ""  #: the node that a daemon pod is meant for
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,25 +24,17 @@ _ENDED = ("Failed", "Succeeded")
 
 @dataclass(frozen=True, slots=True)
 class WantedStatefulSet:
-    """What a stateful set asks for.
-
-    Attributes
-    ----------
-    start : number of the first pod
-    is_ordered : OrderedReady; otherwise Parallel
-    strategy : RollingUpdate or OnDelete
-    partition : pods below this number keep the current revision
-    current, update : the revision that pods had, and the one that they shall have
-    max_unavailable : how many may be down during an update; None without the feature gate, which means one at a time
-    """
+    """What a stateful set asks for."""
 
     replicas: int
-    start: int = 0
-    is_ordered: bool = True
-    strategy: str = ROLLING_UPDATE
-    partition: int = 0
+    start: int = 0  #: number of the first pod
+    is_ordered: bool = True  #: OrderedReady; otherwise Parallel
+    strategy: str = ROLLING_UPDATE  #: RollingUpdate or OnDelete
+    partition: int = 0  #: pods below this number keep the current revision
+    #: current, update: the revision that pods had, and the one that they shall have
     current: str = ""
     update: str = ""
+    #: how many may be down during an update; None without the feature gate, which means one at a time
     max_unavailable: int | None = None
 
     def revision_of(self, ordinal: int) -> str:
