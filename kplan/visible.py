@@ -16,8 +16,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-__all__ = ["as_json", "as_yaml", "escape_json", "json_bytes", "shown", "visible", "without_account"]
-
 T = TypeVar("T")
 
 #: Printable by their Unicode category, and yet nothing to see: Hangul fillers, the empty Braille pattern.

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from kplan.errors import UsageError
 
-__all__ = ["PRIVATE", "PUBLIC", "check_writable", "write_file"]
-
 #: Modes of new files. The user's umask takes rights away; snapshots are for nobody else to begin with.
 PUBLIC = 0o666
 PRIVATE = 0o600

@@ -26,8 +26,6 @@ from kplan.api.wellknown import REGION, ZONE
 from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 
-__all__ = ["Admission", "Admitter", "Named", "Stage", "admit"]
-
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _DEFAULT_TOLERATION_SECONDS = 300

@@ -6,8 +6,6 @@ from typing import Any
 
 from kplan.api.quantity import Quantity, parse
 
-__all__ = ["aggregate_limits", "aggregate_requests"]
-
 Amounts = dict[str, Quantity]
 
 

@@ -15,8 +15,6 @@ from typing import Any
 from kplan.admission.fields import Field, fields_of, go_type, nearest
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
 
-__all__ = ["Decoded", "Fault", "decode_object"]
-
 _INT32 = 2**31
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 

@@ -13,8 +13,6 @@ from typing import Any
 from kplan.admission.amounts import aggregate_limits, aggregate_requests
 from kplan.api.quantity import Quantity, parse
 
-__all__ = ["default_claim", "default_pod", "default_pod_spec", "drop_disabled"]
-
 Object = dict[str, Any]
 _NANOS_PER_MILLI = 10**6
 _HUGE_PAGES = "hugepages-"

@@ -19,8 +19,6 @@ from kplan.api import affinity, core, pod, resource, resource_slice, volumes
 from kplan.api.kinds import KINDS
 from kplan.snapshot.model import Snapshot
 
-__all__ = ["without_disabled_fields"]
-
 S = TypeVar("S", bound=msgspec.Struct)
 Field = tuple[type[msgspec.Struct], str]
 

@@ -14,8 +14,6 @@ import msgspec
 
 from kplan.api.kinds import split_api_version
 
-__all__ = ["ApiKind", "Field", "fields_of", "go_type", "kind_named", "kinds_in", "nearest", "nearest_kind"]
-
 
 class ApiKind(NamedTuple):
     """A kind that can be created: its struct, the plural of its URL, and whether it lives in a namespace."""

@@ -26,8 +26,6 @@ from kplan.admission.validation.texts import dns_subdomain
 from kplan.admission.workload_defaults import default_workload
 from kplan.api.kinds import split_api_version
 
-__all__ = ["Judged", "decode_words", "invalid_words", "judge"]
-
 Object = dict[str, Any]
 
 

@@ -12,8 +12,6 @@ from kplan.api.core import Container, LimitRange, LimitRangeItem, PersistentVolu
 from kplan.api.pod_totals import container_totals
 from kplan.api.quantity import MAX_INT64, Quantity, parse
 
-__all__ = ["apply_defaults", "check", "check_claim", "of_namespace"]
-
 _MAX_MILLI_VALUE = MAX_INT64 // 1000
 _POD_LEVEL = ("cpu", "memory")
 _ABSENT = Quantity(0)

@@ -14,8 +14,6 @@ from kplan.admission.podsecurity_baseline import BASELINE
 from kplan.admission.podsecurity_checks import Check, Subject
 from kplan.admission.podsecurity_restricted import RESTRICTED
 
-__all__ = ["NEWEST", "Policy", "enforced", "violations"]
-
 _LABEL = "pod-security.kubernetes.io/enforce"
 _VERSION_LABEL = "pod-security.kubernetes.io/enforce-version"
 _PRIVILEGED, _BASELINE, _RESTRICTED = "privileged", "baseline", "restricted"

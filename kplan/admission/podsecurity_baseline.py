@@ -8,8 +8,6 @@ from typing import Any
 from kplan.admission.podsecurity_checks import Check, Subject, Violation, containers_named, plural, quoted, setters
 from kplan.admission.validation.errors import quoted as go_quoted
 
-__all__ = ["BASELINE", "is_seccomp_allowed", "unmasked_proc"]
-
 _CAPABILITIES = frozenset(
     [
         "AUDIT_WRITE",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Check", "Subject", "Violation", "containers_named", "plural", "quoted", "setters"]
-
 Object = Mapping[str, Any]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from kplan.admission.podsecurity_baseline import is_seccomp_allowed, unmasked_proc
 from kplan.admission.podsecurity_checks import Check, Subject, Violation, containers_named, plural, quoted, setters
 
-__all__ = ["RESTRICTED"]
-
 _VOLUMES = frozenset(
     {
         "configMap",

@@ -12,8 +12,6 @@ from kplan.api.scheduling import PriorityClass
 from kplan.snapshot.model import Warning, object_name  # noqa: A004 - the contract's word
 from kplan.snapshot.priorities import resolve_priority
 
-__all__ = ["set_priority"]
-
 
 def set_priority(pod: Pod, classes: Sequence[PriorityClass], warnings: list[Warning]) -> Pod:
     """Return the pod with priority and preemption policy of its class.

@@ -6,8 +6,6 @@ from typing import Any
 
 from kplan.api.quantity import Quantity, parse
 
-__all__ = ["qos_class"]
-
 _COMPUTE = ("cpu", "memory")
 
 

@@ -18,8 +18,6 @@ from kplan.api.wellknown import ANNOTATION_CLASS
 from kplan.rules.resources import stored_totals
 from kplan.snapshot.model import Snapshot
 
-__all__ = ["QuotaLedger", "claim_usage", "pod_usage"]
-
 Usage = dict[str, Quantity]
 Scoped = Pod | PersistentVolumeClaim | None
 """What a scope is asked about; None for objects of other kinds."""

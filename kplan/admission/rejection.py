@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Refusal", "Rejection"]
-
 
 class Rejection(Exception):  # noqa: N818 - an answer, not a fault; it never leaves this room
     """A pod that an admission plugin forbids; the message is the plugin's."""

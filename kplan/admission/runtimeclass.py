@@ -14,8 +14,6 @@ from kplan.api.quantity import parse
 from kplan.api.tolerations import NO_EXECUTE, Toleration
 from kplan.snapshot.model import Warning, object_name  # noqa: A004 - the contract's word
 
-__all__ = ["apply", "check", "merge_tolerations"]
-
 _STRAY_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 

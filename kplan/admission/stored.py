@@ -21,8 +21,6 @@ from kplan.admission.workload_defaults import made_up_uid
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import parse
 
-__all__ = ["Change", "changes_between", "created_pod", "filled_in", "for_validation"]
-
 Object = dict[str, Any]
 _SERVICE_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_SECONDS = 3607

@@ -15,8 +15,6 @@ from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pods import pod_errors
 from kplan.api.core import Pod
 
-__all__ = ["WholeTemplate"]
-
 
 class WholeTemplate:
     """What pods are made from, as it is written: ``metadata`` and ``spec``, decoded."""

@@ -13,8 +13,6 @@ from typing import Any
 from kplan.admission.defaults import default_claim, default_pod_spec, drop_disabled
 from kplan.admission.validation.jobs import CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME
 
-__all__ = ["default_job", "default_workload", "made_up_uid"]
-
 Object = dict[str, Any]
 _HISTORY = 10
 _BACKOFF = 6

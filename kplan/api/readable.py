@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["readable"]
-
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _BYTES = re.compile(r"(-?[0-9]+)(|[KMGTPE]i)")
 _LEAST_BYTES = 1 << 20

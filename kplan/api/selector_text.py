@@ -9,8 +9,6 @@ import re
 
 from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, selector_of
 
-__all__ = ["parse_selector"]
-
 _COMMA = re.compile(r",(?![^(]*\))")
 _KEY = r"[^\s=!,()]+"
 _SET = re.compile(rf"({_KEY})\s+(in|notin)\s+\(([^()]*)\)")

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from kplan.planner.plan import Plan
     from kplan.planner.queue_plan import QueuePlan
 
-__all__ = ["diff"]
-
 _GIT = "git:"
 _TIMEOUT = 60
 _CONDITIONS = ("regression", "warning", "none")

@@ -13,8 +13,6 @@ from kplan.errors import UsageError
 if TYPE_CHECKING:
     from kplan.planner.planner import Planner
 
-__all__ = ["SweepFlags"]
-
 T = TypeVar("T")
 _MOST = 512
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 
-__all__ = ["first_on_heap", "first_up"]
-
 
 def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowArray, start: int = 0) -> int:
     """Return the row of the node that the heap brings up first.

@@ -8,8 +8,6 @@ import urllib3
 
 from kplan.live.deadline import OutOfTimeError
 
-__all__ = ["BodyTooLargeError", "read_body"]
-
 _CHUNK_BYTES = 1 << 20
 
 

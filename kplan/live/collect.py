@@ -25,8 +25,6 @@ from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import Snapshot
 
-__all__ = ["Progress", "Warn", "collect_snapshot"]
-
 #: Lists that are read side by side.
 N_LISTS = 6
 
@@ -58,14 +56,10 @@ def collect_snapshot(
 
     Parameters
     ----------
-    options : LiveOptions
-        Which cluster, as whom, and which namespaces.
-    progress : callable, optional
-        Told after every page.
-    warn : callable, optional
-        Told what the user should know about the connection.
-    begin : callable, optional
-        Told which server is asked, by name and address, before it is asked.
+    options : which cluster, as whom, and which namespaces
+    progress : told after every page
+    warn : told what the user should know about the connection
+    begin : told which server is asked, by name and address, before it is asked
 
     Raises
     ------

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["OutOfTimeError", "in_time"]
-
 T = TypeVar("T")
 
 

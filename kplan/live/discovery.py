@@ -17,8 +17,6 @@ from kplan.live.reader import Reader
 from kplan.live.resources import Resource
 from kplan.live.side_by_side import side_by_side
 
-__all__ = ["Discovery", "ServerVersion", "discover", "read_version"]
-
 S = TypeVar("S", bound=msgspec.Struct)
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"

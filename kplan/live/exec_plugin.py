@@ -25,8 +25,6 @@ from kplan.errors import KubeconfigError
 from kplan.live.kubeconfig_file import Cluster, ExecConfig
 from kplan.live.secrets import Secrets
 
-__all__ = ["Credential", "run_plugin"]
-
 #: Seconds that a plugin may take; one that asks somebody something gets longer.
 LIMIT_SECONDS = 60.0
 INTERACTIVE_LIMIT_SECONDS = 300.0

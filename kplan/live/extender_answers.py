@@ -11,8 +11,6 @@ import msgspec
 
 from kplan.framework.extenders import ExtenderError
 
-__all__ = ["Fields", "Value", "read_answer"]
-
 _INT64 = range(-(2**63), 2**63)
 
 

@@ -32,8 +32,6 @@ from kplan.live.extender_answers import Fields, Value, read_answer
 from kplan.live.faults import reason_of
 from kplan.visible import without_account
 
-__all__ = ["HTTPExtender", "http_extenders"]
-
 _OK = 200
 _NANOSECONDS = 1_000_000_000
 

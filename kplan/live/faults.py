@@ -21,8 +21,6 @@ from urllib3.exceptions import (
 
 from kplan.errors import UnreachableError
 
-__all__ = ["CONNECT_SECONDS", "BrokenAnswerError", "explain", "reason_of", "tls_reason", "too_slow"]
-
 #: A server that does not even take the connection within this time is not there.
 CONNECT_SECONDS = 10.0
 

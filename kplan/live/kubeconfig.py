@@ -30,8 +30,6 @@ from kplan.live.secrets import Secrets, address
 if TYPE_CHECKING:
     import urllib3
 
-__all__ = ["Access", "existing_paths", "load_access"]
-
 _DEFAULT_PATH = "~/.kube/config"
 _HINT = "fetch the kubeconfig anew, or give another one with --kubeconfig"
 

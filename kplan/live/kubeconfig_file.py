@@ -17,8 +17,6 @@ from kplan.api.decode import DecodeError, convert
 from kplan.errors import KubeconfigError, Problem
 from kplan.reading import SETTINGS, read_one
 
-__all__ = ["AuthInfo", "AuthProvider", "Cluster", "Context", "ExecConfig", "Kubeconfig", "read_kubeconfig"]
-
 S = TypeVar("S", bound=msgspec.Struct)
 
 _HINT = "fetch the kubeconfig anew, or give another one with --kubeconfig"

@@ -12,8 +12,6 @@ import msgspec
 from kplan.errors import ApiError
 from kplan.live.reader import ExpiredListError, Reader
 
-__all__ = ["ListedObjects", "PageDecoder", "PageProgress", "read_list"]
-
 #: How often a list is begun anew before its expiry is an error.
 MAX_RESTARTS = 3
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from kplan.errors import UsageError
 
-__all__ = ["DEFAULT_PAGE_SIZE", "DEFAULT_REQUEST_TIMEOUT", "LiveOptions", "parse_timeout"]
-
 #: Objects in one answer; kubectl's own chunk size.
 DEFAULT_PAGE_SIZE = 500
 

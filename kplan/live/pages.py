@@ -12,8 +12,6 @@ from kplan.api.decode import DecodeError, convert
 from kplan.errors import ApiError
 from kplan.live.lists import PageDecoder
 
-__all__ = ["decode_object", "page_decoder", "prepare"]
-
 T = TypeVar("T")
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from kplan.live.resources import RESOURCES
 
-__all__ = ["cluster_role"]
-
 #: Only these; a test holds the transport to GET, and get and list are what GET needs.
 VERBS = ("get", "list")
 

@@ -12,8 +12,6 @@ from kplan.errors import ApiError, ForbiddenError, UnauthorizedError
 from kplan.live.faults import BrokenAnswerError
 from kplan.live.transport import Getter, Response
 
-__all__ = ["ExpiredListError", "Reader"]
-
 #: How often one question is asked at most.
 MAX_ATTEMPTS = 6
 
@@ -59,10 +57,8 @@ class Reader:
 
     Parameters
     ----------
-    transport : Getter
-        The seam that sends one request.
-    sleep : callable
-        Waits some seconds; tests put their own clock here.
+    transport : the seam that sends one request
+    sleep : waits some seconds; tests put their own clock here
     """
 
     def __init__(self, transport: Getter, *, sleep: Callable[[float], object] = time.sleep) -> None:

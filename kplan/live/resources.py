@@ -10,8 +10,6 @@ from typing import Any
 
 from kplan.api.kinds import KINDS, Kind
 
-__all__ = ["RESOURCES", "Resource"]
-
 _VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
 _DYNAMIC = ("DynamicResources",)
 _SPREADING = ("PodTopologySpread",)

@@ -14,8 +14,6 @@ import msgspec
 
 from kplan.live.kubeconfig_file import AuthInfo, Cluster
 
-__all__ = ["Secrets", "address"]
-
 #: Shorter texts occur by chance.
 _LEAST_LENGTH = 4
 

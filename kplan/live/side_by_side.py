@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-__all__ = ["side_by_side"]
-
 T = TypeVar("T")
 
 

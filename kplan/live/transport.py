@@ -25,8 +25,6 @@ from kplan.live.deadline import OutOfTimeError, in_time
 from kplan.live.faults import CONNECT_SECONDS, explain, reason_of, too_slow
 from kplan.live.kubeconfig import Access
 
-__all__ = ["Getter", "Response", "Transport"]
-
 #: Objects have one and a half megabytes at most, and pages some hundred objects.
 _MOST_BYTES = 1 << 30
 _USER_AGENT = "kplan (read-only)"
@@ -54,12 +52,9 @@ class Transport:
 
     Parameters
     ----------
-    access : Access
-        Address, TLS settings and credentials.
-    request_timeout : float or None
-        Seconds for one whole request, the body included; None for no limit.
-    connections : int
-        Connections kept open side by side.
+    access : address, TLS settings and credentials
+    request_timeout : seconds for one whole request, the body included; None for no limit
+    connections : connections kept open side by side
     """
 
     def __init__(self, access: Access, *, request_timeout: float | None, connections: int = 8) -> None:

@@ -25,8 +25,6 @@ from kplan.documents.preemption_report import PreemptionReport
 from kplan.errors import UsageError
 from kplan.planner.verdict import WARNING, counted_warnings
 
-__all__ = ["COMPARED", "Answer", "diff_report"]
-
 REGRESSION: Condition = "regression"
 COMPARED = ("PlacementReport", "PreemptionReport", "PlanReport", "CapacityReport")
 """Kinds of reports that can be compared."""

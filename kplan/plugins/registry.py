@@ -38,8 +38,6 @@ from kplan.plugins.volume_restrictions import VolumeRestrictions
 from kplan.plugins.volume_zone import VolumeZone
 from kplan.preemption.default_preemption import DefaultPreemption
 
-__all__ = ["PLUGINS", "PluginClass", "out_of_tree", "plugin_factory"]
-
 POINT_METHODS: Mapping[str, str] = MappingProxyType(
     {
         "pre_enqueue": "pre_enqueue",

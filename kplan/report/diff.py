@@ -11,8 +11,6 @@ from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import count
 
-__all__ = ["VIEW", "diff_blocks"]
-
 _MOST_PODS = 50
 _STYLES: dict[Difference, Style] = {Difference.NEWLY_PENDING: "bad", Difference.NEWLY_PLACED: "good"}
 _WORDS = {

@@ -44,8 +44,7 @@ class Pseudonyms:
 
     Parameters
     ----------
-    key : bytes, optional
-        The key of the hash; random if not given, and nowhere stored.
+    key : the key of the hash; random if not given, and nowhere stored
     """
 
     def __init__(self, key: bytes | None = None) -> None:

@@ -63,9 +63,8 @@ def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) ->
     Parameters
     ----------
     snapshot : Snapshot
-    pseudonyms : Pseudonyms, optional
-        Fresh ones with a random key if not given. Afterwards they hold the table of names, which leads back to the
-        originals: keep it to yourself.
+    pseudonyms : fresh ones with a random key if not given. Afterwards they hold the table of names, which leads back to
+        the originals: keep it to yourself.
     """
     pseudonyms = pseudonyms or Pseudonyms()
     words = Words(pseudonyms)

@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 from kplan.errors import UsageError
 from kplan.planner.planner import Planner
 
-__all__ = ["Question", "ask_all", "sweep"]
-
 T = TypeVar("T")
 Question = Callable[[Planner], T]
 """Asks a planner; must be something that can be sent, such as ``operator.methodcaller("place", "shop/web-0")``."""

@@ -15,8 +15,6 @@ from kplan.errors import KplanError, UsageError
 from kplan.planner.planner import Planner
 from kplan.sweeps.parts import MAX_LOSSES, in_parts
 
-__all__ = ["ask_dask"]
-
 T = TypeVar("T")
 
 _CONNECTS = 20

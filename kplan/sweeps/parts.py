@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TypeVar
 
-__all__ = ["MAX_LOSSES", "in_parts"]
-
 T = TypeVar("T")
 
 MAX_LOSSES = 3

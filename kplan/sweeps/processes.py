@@ -12,8 +12,6 @@ from kplan.errors import KplanError
 from kplan.planner.planner import Planner
 from kplan.sweeps.parts import MAX_LOSSES, in_parts
 
-__all__ = ["ask_processes"]
-
 T = TypeVar("T")
 
 _FORK = "fork"

@@ -15,8 +15,6 @@ from kplan.api.kinds import kind_of, split_api_version
 from kplan.documents.base import InputWarning
 from kplan.snapshot.model import Snapshot, object_name
 
-__all__ = ["CODE", "Autoscalers", "autoscaler_warnings", "live_replicas"]
-
 CODE = "AutoscaledReplicas"
 
 

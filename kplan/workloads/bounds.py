@@ -8,8 +8,6 @@ from typing import Any
 from kplan.api.quantity import MAX_INT64, parse
 from kplan.errors import Problem
 
-__all__ = ["uncountable"]
-
 _NANOS = 10**9
 _HINT = "check the suffix: m is a thousandth, M is a million, E is 10^18"
 

@@ -38,8 +38,6 @@ from kplan.workloads.expansion import WORKLOADS, expand, template_pod
 from kplan.workloads.sources import PassedOver, Source, Sources, Text
 from kplan.workloads.unknown_kinds import is_foreign, unknown_kind
 
-__all__ = ["ManifestPod", "ManifestWorkload", "Manifests", "Strictness", "load_manifests"]
-
 Object = dict[str, Any]
 Strictness = Literal["strict", "warn", "ignore"]
 DEFAULT_NAMESPACE = "default"

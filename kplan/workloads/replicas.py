@@ -15,8 +15,6 @@ from kplan.api.core import Pod, PodTemplate, PodTemplateSpec, ReplicationControl
 from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests
 from kplan.snapshot.model import Snapshot
 
-__all__ = ["MOST_MADE", "asked_replicas", "useful_replicas"]
-
 #: More than this are never made, whatever nodes say that they hold.
 MOST_MADE: Final = 20_000
 

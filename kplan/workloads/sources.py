@@ -19,8 +19,6 @@ from kplan.reading.files import files_below
 from kplan.reading.items import items_of
 from kplan.reading.places import Lines
 
-__all__ = ["PassedOver", "Sources", "Text"]
-
 _HEAD = 1 << 20
 _KIND = re.compile(rb"""^\s*(?:- )?["']?kind["']?\s*:""", re.MULTILINE)
 _JSON_KIND = re.compile(rb'"kind"\s*:')

@@ -8,8 +8,6 @@ from kplan.admission.fields import kinds_in, nearest_kind
 from kplan.api.kinds import split_api_version
 from kplan.errors import Problem
 
-__all__ = ["is_foreign", "unknown_kind"]
-
 _WORDS = ("apps", "autoscaling", "batch", "extensions", "policy")
 """Groups of Kubernetes that are no domains, and one that is gone."""
 

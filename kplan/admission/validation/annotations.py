@@ -12,8 +12,6 @@ from kplan.admission.validation.paths import descending
 from kplan.admission.validation.placement import toleration_errors
 from kplan.admission.validation.windows import containers_with_path
 
-__all__ = ["pod_annotation_errors", "profile_match_errors"]
-
 _MIRROR = "kubernetes.io/config.mirror"
 _TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -21,14 +21,6 @@ from kplan.admission.validation.pods import restart_policy_errors, template_erro
 from kplan.admission.validation.selectors import matches
 from kplan.admission.validation.texts import dns_label, dns_label_error, dns_subdomain, percent
 
-__all__ = [
-    "daemon_set_errors",
-    "deployment_errors",
-    "replica_set_errors",
-    "replication_controller_errors",
-    "stateful_set_errors",
-]
-
 Object = dict[str, Any]
 _NEGATIVE = "must be greater than or equal to 0"
 _UNMATCHED = "`selector` does not match template `labels`"

@@ -9,8 +9,6 @@ from kplan.admission.validation.metadata import selector_errors, template_metada
 from kplan.admission.validation.texts import dns_label, dns_subdomain
 from kplan.api.quantity import parse
 
-__all__ = ["claim_spec_errors", "claim_template_errors"]
-
 Spec = dict[str, Any]
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")

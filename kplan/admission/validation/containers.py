@@ -23,8 +23,6 @@ from kplan.admission.validation.resources import container_resource_errors
 from kplan.admission.validation.security import security_errors
 from kplan.admission.validation.texts import dns_label_error, port_name, port_number
 
-__all__ = ["Surroundings", "container_errors", "init_container_errors"]
-
 Container = dict[str, Any]
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")

@@ -14,8 +14,6 @@ from kplan.admission.validation.metadata import metadata_errors, one_of
 from kplan.admission.validation.schedule import schedule_problem
 from kplan.admission.validation.texts import dns_subdomain
 
-__all__ = ["cron_job_errors"]
-
 _POLICIES = ("Allow", "Forbid", "Replace")
 _MOST_NAME = 52
 _EXPLICIT = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"

@@ -7,8 +7,6 @@ from typing import Any
 from kplan.admission.validation.errors import Errors, invalid, invalid_each, required
 from kplan.admission.validation.texts import ip_errors, subdomain_with_underscore
 
-__all__ = ["dns_config_errors"]
-
 _MOST_SERVERS, _MOST_PATHS, _MOST_CHARACTERS = 3, 32, 2048
 
 

@@ -11,14 +11,6 @@ from kplan.admission.validation.paths import no_backsteps
 from kplan.admission.validation.texts import config_key, dns_label_error, dns_subdomain, env_name, label_key_errors
 from kplan.api.quantity import parse
 
-__all__ = [
-    "CONTAINER_RESOURCES",
-    "env_errors",
-    "env_from_errors",
-    "field_selector_errors",
-    "resource_selector_errors",
-]
-
 Source = dict[str, Any]
 
 CONTAINER_RESOURCES = (

@@ -7,24 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "OMITTED",
-    "Errors",
-    "FieldError",
-    "aggregate",
-    "duplicate",
-    "forbidden",
-    "go_json",
-    "invalid",
-    "invalid_each",
-    "not_found",
-    "not_supported",
-    "quoted",
-    "required",
-    "too_long",
-    "too_many",
-]
-
 OMITTED = object()
 """A value that the message leaves out."""
 

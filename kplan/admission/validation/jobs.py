@@ -22,8 +22,6 @@ from kplan.admission.validation.selectors import matches
 from kplan.admission.validation.success import success_policy_errors
 from kplan.admission.validation.texts import dns_label, dns_subdomain, domain_prefixed_path, label_key_errors
 
-__all__ = ["job_errors", "job_spec_errors"]
-
 Object = dict[str, Any]
 JOB_NAME, CONTROLLER_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
 LEGACY_JOB_NAME, LEGACY_CONTROLLER_UID = "job-name", "controller-uid"

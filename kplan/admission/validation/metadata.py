@@ -21,17 +21,6 @@ from kplan.admission.validation.texts import dns_label, label_key_errors, label_
 from kplan.api.kinds import split_api_version
 from kplan.api.names import label_key_problems
 
-__all__ = [
-    "annotation_errors",
-    "label_errors",
-    "metadata_errors",
-    "name_as_prefix",
-    "one_of",
-    "operator_errors",
-    "selector_errors",
-    "template_metadata_errors",
-]
-
 _MOST_ANNOTATION_BYTES = 256 * 1024
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 

@@ -7,8 +7,6 @@ from typing import Any
 from kplan.admission.validation.errors import Errors, forbidden, invalid, not_found, not_supported, required
 from kplan.admission.validation.paths import descending, no_backsteps
 
-__all__ = ["device_errors", "mount_errors"]
-
 Container = dict[str, Any]
 Volumes = dict[str, dict[str, Any]]
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from kplan.admission.validation.errors import Errors, invalid
 
-__all__ = ["descending", "no_backsteps", "unreserved"]
-
 FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 _MOST_MODE = 0o777
 

@@ -16,8 +16,6 @@ from kplan.admission.validation.errors import (
 from kplan.admission.validation.metadata import operator_errors, selector_errors
 from kplan.admission.validation.texts import dns_label, dns_subdomain, label_key_errors, label_value
 
-__all__ = ["affinity_errors", "gate_errors", "spread_errors", "toleration_errors"]
-
 Term = dict[str, Any]
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")

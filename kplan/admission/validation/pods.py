@@ -33,8 +33,6 @@ from kplan.admission.validation.texts import (
 from kplan.admission.validation.volumes import volume_errors
 from kplan.admission.validation.windows import containers_with_path, host_process_errors, os_errors
 
-__all__ = ["pod_errors", "pod_spec_errors", "template_errors"]
-
 Object = dict[str, Any]
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

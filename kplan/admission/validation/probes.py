@@ -7,8 +7,6 @@ from typing import Any
 from kplan.admission.validation.errors import Errors, forbidden, invalid, invalid_each, not_supported, required
 from kplan.admission.validation.texts import header_name, port_name, port_number
 
-__all__ = ["lifecycle_errors", "probe_errors"]
-
 Handler = dict[str, Any]
 _SCHEMES = ("HTTP", "HTTPS")
 _NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")

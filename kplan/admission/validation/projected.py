@@ -11,8 +11,6 @@ from kplan.admission.validation.env import CONTAINER_RESOURCES, field_selector_e
 from kplan.admission.validation.errors import Errors, forbidden, invalid, required
 from kplan.admission.validation.paths import mode_errors, unreserved
 
-__all__ = ["downward_file_errors", "key_to_path_errors", "projected_errors"]
-
 Source = dict[str, Any]
 _DOWNWARD_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
 _CONFLICT = "conflicting duplicate paths"

@@ -20,8 +20,6 @@ from kplan.admission.validation.texts import dns_label_error
 from kplan.api.names import label_key_problems
 from kplan.api.quantity import InvalidQuantity, Quantity, parse
 
-__all__ = ["container_resource_errors", "pod_resource_errors"]
-
 Resources = dict[str, Any]
 _NANOS = 10**9
 _HUGE_PAGES = "hugepages-"

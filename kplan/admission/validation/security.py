@@ -18,8 +18,6 @@ from kplan.admission.validation.paths import descending
 from kplan.admission.validation.texts import MOST_ID, inclusive
 from kplan.admission.validation.windows import windows_option_errors
 
-__all__ = ["pod_security_errors", "security_errors"]
-
 Context = dict[str, Any]
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

@@ -6,8 +6,6 @@ from typing import Any
 
 from kplan.admission.validation.metadata import selector_errors
 
-__all__ = ["matches"]
-
 
 def matches(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool | None:
     """Tell whether a selector chooses the labels; None when it cannot be read. No selector chooses nothing."""

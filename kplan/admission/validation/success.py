@@ -8,8 +8,6 @@ from typing import Any
 from kplan.admission.validation.apps import not_negative
 from kplan.admission.validation.errors import Errors, invalid, required, too_long, too_many
 
-__all__ = ["success_policy_errors"]
-
 _MOST_RULES = 20
 _MOST_TEXT = 64 * 1024
 

@@ -9,27 +9,6 @@ from collections.abc import Sequence
 from kplan.admission.validation.errors import Errors, invalid, invalid_each, required
 from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
 
-__all__ = [
-    "config_key",
-    "dns_label",
-    "dns_label_error",
-    "dns_subdomain",
-    "dns_subdomain_error",
-    "domain_prefixed_path",
-    "env_name",
-    "header_name",
-    "inclusive",
-    "ip_errors",
-    "is_decimal",
-    "label_key_errors",
-    "label_value",
-    "percent",
-    "port_name",
-    "port_number",
-    "regex_error",
-    "subdomain_with_underscore",
-]
-
 MOST_ID = 2**31 - 1
 """The largest user or group id."""
 

@@ -22,8 +22,6 @@ from kplan.admission.validation.projected import downward_file_errors, key_to_pa
 from kplan.admission.validation.texts import dns_label, dns_label_error, dns_subdomain
 from kplan.api.quantity import parse
 
-__all__ = ["volume_errors"]
-
 Source = dict[str, Any]
 _HOST_PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")

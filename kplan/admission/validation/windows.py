@@ -9,8 +9,6 @@ from typing import Any
 from kplan.admission.validation.errors import Errors, forbidden, invalid, invalid_each, not_supported, required
 from kplan.admission.validation.texts import dns_subdomain
 
-__all__ = ["containers_with_path", "host_process_errors", "os_errors", "windows_option_errors"]
-
 Options = dict[str, Any]
 _MOST_SPEC_KIB = 64
 _MOST_DOMAIN, _MOST_USER = 256, 104

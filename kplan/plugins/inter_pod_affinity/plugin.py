@@ -27,9 +27,6 @@ from kplan.framework.interface import (
 )
 from kplan.framework.outcomes import PluginError
 from kplan.plugins.inter_pod_affinity.filtering import (
-    REASON_AFFINITY,
-    REASON_ANTI_AFFINITY,
-    REASON_EXISTING_ANTI_AFFINITY,
     FilterState,
     affinity_verdicts,
 )
@@ -37,8 +34,6 @@ from kplan.plugins.inter_pod_affinity.incoming import PreferredTerms, RequiredTe
 from kplan.plugins.inter_pod_affinity.running import RunningTerms
 from kplan.plugins.inter_pod_affinity.scoring import ScoreState, normalized, raw_scores, score_lines, score_state
 from kplan.rules.pod_info import PodInfo
-
-__all__ = ["REASON_AFFINITY", "REASON_ANTI_AFFINITY", "REASON_EXISTING_ANTI_AFFINITY", "InterPodAffinity"]
 
 MAX_KEPT = 128
 """Kinds of pods whose counts are kept, of each sort of count: some bytes a node and term."""

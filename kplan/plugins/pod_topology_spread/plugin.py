@@ -35,8 +35,6 @@ from kplan.plugins.pod_topology_spread.constraints import (
 )
 from kplan.plugins.pod_topology_spread.default_selector import default_selector
 from kplan.plugins.pod_topology_spread.filtering import (
-    REASON_LABEL_MISSING,
-    REASON_SKEW,
     FilterState,
     filter_state,
     spread_verdicts,
@@ -51,8 +49,6 @@ from kplan.plugins.pod_topology_spread.scoring import (
     weigh,
 )
 from kplan.rules.pod_info import PodInfo
-
-__all__ = ["REASON_LABEL_MISSING", "REASON_SKEW", "PodTopologySpread"]
 
 MAX_KEPT = 128
 """Kinds of pods whose counts are kept, for filters and for scores each: some bytes a node and constraint."""
