@@ -8,7 +8,6 @@ Upstream: sigs.k8s.io/json (strict decoding), k8s.io/apimachinery pkg/api/resour
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,11 +150,6 @@ class _Reader:
         struct = go_type(Field("", owner, is_pointer=False, is_always_written=False)).partition(".")[2]
         words = f"json: cannot unmarshal {called} into Go struct field {struct}.{plain} of type {go_type(its)}"
         self._faults.append(Fault(path, words))
-
-
-def faults_of(content: dict[str, Any], struct: str) -> Iterator[Fault]:
-    """Yield what does not decode."""
-    yield from decode_object(content, struct).faults
 
 
 def _is_kept(its: Field) -> bool:

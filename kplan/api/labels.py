@@ -97,7 +97,6 @@ class Selector(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
         return "<nothing>" if self.is_nothing else ",".join(str(requirement) for requirement in self.requirements)
 
 
-EVERYTHING = Selector()
 NOTHING = Selector(is_nothing=True)
 
 

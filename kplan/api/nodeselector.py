@@ -9,14 +9,13 @@ Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kplan.api.affinity import (
     NodeSelector,
     NodeSelectorTerm,
     PreferredSchedulingTerm,
-    TopologySelectorTerm,
 )
 from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, selector_of
 
@@ -131,19 +130,6 @@ def compile_term(term: NodeSelectorTerm, path: str = "") -> CompiledTerm:
         labels=selector_of(labels) if term.match_expressions else None,
         fields=tuple(fields) if term.match_fields else None,
         errors=tuple(errors),
-    )
-
-
-def topology_terms_match(terms: Iterable[TopologySelectorTerm], labels: Mapping[str, str]) -> bool:
-    """Tell whether any term of ``allowedTopologies`` holds for a node's labels; no terms allow every node.
-
-    A term without expressions holds for none. Upstream: component-helpers scheduling/corev1 MatchTopologySelectorTerms.
-    """
-    terms = tuple(terms)
-    return not terms or any(
-        term.match_label_expressions
-        and all(labels.get(requirement.key) in requirement.values for requirement in term.match_label_expressions)
-        for term in terms
     )
 
 

@@ -108,15 +108,6 @@ def canonical(quantity: QuantityLike) -> str:
     return str(parse(quantity))
 
 
-def is_valid(quantity: QuantityLike) -> bool:
-    """Tell whether the text is a quantity."""
-    try:
-        _parse(str(quantity))
-    except InvalidQuantity:
-        return False
-    return True
-
-
 @lru_cache(maxsize=1 << 16)
 def _exact(text: str) -> Quantity:
     parsed = _parse(text)

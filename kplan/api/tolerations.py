@@ -6,7 +6,7 @@ TaintTolerationComparisonOperators off: the operators Lt and Gt match nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
 from kplan.api.base import Int64, KubeStruct
 
@@ -48,13 +48,6 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 def tolerations_tolerate(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     """Tell whether any of the tolerations tolerates the taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)
-
-
-def first_untolerated_taint(
-    taints: Iterable[Taint], tolerations: Sequence[Toleration], counts: Callable[[Taint], bool] = lambda _: True
-) -> Taint | None:
-    """Return the first taint that counts and that no toleration tolerates, or None."""
-    return next((taint for taint in taints if counts(taint) and not tolerations_tolerate(tolerations, taint)), None)
 
 
 def is_comparison(toleration: Toleration) -> bool:

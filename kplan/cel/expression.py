@@ -93,8 +93,6 @@ def compile_expression(expression: str) -> DeviceExpression | CelCompileError:
         return error
 
 
-# --- checking ---------------------------------------------------------------------------------------------------------
-
 #: Tests for a field of the device, which is always there; the checker takes it for a variable, and cannot test one.
 _ALWAYS_THERE = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIELDS)})\s*\)")
 

@@ -81,8 +81,6 @@ def ask(expression: str, **variables: Value) -> Value:
         raise _translated(str(error)) from None
 
 
-# --- values -----------------------------------------------------------------------------------------------------------
-
 _TEXT_OF: dict[str, Callable[[Value], str]] = {
     "kubernetes.Quantity": lambda amount: f"{amount.nanos:x}",
     "kubernetes.URL": SplitResult.geturl,
@@ -155,8 +153,6 @@ def _map(found: dict[Value, Value]) -> Value:
             return _FROM_TEXT[kind](text)
     return found
 
-
-# --- errors -----------------------------------------------------------------------------------------------------------
 
 _STATUS = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _MISSING = re.compile(r'No value with name "(.*)" found in Activation')

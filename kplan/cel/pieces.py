@@ -168,8 +168,6 @@ class Pieces:
             msg = f"{error}() of what depends on the variable of a macro cannot be evaluated"
             raise UnsupportedError(msg) from None
 
-    # --- names ------------------------------------------------------------------------------------------------------
-
     def _plain(self, node: Node, bound: Mapping[str, Node]) -> Node:
         """Put what names stand for in their place, and give each macro's variables names of their own."""
         if node.kind == "name":
@@ -199,8 +197,6 @@ class Pieces:
             ),
             variables=(fresh[of_elements].name, fresh[of_keys].name if of_keys else "", fresh[of_result].name),
         )
-
-    # --- pieces -----------------------------------------------------------------------------------------------------
 
     def _operand(self, node: Node) -> Reader:
         """Return what gives the value of a node that depends on no variable of a macro."""
@@ -271,8 +267,6 @@ class Pieces:
         self._readers[variable.name] = reader
         return variable
 
-    # --- the device -------------------------------------------------------------------------------------------------
-
     def _look(self, node: Node) -> Node | None:
         """Return what stands for a look at the device, or None where a node is none."""
         if node.kind == "name":
@@ -317,8 +311,6 @@ class Pieces:
             elif field in _MAPS:
                 self.reads_all = True
         return self._looks[key]
-
-    # --- macros -----------------------------------------------------------------------------------------------------
 
     def _loop(self, node: Node) -> Node:
         try:

@@ -74,8 +74,6 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(part)
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
-
 _Fields = dict[int, list[int | bytes]]
 _STRING, _DOUBLE = 6, 5
 _CONSTANT, _NAME, _SELECT, _CALL, _LIST, _STRUCT, _LOOP = 3, 4, 5, 6, 7, 8, 9
@@ -198,9 +196,6 @@ def _packed(fields: _Fields, number: int) -> Iterator[int]:
         while position < len(value):
             item, position = _varint(value, position)
             yield item
-
-
-# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 def encode(root: Node) -> bytes:

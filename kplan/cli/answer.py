@@ -59,9 +59,6 @@ class Question:
     names_pods: bool = False  #: pods of the snapshot are named besides
 
 
-# --- the way in -------------------------------------------------------------------------------------------------------
-
-
 def ask(
     what: Sequence[str] | None,
     cluster: ChangedClusterFlags,
@@ -208,9 +205,6 @@ def seed_of_runs(scheduler: SchedulerFlags) -> int:
     return DEFAULT_SEED if scheduler.seed is None else scheduler.seed
 
 
-# --- what to tell -----------------------------------------------------------------------------------------------------
-
-
 def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
     """Return the conditions that count: those given, or the command's own; raises UsageError for an unknown one."""
     from kplan.planner.verdict import DEFAULT_FAIL_ON, parse_fail_on
@@ -267,9 +261,6 @@ def _reports(output: OutputFlags) -> list[tuple[str, str]]:
             raise UsageError(f"--report {each}: two reports in one file", hint="give each a file of its own")
         found.append((name, path))
     return found
-
-
-# --- the way out ------------------------------------------------------------------------------------------------------
 
 
 def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> None:

@@ -101,9 +101,6 @@ def _all(command: _Command) -> Iterator[_Command]:
         yield from _all(child)
 
 
-# --- bash -------------------------------------------------------------------------------------------------------------
-
-
 def _bash(root: _Command) -> str:
     cases = "\n".join(_bash_case(each) for each in _all(root))
     values = "\n".join(_bash_values(_all(root)))
@@ -175,9 +172,6 @@ def _bash_values(commands: Iterable[_Command]) -> Iterator[str]:
             key = f"{'|'.join(option.names)}) COMPREPLY=({reply}); return ;;"
             told.setdefault(f"{command.path[:1] if option.choices else ''}{key}", key)
     yield from (f"        {line}" for line in dict.fromkeys(told.values()))
-
-
-# --- zsh --------------------------------------------------------------------------------------------------------------
 
 
 def _zsh(root: _Command) -> str:
@@ -257,9 +251,6 @@ def _zsh_options(option: _Option) -> Iterator[str]:
 
 def _zsh_quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
-
-
-# --- fish -------------------------------------------------------------------------------------------------------------
 
 
 _FISH_NAMES = """# fish completion for kplan

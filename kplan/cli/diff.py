@@ -147,9 +147,6 @@ def _titles(
     return ", ".join(first for first, _ in pairs), ", ".join(second for _, second in pairs)
 
 
-# --- asking twice -----------------------------------------------------------------------------------------------------
-
-
 def _answers(
     questions: Sequence[Question], titles: Sequence[str], manifests: ManifestFlags, output: OutputFlags
 ) -> tuple[Answer, Answer]:

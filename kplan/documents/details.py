@@ -23,9 +23,6 @@ class DetailBase(Document, frozen=True, kw_only=True, tag_field="kind"):
     reason: str = ""
 
 
-# --- resources, taints and labels -------------------------------------------------------------------------------------
-
-
 class InsufficientResource(DetailBase, frozen=True, kw_only=True, tag="resource"):
     """A resource of which too little is free."""
 
@@ -126,9 +123,6 @@ class TakenHostPort(DetailBase, frozen=True, kw_only=True, tag="host-port"):
     and_more: Count | UnsetType = UNSET
 
 
-# --- other pods -------------------------------------------------------------------------------------------------------
-
-
 class SpreadLabelMissing(DetailBase, frozen=True, kw_only=True, tag="spread-label"):
     """A node without the label by which a topology spread constraint tells domains apart."""
 
@@ -225,9 +219,6 @@ class OwnAntiAffinity(AntiAffinity, frozen=True, kw_only=True, tag="anti-affinit
 
 class ForeignAntiAffinity(AntiAffinity, frozen=True, kw_only=True, tag="existing-anti-affinity"):
     """Pods in the node's domain that keep pods like this one away."""
-
-
-# --- volumes and devices ----------------------------------------------------------------------------------------------
 
 
 class MountedDisk(DetailBase, frozen=True, kw_only=True, tag="disk"):

@@ -72,8 +72,6 @@ class ChangingView(NodeView):
         signs = np.repeat(np.asarray([sign for _, sign in steps], np.int64), [len(changes) for changes, _ in steps])
         return PodDelta(self.positions[changes], self.pods[changes], signs, in_order=True)
 
-    # --- steps --------------------------------------------------------------------------------------------------------
-
     def bring_back(self, changes: RowArray) -> None:
         """Put pods back on their nodes.
 
@@ -124,8 +122,6 @@ class ChangingView(NodeView):
         view._values = {name: column[keep] for name, column in self._values.items()}
         view._counts = {some: column[keep] for some, column in self._counts.items()}
         return view
-
-    # --- sums ---------------------------------------------------------------------------------------------------------
 
     def _total(self, value_of: Callable[[RowArray], Int64Array]) -> Int64Array:
         """Add up, per position, what a value of the pods that are away and of the extra ones comes to."""

@@ -104,8 +104,6 @@ class Keeper:
     def _common(self, pod: PodInfo) -> CommonEntry:
         return self._commons.get(tuple(reads(pod) for reads in self._readers), CommonEntry)
 
-    # --- PreFilter ----------------------------------------------------------------------------------------------------
-
     def open_pre_filters(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome | None:
         """Ask only the plugins whose answer is not kept; None when that is not known, or one does more than skip."""
         kept = entry.pre_filters
@@ -147,8 +145,6 @@ class Keeper:
         entry.pre_filters.close(self._pre_filters)
         entry.common.pre_filters.close(self._pre_filters)
 
-    # --- Filter -------------------------------------------------------------------------------------------------------
-
     def verdicts(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> KeptVerdicts:
         """Return the verdicts over all nodes of the filters that look at one node at a time, up to date."""
         if entry.verdicts is not None:
@@ -184,8 +180,6 @@ class Keeper:
                     passes &= verdict.bits == 0
             common.passes = passes
         return common.passes
-
-    # --- PreScore and Score -------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: CycleState, feasible: NodeView, entry: ShapeEntry) -> frozenset[str]:
         """Ask PreScore plugins, and return those whose score is left out."""

@@ -83,8 +83,6 @@ class Framework:
         """Tell whether a plugin's verdicts are the same whichever pods run on a node."""
         return name in self._pod_blind
 
-    # --- the pod as a whole -------------------------------------------------------------------------------------------
-
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
         """Ask whether a pod may enter the queue; the first plugin that says no counts."""
         for plugin in self.pre_enqueue_plugins:
@@ -133,8 +131,6 @@ class Framework:
                     return PreFilterOutcome(no_nodes_left(named), nodes, frozenset(named), frozenset(skipped))
         self._keeper.close_pre_filters(entry)
         return PreFilterOutcome(rejected, nodes, frozenset(named), frozenset(skipped))
-
-    # --- filters ------------------------------------------------------------------------------------------------------
 
     def run_filters(self, cycle: CycleState, nodes: NodeView, skipped: frozenset[str]) -> list[tuple[str, Verdicts]]:
         """Ask every filter about a view; all answer, whatever those before them said."""
@@ -213,8 +209,6 @@ class Framework:
         statuses = self.statuses(cycle, rows, skipped, narrowed)
         return {int(row): status for row, status in zip(rows, statuses, strict=True) if status is not None}
 
-    # --- scores -------------------------------------------------------------------------------------------------------
-
     def run_scores(self, cycle: CycleState, rows: RowArray, entry: ShapeEntry | None) -> ScoreOutcome:
         """Score the feasible nodes.
 
@@ -249,8 +243,6 @@ class Framework:
             outcome.parts.append(ScorePart(rank, name, self.weights[name], scores, is_full=False))
             outcome.total = outcome.total + self.weights[name] * scores
         return outcome
-
-    # --- after the choice, or without one -----------------------------------------------------------------------------
 
     def run_post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
         """Ask PostFilter plugins until one succeeds, errs or says that nothing helps."""

@@ -264,9 +264,6 @@ class _PrivateFiles:
         return file.name
 
 
-# --- credentials ------------------------------------------------------------------------------------------------------
-
-
 def _sign_in(
     user: AuthInfo, name: str, cluster: Cluster, secrets: Secrets, options: LiveOptions
 ) -> tuple[Authorization, Credential | None]:

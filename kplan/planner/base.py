@@ -230,8 +230,6 @@ class Base:
         other.shares_with = self if "session" in self.__dict__ else self.shares_with
         return other
 
-    # --- pods ---------------------------------------------------------------------------------------------------------
-
     def asked(self, pods: Iterable[PodLike]) -> AskedPods:
         """Return the pods of a question.
 
@@ -307,8 +305,6 @@ class Base:
                 hint=f"kplan explain {key} tells why it is there",
             )
         return row
-
-    # --- deciding -----------------------------------------------------------------------------------------------------
 
     def fork(
         self, asked: AskedPods | None = None, listers: Listers | None = None, random: Random | None = None

@@ -240,8 +240,6 @@ class Told:
         origin = self._kept.origins.get(f"Pod/{pod.key}" if owner is None else owner.workload.key, UNSET)
         return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)
 
-    # --- what counts --------------------------------------------------------------------------------------------------
-
     def summary(self) -> PlanSummary:
         """Count what became of the pods."""
         actions = Counter(change.action for change in self.changes)

@@ -127,9 +127,6 @@ def _worse(
             yield Counted(fit.template, "LessFits")
 
 
-# --- what a report tells ----------------------------------------------------------------------------------------------
-
-
 def _told(report: Report) -> _Told:
     if isinstance(report, PlacementReport | PreemptionReport):
         placements = {each.pod.key: each for each in report.placements}
@@ -197,9 +194,6 @@ def _usage(answer: Answer) -> Mapping[str, float]:
     if not isinstance(answer.report, PlanReport):
         return {}
     return {name: usage.percent_after for name, usage in answer.report.utilisation.cluster.resources.items()}
-
-
-# --- what differs -----------------------------------------------------------------------------------------------------
 
 
 def _differences(before: Answer, then: _Told, after: Answer, now: _Told) -> Iterator[PodDifference]:

@@ -131,9 +131,6 @@ def parse_scale(text: str) -> Scale:
     return Scale(parse_reference(which), int(number))
 
 
-# --- applying ---------------------------------------------------------------------------------------------------------
-
-
 def rewritten(snapshot: Snapshot, asked: With | Without | AddNodes | Cordon) -> tuple[Snapshot, ClusterChange]:
     """Apply one change that is about objects alone.
 
@@ -235,9 +232,6 @@ def _roomy(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]) -> Any
     return replace(obj, status=nodes[likes[obj.metadata.name]].status)
 
 
-# --- without ----------------------------------------------------------------------------------------------------------
-
-
 def _without(snapshot: Snapshot, asked: Without) -> tuple[Snapshot, ClusterChange]:
     kind = asked.which.kind
     gone = {id(obj): (kind, obj) for obj in find(asked.which, snapshot)}
@@ -294,9 +288,6 @@ def _take_dependents(snapshot: Snapshot, gone: dict[int, tuple[Kind, Any]]) -> N
             )
         ]
         gone |= {id(obj): (kind, obj) for kind, obj in fresh}
-
-
-# --- nodes ------------------------------------------------------------------------------------------------------------
 
 
 def _add_nodes(snapshot: Snapshot, asked: AddNodes) -> tuple[Snapshot, ClusterChange]:

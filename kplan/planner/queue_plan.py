@@ -117,11 +117,6 @@ class QueuePlan:
             return None
         return cluster.node_of[pod]
 
-    @property
-    def final_placements(self) -> tuple[Placement, ...]:
-        """The last decision about each pod; what a verdict and a summary speak of."""
-        return tuple({placement.pod.key: placement for placement in self.placements}.values())
-
     def verdict(self, fail_on: Sequence[Condition] | None = None, command: str = "plan") -> Verdict:
         """Hold what happened against what counts; pods of the cluster that are nobody's turn here do not count."""
         chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on

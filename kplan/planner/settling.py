@@ -118,9 +118,6 @@ def _unsettled(simulation: Simulation, world: Snapshot) -> Iterable[InputWarning
             yield InputWarning("UnsettledClaims", f"Pod/{pod.key}", message)
 
 
-# --- what stands then -------------------------------------------------------------------------------------------------
-
-
 def _standing(simulation: Simulation, world: Snapshot) -> Snapshot:
     """Return the snapshot that would be taken of a simulation; what did not move stays the same object."""
     infos = simulation.session.cluster.pods.infos

@@ -88,8 +88,6 @@ class NodeResourcesFit:
         self._scoring = ResourceScoring(strategy.resources, use_requested=False, device_resources=devices)
         self._combine = _score_function(strategy)
 
-    # --- filter -------------------------------------------------------------------------------------------------------
-
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Add up what the pod asks for."""
         amounts = cycle.pod.requests
@@ -134,8 +132,6 @@ class NodeResourcesFit:
             for request in state.requests
         ]
         return Verdicts(bits, tuple(reasons), nodes.take(state.too_large) if self._is_final else None)
-
-    # --- score --------------------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
         """Add up what the pod counts for."""

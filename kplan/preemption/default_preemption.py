@@ -96,8 +96,6 @@ class DefaultPreemption:
             cleared_pods=self._cleared(cycle, int(found.rows[chosen]), found.victims(chosen)),
         )
 
-    # --- before -------------------------------------------------------------------------------------------------------
-
     def _obstacle(self, cycle: CycleState, outcome: FilterOutcome) -> Obstacle | None:
         """Return why the pod may not preempt, or None.
 
@@ -118,8 +116,6 @@ class DefaultPreemption:
         infos = (cluster.pods.infos[pod] for pod in cluster.pods_on[row])
         leaving = any(info.priority < cycle.pod.priority and _is_leaving_for_another(info) for info in infos)
         return "victims-are-leaving" if leaving else None
-
-    # --- candidates ---------------------------------------------------------------------------------------------------
 
     def _candidates(self, run: DryRun) -> Candidates:
         pods, violating, bounds = run.reprieve.victims(self._handle.cluster)
@@ -200,8 +196,6 @@ class DefaultPreemption:
             np.asarray([pod in violating for pod in pods], np.bool_),
             np.asarray([each.num_pdb_violations for _, each in by_row], np.int64),
         )
-
-    # --- after --------------------------------------------------------------------------------------------------------
 
     def _cleared(self, cycle: CycleState, row: int, victims: list[int]) -> tuple[int, ...]:
         """List the pods of lower priority that are nominated to the chosen node; they have to look elsewhere.

@@ -58,8 +58,6 @@ class PreemptionResult:
         """Node names by row."""
         return self.nodes.names
 
-    # --- the decision -------------------------------------------------------------------------------------------------
-
     @property
     def nominated_row(self) -> int | None:
         """Node on which room is made."""
@@ -100,8 +98,6 @@ class PreemptionResult:
         """The criterion that singled out the chosen node."""
         return None if self.choice is None else self.choice.decided_by
 
-    # --- the alternatives ---------------------------------------------------------------------------------------------
-
     @cached_property
     def candidate_order(self) -> tuple[int, ...]:
         """Indices of the candidates: those that violate no budget first, then by name."""
@@ -122,8 +118,6 @@ class PreemptionResult:
         """List the budgets (NAMESPACE/NAME) that count a victim."""
         assert self.candidates is not None  # noqa: S101 - there is no victim to ask about
         return self.budgets.covering(self.candidates.table, pod)
-
-    # --- the document -------------------------------------------------------------------------------------------------
 
     def victims(self) -> tuple[Victim, ...]:
         """Return the victims on the nominated node, most important first."""

@@ -60,9 +60,6 @@ def _asks(template: TemplateFit) -> str:
     return ", ".join(f"{amount} {name}" for name, amount in template.requests.items()) or "nothing but a place"
 
 
-# --- where ------------------------------------------------------------------------------------------------------------
-
-
 def _where(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     zones, nodes = document.zones, document.nodes
     if not nodes:
@@ -93,9 +90,6 @@ def _victims(document: CapacityReport) -> Iterator[Block]:
     if victims:
         yield Heading((Span(f"{count(len(victims), 'pod')} would have to go", "warn"),))
         yield line(listing(victims, most=_MOST_VICTIMS) + ".")
-
-
-# --- what stops the next one, and what helps --------------------------------------------------------------------------
 
 
 def _stop(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
@@ -140,9 +134,6 @@ def _models(addition: Addition) -> list[str]:
 def _number(addition: Addition) -> str:
     each = " of each" if len(addition.shapes) > 1 else ""
     return f"{addition.nodes}{each}"
-
-
-# --- for programs -----------------------------------------------------------------------------------------------------
 
 
 def _title(document: CapacityReport) -> str:

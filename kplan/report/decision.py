@@ -93,9 +93,6 @@ def _current(placement: PodPlacement, current: Current) -> Iterator[Block]:
         yield line(f"{node} is not a node of this cluster any more.")
 
 
-# --- nodes that can take the pod --------------------------------------------------------------------------------------
-
-
 _RULES: Mapping[str, str] = {
     "scheduler": "taken is the one that this release takes most often, of equally likely ones the first by name",
     "name": "taken is the first by name",
@@ -208,9 +205,6 @@ def _why_passed(placement: PodPlacement) -> str:
     if placement.feasible_count == 1 and not placement.rejection_summary:
         return "it was promised this node, and the node passed"
     return "kube-scheduler stops when it has found enough"
-
-
-# --- nodes that cannot ------------------------------------------------------------------------------------------------
 
 
 def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> Iterator[Block]:

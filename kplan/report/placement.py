@@ -123,9 +123,6 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Tabl
     return Table(("NODE", "REPLICAS", "PODS"), tuple(rows), "<><", note=note)
 
 
-# --- for programs -----------------------------------------------------------------------------------------------------
-
-
 _DETAIL_WIDTH = 120
 
 

@@ -77,9 +77,6 @@ def plan_sentence(document: PlanReport) -> str:
     return f"{count(n_pods, 'pod')}: {', '.join(parts)}"
 
 
-# --- what changes -----------------------------------------------------------------------------------------------------
-
-
 def _changes_table(changes: Sequence[PodChange], options: ReportOptions, *, by_workload: bool) -> Table:
     """Table the changes; of many pods with `by_workload` only whose they are, as they are all alike."""
     most = 1 if by_workload else _MOST_NODES
@@ -141,9 +138,6 @@ def _note(group: Sequence[PodChange], *, is_wide: bool) -> str:
     return ", ".join(parts)
 
 
-# --- why there --------------------------------------------------------------------------------------------------------
-
-
 def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Tell for each new workload why its first pod goes where it goes."""
     placed: dict[tuple[str, str], list[PodPlacement]] = {}
@@ -160,9 +154,6 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         if first is not None:
             yield decision_heading(f"{first.pod.key} (the first of them)" if len(members) > 1 else first.pod.key, first)
             yield from decision_blocks(first, document.snapshot.nodes, options)
-
-
-# --- what stays pending -----------------------------------------------------------------------------------------------
 
 
 def told_attempts(changes: Sequence[PodChange]) -> list[int]:
@@ -193,9 +184,6 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield Preformatted("kube-scheduler writes", placement.message)
         else:
             yield line(f"{reason}.")
-
-
-# --- for programs -----------------------------------------------------------------------------------------------------
 
 
 _DETAIL_WIDTH = 120

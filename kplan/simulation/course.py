@@ -104,8 +104,6 @@ class Course:
         else:
             listers.replication_controllers[key] = obj
 
-    # --- pods come and go ---------------------------------------------------------------------------------------------
-
     def create(self, owner: Owner, wanted: Create) -> bool:
         """Make a pod; tell whether the API server takes it."""
         template = owner.templates[wanted.revision]
@@ -231,8 +229,6 @@ class Course:
         self.log(StepEvent.BOUND, pod=info.key, node=pod.node, owner=owner)
         self._queue.notice(PodAdded(info))
 
-    # --- nodes --------------------------------------------------------------------------------------------------------
-
     def cordon(self, nodes: Iterable[str]) -> None:
         """Let nodes take no more pods."""
         row_of = self.session.cluster.nodes.row_of
@@ -245,8 +241,6 @@ class Course:
         if nodes.unschedulable[row]:
             self.session.set_schedulable([row], schedulable=True)
             self._queue.notice(NodeUncordoned(nodes.nodes[row]))
-
-    # --- the log ------------------------------------------------------------------------------------------------------
 
     def log(
         self,

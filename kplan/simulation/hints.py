@@ -19,7 +19,6 @@ from kplan.rules.affinity import AffinityTerm
 from kplan.rules.pod_info import ANY_ADDRESS, PodInfo
 from kplan.rules.resources import CPU
 
-NAMED_NODES = "NodeAffinity"
 DO_NOT_SCHEDULE = "DoNotSchedule"
 
 

@@ -75,8 +75,6 @@ class Simulation(Course):
         twin._queue = self._queue.fork(session)
         return twin
 
-    # --- before -------------------------------------------------------------------------------------------------------
-
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]]) -> None:
         """Take in the pods of the snapshot, the pending ones with what the scheduler said about them last."""
         infos, nominator = self.session.cluster.pods.infos, self.session.nominator
@@ -104,8 +102,6 @@ class Simulation(Course):
                 self._queue.add(row)
             else:
                 self._queue.add_rejected(row, rejectors, long_ago=True)
-
-    # --- the loop -----------------------------------------------------------------------------------------------------
 
     def run(self, patience: float = EVER) -> None:
         """Let everything move until nothing does.
@@ -211,8 +207,6 @@ class Simulation(Course):
         state = self.workloads.add_replica_set(made)
         state.template = deployment.template
         return state
-
-    # --- the scheduler ------------------------------------------------------------------------------------------------
 
     def _schedule(self, row: int) -> None:
         result = schedule_pod(self.session, row)

@@ -25,8 +25,6 @@ from kplan.snapshot.model import Snapshot, object_name
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings
 from kplan.workloads.expansion import labelled_job
 
-Workload = Deployment | ReplicaSet | StatefulSet | DaemonSet | Job | ReplicationController | Pod
-
 ATTRIBUTES: Mapping[type, str] = {
     Deployment: "deployments",
     ReplicaSet: "replica_sets",
@@ -200,9 +198,6 @@ def _last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
     spec = found.get("spec") if isinstance(found, dict) else None
     return spec if isinstance(spec, dict) else {}
-
-
-# --- what may not change ----------------------------------------------------------------------------------------------
 
 
 def _errors(kind: str, metadata: Any, spec: Any) -> tuple[FieldError, ...]:

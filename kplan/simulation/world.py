@@ -40,9 +40,6 @@ _STATIC = "Node"
 """A static pod's owner: only its node's kubelet recreates it."""
 
 
-# --- what objects ask for ---------------------------------------------------------------------------------------------
-
-
 def count(replicas: int | None) -> int:
     """Return how many replicas are meant; one where nothing is said."""
     return 1 if replicas is None else replicas
@@ -121,9 +118,6 @@ def _indexes(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-# --- building ---------------------------------------------------------------------------------------------------------
-
-
 class Workloads:
     """All workloads of a cluster, by key: KIND/NAMESPACE/NAME."""
 
@@ -175,8 +169,6 @@ class Workloads:
     def find(self, key: str) -> Owner | DeploymentState | None:
         """Return a workload of any kind."""
         return self.deployment(key) or self.owner(key)
-
-    # --- one object ---------------------------------------------------------------------------------------------------
 
     def add_deployment(self, obj: Deployment) -> DeploymentState:
         """Take in a deployment; its replica sets follow."""
@@ -262,8 +254,6 @@ class Workloads:
         state = JobState(ref, {"": obj.spec.template}, wanted=wanted_job(obj), counts_leaving=counts_leaving)
         self._owners[ref.key] = state
         return state
-
-    # --- pods ---------------------------------------------------------------------------------------------------------
 
     def owner_of(self, pod: Pod) -> Owner | None:
         """Return who makes a pod again when it is gone; None where nobody does."""

@@ -7,11 +7,9 @@ from kplan.api.affinity import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     PreferredSchedulingTerm,
-    TopologySelectorLabelRequirement,
-    TopologySelectorTerm,
 )
 from kplan.api.labels import InvalidSelector
-from kplan.api.nodeselector import compile_node_selector, compile_preferred_terms, compile_term, topology_terms_match
+from kplan.api.nodeselector import compile_node_selector, compile_preferred_terms, compile_term
 
 
 def requirement(key: str, operator: str, *values: str) -> NodeSelectorRequirement:
@@ -92,13 +90,3 @@ def test_preferred_terms_of_no_weight_are_left_out_even_when_broken() -> None:
     assert [weighted.weight for weighted in compile_preferred_terms(terms)] == [5]
     with pytest.raises(InvalidSelector, match=r"pref\[0\]\.matchExpressions\[0\]\.operator"):
         compile_preferred_terms([PreferredSchedulingTerm(weight=1, preference=broken)], "pref")
-
-
-def test_allowed_topologies() -> None:
-    zone = TopologySelectorTerm(
-        match_label_expressions=(TopologySelectorLabelRequirement(key="zone", values=("a", "b")),)
-    )
-    assert topology_terms_match([], {})
-    assert topology_terms_match([zone], {"zone": "b"})
-    assert not topology_terms_match([zone], {"zone": "c"})
-    assert not topology_terms_match([TopologySelectorTerm()], {"zone": "a"})

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kplan.api.tolerations import Taint, Toleration, first_untolerated_taint, is_comparison, tolerates
+from kplan.api.tolerations import Taint, Toleration, is_comparison, tolerates
 
 TAINT = Taint(key="dedicated", value="ml", effect="NoSchedule")
 
@@ -41,10 +41,3 @@ def test_tolerates(toleration: Toleration, expected: bool) -> None:
 def test_comparison_is_recognised() -> None:
     assert is_comparison(Toleration(operator="Lt"))
     assert not is_comparison(Toleration(operator="Exists"))
-
-
-def test_the_first_taint_that_counts_is_named() -> None:
-    soft = Taint(key="spot", effect="PreferNoSchedule")
-    assert first_untolerated_taint([soft, TAINT], [], lambda taint: taint.effect == "NoSchedule") == TAINT
-    assert first_untolerated_taint([soft, TAINT], []) == soft
-    assert first_untolerated_taint([TAINT], [Toleration(operator="Exists")]) is None

@@ -165,10 +165,3 @@ def ip_errors(value: str, path: str) -> Errors:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         errors.append(invalid(path, value, "must not be an IPv4-mapped IPv6 address"))
     return errors
-
-
-def is_decimal(value: str) -> list[str]:
-    """Return what is wrong with a decimal integer in canonical form."""
-    if not value:
-        return ["must be non-empty"]
-    return [] if re.fullmatch("0|-?[1-9][0-9]*", value) else ["must be a valid decimal integer in canonical form"]

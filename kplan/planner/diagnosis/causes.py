@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from kplan.documents.details import Detail
 
-# --- what keeps the pod from being looked at at all -------------------------------------------------------------------
-
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -77,9 +75,6 @@ class Promised:
     pods: tuple[str, ...]
 
 
-# --- what holds for all nodes -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class NoSuchLabel:
     """A condition on a label that no node meets."""
@@ -110,9 +105,6 @@ class TooLarge:
     asks: str
     largest: str
     node: str
-
-
-# --- what holds for some nodes ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,9 +70,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return found[0] if found else ""
 
 
-# --- before any node --------------------------------------------------------------------------------------------------
-
-
 def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> Whole:
     spec = info.pod.spec
     if result.pod in session.refused:
@@ -137,9 +134,6 @@ def _promised(session: Session, pod: int, info: PodInfo) -> tuple[Promised, ...]
     return (Promised(session.cluster.nodes.names[row], leaving),) if leaving else ()
 
 
-# --- all nodes --------------------------------------------------------------------------------------------------------
-
-
 def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[Whole]:
     """Find what alone is enough to rule every node out."""
     nodes, pod = session.cluster.nodes, info.pod
@@ -176,9 +170,6 @@ def wanted_labels(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
         for condition in required.node_selector_terms[0].match_expressions:
             if condition.operator == "In" and condition.values:
                 yield condition.key, condition.values
-
-
-# --- groups of nodes --------------------------------------------------------------------------------------------------
 
 
 def _not_named(session: Session, outcome: FilterOutcome) -> NotNamed | None:

@@ -75,9 +75,6 @@ def _kept(change: r.RequestChange) -> float:
     return read(change.to) / max(read(change.old), 1)
 
 
-# --- what stands before the nodes -------------------------------------------------------------------------------------
-
-
 def _by_cause(trials: Trials, causes: Causes) -> Iterator[r.Remedy]:
     for cause in causes.whole:
         match cause:
@@ -138,9 +135,6 @@ def _scheduler(trials: Trials, cause: OtherScheduler) -> Iterator[r.Remedy]:
         node = trials.node_for(replace(trials.pod, spec=replace(trials.pod.spec, scheduler_name=name)))
         if node is not None:
             yield r.CorrectName(change=r.NameChange(what="scheduler", old=cause.name, to=name), then=node)
-
-
-# --- what the filters said --------------------------------------------------------------------------------------------
 
 
 def _by_filter(trials: Trials, near: Near, result: CycleResult) -> Iterator[r.Remedy]:

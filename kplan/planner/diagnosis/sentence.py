@@ -123,9 +123,6 @@ def _clause(message: str) -> str:
     return message.rstrip(". \n")
 
 
-# --- groups of nodes --------------------------------------------------------------------------------------------------
-
-
 def _groups(causes: Causes) -> str:
     out = _with_taints_together(causes.out)
     shown = out[:_MOST_GROUPS]

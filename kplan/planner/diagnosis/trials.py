@@ -78,8 +78,6 @@ class Trials:
             result.framework.run_unreserve(result.cycle, result.row)
         return result
 
-    # --- other worlds -------------------------------------------------------------------------------------------------
-
     def with_object(self, obj: msgspec.Struct) -> str | None:
         """Return the node that the pod goes to when an object is as given."""
         listers = Listers(with_objects(self.live.listers.snapshot, [obj]))

@@ -153,8 +153,6 @@ class Search:
             check_node_selectors(claim.bare_name, devices)
         return self._picks.results
 
-    # --- what is wanted ---------------------------------------------------------------------------------------------
-
     def _prepare(self, constraints: list[list[Constraint]]) -> None:
         """Check all requests and find out how many devices each takes."""
         for index, claim in enumerate(self._claims):
@@ -242,8 +240,6 @@ class Search:
                 msg = f"{owner}: selector #{index}: CEL runtime error: {error}"
                 raise AllocationError(msg) from None
         return True
-
-    # --- the search -------------------------------------------------------------------------------------------------
 
     def _claim(self, index: int) -> bool:
         """Allocate the claims from this one on."""
@@ -333,8 +329,6 @@ class Search:
                 "because a claim constraint would not be satisfied"
             )
             raise AllocationError(msg) from None
-
-    # --- going on for long ------------------------------------------------------------------------------------------
 
     def _count_steps(self, n_steps: int) -> None:
         self._n_steps += n_steps

@@ -111,8 +111,6 @@ class Picks:
             return False
         return True
 
-    # --- states -----------------------------------------------------------------------------------------------------
-
     def state(
         self,
         claim: int,

@@ -85,8 +85,6 @@ class DynamicResources:
         self._extended_classes = handle.listers.extended_resource_classes
         handle.device_totals = DeviceCounter(self._nodes, self._devices, self._extended_classes)
 
-    # --- before any node --------------------------------------------------------------------------------------------
-
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep a pod waiting until all its claims are there."""
         self._devices.catch_up()
@@ -152,8 +150,6 @@ class DynamicResources:
 
     def _now_micros(self) -> int:
         return time.time_ns() // 1000 if self._taken_at is None else to_micros(self._taken_at)
-
-    # --- node by node -----------------------------------------------------------------------------------------------
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes where claims cannot be allocated, or where an allocated claim cannot be used."""
@@ -285,8 +281,6 @@ class DynamicResources:
             return "deletion of ResourceClaim completed", state.leftover
         return "still not schedulable", None
 
-    # --- scores -----------------------------------------------------------------------------------------------------
-
     def constant_score(self, cycle: CycleState) -> int | None:
         """Score 0 everywhere for pods that ask for no devices."""
         state = cycle.find(ClaimState)
@@ -315,8 +309,6 @@ class DynamicResources:
             for claim, devices in zip(state.to_allocate, solution, strict=False)
             for line in explain_alternatives(claim, devices)
         ]
-
-    # --- the chosen node --------------------------------------------------------------------------------------------
 
     def reserve(self, cycle: CycleState, row: int) -> Status:
         """Give the pod the devices that were found on the node, and its claims."""

@@ -90,8 +90,6 @@ class Explainer:
                 found.append(self._in_the_way(ForeignAntiAffinity, topology_key, domain, terms, pods))
         return found
 
-    # --- pods of a domain ---------------------------------------------------------------------------------------------
-
     def _slot(self, column: LabelColumn, position: int) -> int | None:
         """Return the domain of a position, None when its node is in none."""
         slot = int(column.slots[self._nodes.row(position)])

@@ -56,8 +56,6 @@ class InterPodAffinity:
         self._preferred: Recent[PreferredTerms] = Recent(MAX_KEPT)
         self._running: Recent[RunningTerms] = Recent(MAX_KEPT)
 
-    # --- filter -------------------------------------------------------------------------------------------------------
-
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Get the counts ready; skip when the pod requires nothing and no running pod requires anything of it."""
         pod = cycle.pod
@@ -79,8 +77,6 @@ class InterPodAffinity:
             text = f'error reading "PreFilter{self.name}" from cycleState: not found'
             return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(text, Code.ERROR))
         return affinity_verdicts(state, nodes)
-
-    # --- score --------------------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
         """Add up the weights of all terms per domain; skip when no term means any pod."""
@@ -119,8 +115,6 @@ class InterPodAffinity:
         """Say what each topology domain of a node scores."""
         state = cycle.find(ScoreState)
         return [] if state is None else score_lines(state, self._cluster, row)
-
-    # --- what is kept -------------------------------------------------------------------------------------------------
 
     def _running_terms(self, pod: PodInfo) -> RunningTerms:
         running = self._running.get(

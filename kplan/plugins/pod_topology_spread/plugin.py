@@ -72,8 +72,6 @@ class PodTopologySpread:
         self._filter_states: Recent[FilterState | Status] = Recent(MAX_KEPT)
         self._score_states: Recent[ScoreState | Status] = Recent(MAX_KEPT)
 
-    # --- filter -------------------------------------------------------------------------------------------------------
-
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Get the counts of the hard constraints ready; skip when there are none."""
         if not self._may_have(cycle.pod, DO_NOT_SCHEDULE):
@@ -99,8 +97,6 @@ class PodTopologySpread:
             text = f'reading "PreFilter{self.name}" from cycleState: not found'
             return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(text, Code.ERROR))
         return spread_verdicts(state, nodes)
-
-    # --- score --------------------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
         """Weigh the soft constraints over the feasible nodes; skip when there are none."""
@@ -142,8 +138,6 @@ class PodTopologySpread:
         """Say what each soft constraint counts around a node."""
         state = cycle.find(WeightedState)
         return [] if state is None else score_lines(state, NodeView(self._cluster, np.asarray([row], np.intp)))
-
-    # --- constraints --------------------------------------------------------------------------------------------------
 
     def _may_have(self, pod: PodInfo, action: str) -> bool:
         constraints = pod.pod.spec.topology_spread_constraints or self._defaults

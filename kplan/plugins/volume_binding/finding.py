@@ -89,8 +89,6 @@ class VolumeFinder:
             self._check_delayed(claims.delayed, finding, failed)
         return finding
 
-    # --- claims that have a volume ------------------------------------------------------------------------------------
-
     def _check_bound(self, claims: Sequence[PersistentVolumeClaim], finding: Finding) -> BoolArray | None:
         """Reject nodes that do not reach a bound volume; the first claim that fails decides.
 
@@ -146,8 +144,6 @@ class VolumeFinder:
         if plugin is not None and plugin.name in MIGRATED and self.catalogue.migrated_nodes(plugin)[row]:
             return translated_affinity(volume)
         return volume.spec.node_affinity
-
-    # --- claims that have none ----------------------------------------------------------------------------------------
 
     def _check_delayed(
         self, claims: Sequence[PersistentVolumeClaim], finding: Finding, failed: BoolArray | None

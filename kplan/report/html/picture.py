@@ -50,9 +50,6 @@ def _colours(cluster: ClusterMap) -> Mapping[str, int]:
     return {group: index % _PALETTE for index, group in enumerate(groups)}
 
 
-# --- cards ------------------------------------------------------------------------------------------------------------
-
-
 def _cards(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int]) -> str:
     cards = "".join(_card(cluster, index, moment, colours) for index in range(len(cluster.nodes)))
     return f'<ul class="cards">{cards}</ul>'
@@ -108,9 +105,6 @@ def _pods(node: NodeLoad, moment: Moment) -> Iterator[str]:
     yield f'<details class="{word}"><summary>{len(pods)} {word}</summary><ul>{items}{more}</ul></details>'
 
 
-# --- heat map ---------------------------------------------------------------------------------------------------------
-
-
 def _heat_map(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int]) -> str:
     """Draw each group as rows of cells, the darker the fuller its scarcest resource is."""
     parts = []
@@ -144,9 +138,6 @@ def _cell(cluster: ClusterMap, index: int, place: int, moment: Moment) -> str:
     rect = f'<rect class="h{level}{off}" x="{x}" y="{y}" width="10" height="10"/>'
     # Only cells where something happens are links; the table below leads to all others.
     return f'<a href="#{node_anchor(index)}">{rect}{mark}<title>{escape(node.name)}</title></a>' if marked else rect
-
-
-# --- numbers ----------------------------------------------------------------------------------------------------------
 
 
 def share(node: NodeLoad, position: int, moment: Moment) -> float:

@@ -91,9 +91,6 @@ def _prune(wanted: WantedDaemonSet, running: Sequence[ObservedPod]) -> list[Acti
     return found
 
 
-# --- rolling out ------------------------------------------------------------------------------------------------------
-
-
 def _roll(
     wanted: WantedDaemonSet, nodes: Mapping[str, Eligibility], pods: Mapping[str, Sequence[ObservedPod]]
 ) -> list[Action]:

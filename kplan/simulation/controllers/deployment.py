@@ -86,9 +86,6 @@ def _is_scaling(wanted: WantedDeployment, sets: Iterable[ObservedReplicaSet]) ->
     return any(each.replicas > 0 and each.desired not in (None, wanted.replicas) for each in sets)
 
 
-# --- scaling ----------------------------------------------------------------------------------------------------------
-
-
 def _scale(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet]) -> list[Scale]:
     because = f"scaled to {wanted.replicas}"
     only = _active_or_latest(new, old)
@@ -157,9 +154,6 @@ def _fraction(wanted: WantedDeployment, each: ObservedReplicaSet, n_pods: int) -
         return 0
     size = each.replicas * wanted.max_pods / before
     return math.floor(size + 0.5) - each.replicas
-
-
-# --- rolling out ------------------------------------------------------------------------------------------------------
 
 
 def _recreate(
