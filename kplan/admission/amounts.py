@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kplan.api.quantity import Quantity, parse
+from kplan.api.base import ResourceList
+from kplan.api.pod_totals import peak_totals
+from kplan.api.quantity import Quantity
 
 Amounts = dict[str, Quantity]
 
@@ -20,31 +22,11 @@ def aggregate_limits(spec: dict[str, Any]) -> Amounts:
 
 
 def _aggregate(spec: dict[str, Any], side: str) -> Amounts:
-    total: Amounts = {}
-    for container in spec.get("containers", []):
-        _add(total, container, side)
-    sidecars: Amounts = {}
-    peak: Amounts = {}
-    for container in spec.get("initContainers", []):
-        if container.get("restartPolicy") == "Always":
-            _add(total, container, side)
-            _add(sidecars, container, side)
-            starting = dict(sidecars)
-        else:
-            starting = dict(sidecars)
-            _add(starting, container, side)
-        _raise_to(peak, starting)
-    _raise_to(total, peak)
-    return total
+    def of(container: dict[str, Any]) -> ResourceList:
+        amounts: ResourceList = container.get("resources", {}).get(side, {})
+        return amounts
 
-
-def _add(total: Amounts, container: dict[str, Any], side: str) -> None:
-    for name, amount in container.get("resources", {}).get(side, {}).items():
-        exact = parse(amount)
-        total[name] = total[name].plus(exact) if name in total else exact
-
-
-def _raise_to(total: Amounts, floor: Amounts) -> None:
-    for name, amount in floor.items():
-        if name not in total or amount.nanos > total[name].nanos:
-            total[name] = amount
+    return peak_totals(
+        map(of, spec.get("containers", [])),
+        ((of(each), each.get("restartPolicy") == "Always") for each in spec.get("initContainers", [])),
+    )

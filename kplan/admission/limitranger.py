@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from kplan.admission.rejection import Rejection
 from kplan.api.base import ResourceList
 from kplan.api.core import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
-from kplan.api.pod_totals import container_totals
-from kplan.api.quantity import MAX_INT64, Quantity, parse
+from kplan.api.pod_totals import container_totals, parsed
+from kplan.api.quantity import MAX_INT64, Quantity
 
 _MAX_MILLI_VALUE = MAX_INT64 // 1000
 _POD_LEVEL = ("cpu", "memory")
@@ -72,17 +72,17 @@ def check_claim(claim: PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]
     Rejection
         As `check`.
     """
-    requests = _exact(claim.spec.resources.requests)
+    requests = parsed(claim.spec.resources.requests)
     for limit_range in of_namespace(claim, limit_ranges):
         items = [item for item in limit_range.spec.limits if item.type == "PersistentVolumeClaim"]
         _refuse(problem for item in items for problem in _claim_problems(item, requests))
 
 
 def _claim_problems(item: LimitRangeItem, requests: Amounts) -> Iterator[str]:
-    for name, bound in sorted(_exact(item.min).items()):
+    for name, bound in sorted(parsed(item.min).items()):
         if problem := _below(item.type, name, bound, requests, {}):
             yield problem
-    for name, bound in sorted(_exact(item.max).items()):
+    for name, bound in sorted(parsed(item.max).items()):
         request, _, most = _comparable(requests.get(name, _ABSENT), _ABSENT, bound)
         what = f"maximum {name} usage per {item.type} is {bound}"
         if name not in requests:
@@ -105,25 +105,25 @@ def of_namespace(obj: Pod | PersistentVolumeClaim, limit_ranges: Iterable[LimitR
 def _problems(item: LimitRangeItem, spec: PodSpec) -> Iterator[str]:
     if item.type == "Container":
         for container in (*spec.containers, *spec.init_containers):
-            yield from _violations(item, _exact(container.resources.requests), _exact(container.resources.limits))
+            yield from _violations(item, parsed(container.resources.requests), parsed(container.resources.limits))
     elif item.type == "Pod":
         requests = container_totals(spec, lambda container: container.resources.requests)
         limits = container_totals(spec, lambda container: container.resources.limits)
         if spec.resources is not None:
-            requests |= {k: v for k, v in _exact(spec.resources.requests).items() if k in _POD_LEVEL}
-            limits |= {k: v for k, v in _exact(spec.resources.limits).items() if k in _POD_LEVEL}
+            requests |= {k: v for k, v in parsed(spec.resources.requests).items() if k in _POD_LEVEL}
+            limits |= {k: v for k, v in parsed(spec.resources.limits).items() if k in _POD_LEVEL}
         yield from _violations(item, requests, limits)
 
 
 def _violations(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
     """Yield what is outside the bounds; resources by name, since upstream walks them in random order."""
-    for name, bound in sorted(_exact(item.min).items()):
+    for name, bound in sorted(parsed(item.min).items()):
         if problem := _below(item.type, name, bound, requests, limits):
             yield problem
-    for name, bound in sorted(_exact(item.max).items()):
+    for name, bound in sorted(parsed(item.max).items()):
         if problem := _above(item.type, name, bound, requests, limits):
             yield problem
-    for name, bound in sorted(_exact(item.max_limit_request_ratio).items()):
+    for name, bound in sorted(parsed(item.max_limit_request_ratio).items()):
         if problem := _ratio_above(item.type, name, bound, requests, limits):
             yield problem
 
@@ -171,7 +171,3 @@ def _comparable(request: Quantity, limit: Quantity, bound: Quantity) -> tuple[in
     if all(amount.value() <= _MAX_MILLI_VALUE for amount in amounts):
         return request.milli_value(), limit.milli_value(), bound.milli_value()
     return request.value(), limit.value(), bound.value()
-
-
-def _exact(resources: ResourceList) -> dict[str, Quantity]:
-    return {name: parse(amount) for name, amount in resources.items()}

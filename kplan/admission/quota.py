@@ -12,7 +12,7 @@ from kplan.admission.rejection import Rejection
 from kplan.api.affinity import PodAffinity, PodAntiAffinity
 from kplan.api.core import PersistentVolumeClaim, Pod, ResourceQuota, ScopedResourceSelectorRequirement
 from kplan.api.kinds import KINDS
-from kplan.api.pod_totals import HUGE_PAGES
+from kplan.api.pod_totals import HUGE_PAGES, parsed
 from kplan.api.quantity import Quantity, parse
 from kplan.api.wellknown import ANNOTATION_CLASS
 from kplan.rules.resources import stored_totals
@@ -53,8 +53,8 @@ class QuotaLedger:
     def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None) -> None:
         self._quotas: dict[str, list[tuple[ResourceQuota, Usage, Usage]]] = {}
         for quota in snapshot.resource_quotas:
-            hard = _exact(quota.status.hard or quota.spec.hard)
-            used = _exact(quota.status.used) if quota.status.hard else _measure(quota, hard, standing or snapshot)
+            hard = parsed(quota.status.hard or quota.spec.hard)
+            used = parsed(quota.status.used) if quota.status.hard else _measure(quota, hard, standing or snapshot)
             self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
 
     def charge(self, pod: Pod) -> None:
@@ -159,7 +159,7 @@ def _require_stated(quota: str, tracked: Iterable[str], pod: Pod) -> None:
         return
     missing: dict[str, set[str]] = {}
     for container in (*pod.spec.containers, *pod.spec.init_containers):
-        stated = _compute_usage(_exact(container.resources.requests), _exact(container.resources.limits))
+        stated = _compute_usage(parsed(container.resources.requests), parsed(container.resources.limits))
         for name in _MUST_STATE.intersection(tracked) - stated.keys():
             missing.setdefault(name, set()).add(container.name)
     if missing:
@@ -276,10 +276,6 @@ def _measure_claims(used: Usage, quota: ResourceQuota, snapshot: Snapshot) -> No
             for name, amount in {**numbers, **claim_usage(claim)}.items():
                 if name in used:
                     used[name] = used[name].plus(amount)
-
-
-def _exact(resources: dict[str, str | int | float]) -> Usage:
-    return {name: parse(amount) for name, amount in resources.items()}
 
 
 def _show(amounts: Usage, names: Iterable[str]) -> str:

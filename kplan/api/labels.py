@@ -110,8 +110,7 @@ def selector_from(selector: LabelSelector | None) -> Selector:
     requirements = [new_requirement(key, "In", (value,)) for key, value in sorted(selector.match_labels.items())]
     for expression in selector.match_expressions:
         if expression.operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
-            msg = f"{_quote(expression.operator)} is not a valid label selector operator"
-            raise InvalidSelector(msg)
+            raise InvalidSelector(f"{_quote(expression.operator)} is not a valid label selector operator")
         requirements.append(new_requirement(expression.key, expression.operator, expression.values))
     return selector_of(requirements)
 

@@ -6,7 +6,7 @@ Upstream: component-helpers resource helpers.go AggregateContainerRequests, PodR
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kplan.api.base import ResourceList
 from kplan.api.core import Container, PodSpec
@@ -57,23 +57,34 @@ def limits_of(spec: PodSpec, amounts_of: AmountsOf = _limits) -> dict[str, Quant
 
 
 def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity]:
-    """Return what the containers need together: the sum, or more where starting up needs more.
+    """Return what the containers need together, see `peak_totals`."""
+    return peak_totals(
+        map(amounts_of, spec.containers),
+        ((amounts_of(each), each.restart_policy == "Always") for each in spec.init_containers),
+    )
 
-    Sidecars (init containers that restart always) run on beside everything that starts after them.
+
+def peak_totals(
+    containers: Iterable[ResourceList], init_containers: Iterable[tuple[ResourceList, bool]]
+) -> dict[str, Quantity]:
+    """Return what containers need together: the sum, or more where starting up needs more.
+
+    Sidecars (init containers that restart always: the second of each pair) run on beside everything that starts after
+    them. Upstream: AggregateContainerRequests, AggregateContainerLimits.
     """
     total: dict[str, Quantity] = {}
-    for container in spec.containers:
-        add_resources(total, amounts_of(container))
+    for amounts in containers:
+        add_resources(total, amounts)
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
-    for container in spec.init_containers:
-        if container.restart_policy == "Always":
-            add_resources(total, amounts_of(container))
-            add_resources(sidecars, amounts_of(container))
-            starting = dict(sidecars)
+    for amounts, is_sidecar in init_containers:
+        if is_sidecar:
+            add_resources(total, amounts)
+            add_resources(sidecars, amounts)
+            starting = sidecars
         else:
             starting = dict(sidecars)
-            add_resources(starting, amounts_of(container))
+            add_resources(starting, amounts)
         _raise_to(peak, starting)
     _raise_to(total, peak)
     return total
@@ -81,9 +92,13 @@ def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity
 
 def add_resources(total: dict[str, Quantity], amounts: ResourceList) -> None:
     """Add amounts to a running total, in place."""
-    for name, amount in amounts.items():
-        exact = parse(amount)
-        total[name] = total[name].plus(exact) if name in total else exact
+    for name, amount in parsed(amounts).items():
+        total[name] = total[name].plus(amount) if name in total else amount
+
+
+def parsed(amounts: ResourceList) -> dict[str, Quantity]:
+    """Return amounts as exact quantities."""
+    return {name: parse(amount) for name, amount in amounts.items()}
 
 
 def _raise_to(total: dict[str, Quantity], floor: dict[str, Quantity]) -> None:

@@ -201,8 +201,7 @@ def _decimal_exponent(suffix: str) -> tuple[int, Format]:
         exponent = int(digits[:40])
         if _MIN_INT64 <= exponent <= MAX_INT64:
             return (exponent + 2**31) % 2**32 - 2**31, "DecimalExponent"
-    msg = "unable to parse quantity's suffix"
-    raise InvalidQuantity(msg)
+    raise InvalidQuantity("unable to parse quantity's suffix")
 
 
 def _divide_away(number: int, divisor: int) -> int:

@@ -36,5 +36,4 @@ def _requirement(part: str) -> Requirement:
         return new_requirement(key, "NotIn" if operator == "!=" else "In", [value])
     if found := _EXISTS.fullmatch(part):
         return new_requirement(found[2], "DoesNotExist" if found[1] else "Exists", [])
-    msg = f"cannot read {part!r} as a part of a label selector"
-    raise InvalidSelector(msg)
+    raise InvalidSelector(f"cannot read {part!r} as a part of a label selector")

@@ -26,8 +26,7 @@ def to_micros(text: str) -> int:
             pass
     match = _RFC3339.fullmatch(text)
     if match is None:
-        msg = f"{text!r} is not a time like 2026-03-01T10:00:00Z"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r} is not a time like 2026-03-01T10:00:00Z")
     year, month, day, hour, minute, second = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
     offset = timedelta()
     if match[8]:

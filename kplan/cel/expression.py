@@ -80,8 +80,7 @@ class DeviceExpression:
             raise too_costly() from None
         if isinstance(result, bool):
             return result
-        msg = f"CEL result of type {type_name(result)} could not be converted to bool"
-        raise CelError(msg)
+        raise CelError(f"CEL result of type {type_name(result)} could not be converted to bool")
 
 
 @lru_cache(maxsize=1024)
@@ -105,30 +104,23 @@ def _checker() -> Any:
 def _check(expression: str) -> Tree:
     """Parse and type an expression, and make the checks that Kubernetes adds to those of CEL."""
     if not expression.isprintable() and any("\ud800" <= character <= "\udfff" for character in expression):
-        msg = "compilation failed: the expression is not valid Unicode"
-        raise CelCompileError(msg)
+        raise CelCompileError("compilation failed: the expression is not valid Unicode")
     if len(expression.encode()) > _MAX_LENGTH:
-        msg = f"compilation failed: the expression has more than {_MAX_LENGTH} bytes"
-        raise CelCompileError(msg)
+        raise CelCompileError(f"compilation failed: the expression has more than {_MAX_LENGTH} bytes")
     if len(_DOUBLING.findall(expression)) > _MAX_DOUBLING:
-        msg = f"an expression with more than {_MAX_DOUBLING} optMap() cannot be evaluated"
-        raise UnsupportedError(msg)
+        raise UnsupportedError(f"an expression with more than {_MAX_DOUBLING} optMap() cannot be evaluated")
     try:
         tree = decode(_checker().compile(_ALWAYS_THERE.sub(_true, expression)).serialize())
     except (RuntimeError, ValueError, LookupError) as error:  # the library has no errors of its own
         if "recursion" in str(error):
-            msg = "an expression that is nested so deep cannot be evaluated"
-            raise UnsupportedError(msg) from None
-        msg = f"compilation failed: {without_status(str(error))}"
-        raise CelCompileError(msg) from None
+            raise UnsupportedError("an expression that is nested so deep cannot be evaluated") from None
+        raise CelCompileError(f"compilation failed: {without_status(str(error))}") from None
     problems = [problem for node in _checked(tree.root) for problem in _problems(node, tree)]
     if problems:
-        msg = "compilation failed: " + "\n".join(f"ERROR: <input>: {problem}" for problem in problems)
-        raise CelCompileError(msg)
+        raise CelCompileError("compilation failed: " + "\n".join(f"ERROR: <input>: {problem}" for problem in problems))
     result = tree.types.get(tree.root.id, "dyn")
     if result not in {"bool", "any"}:
-        msg = f"must evaluate to bool or the unknown type, not {result}"
-        raise CelCompileError(msg)
+        raise CelCompileError(f"must evaluate to bool or the unknown type, not {result}")
     return tree
 
 

@@ -28,6 +28,7 @@ from kplan.cel.values import (
     Value,
     equal,
     no_such_overload,
+    typed,
 )
 
 _NANO = 10**9
@@ -60,27 +61,14 @@ def _is_valid(read: Callable[..., object]) -> Callable[..., bool]:
     return test
 
 
-# Quantities
-
-
 def _quantity(value: Value) -> Quantity:
     text = _text("quantity", value)
     if len(text) > _MAX_DIGITS:
-        msg = f"a quantity of more than {_MAX_DIGITS} digits cannot be evaluated"
-        raise UnsupportedError(msg)
+        raise UnsupportedError(f"a quantity of more than {_MAX_DIGITS} digits cannot be evaluated")
     try:
         return quantity.parse(text)
     except InvalidQuantity as error:
         raise CelError(str(error)) from None
-
-
-def _on_quantity(function: str, compute: Callable[[Quantity], Value]) -> Callable[[Value], Value]:
-    def call(value: Value) -> Value:
-        if isinstance(value, Quantity):
-            return compute(value)
-        raise no_such_overload(function, value)
-
-    return call
 
 
 def _approximate(value: Quantity) -> float:
@@ -96,8 +84,7 @@ def _is_integer(value: Quantity) -> bool:
 
 def _as_integer(value: Quantity) -> int:
     if not _is_integer(value):
-        msg = "cannot convert value to integer"
-        raise CelError(msg)
+        raise CelError("cannot convert value to integer")
     return value.nanos // _NANO
 
 
@@ -109,9 +96,6 @@ def _sum(function: str, sign: int) -> Callable[[Value, Value], Quantity]:
         return left.plus(amount) if sign > 0 else left.minus(amount)
 
     return call
-
-
-# Versions, and comparing
 
 
 def _semver(value: Value, normalize: Value = False) -> Semver:  # noqa: FBT002 - as CEL passes it
@@ -129,31 +113,16 @@ def _compare(left: Value, right: Value) -> int:
     raise no_such_overload("compareTo", left, right)
 
 
-def _on_semver(function: str, compute: Callable[[Semver], int]) -> Callable[[Value], int]:
-    def call(value: Value) -> int:
-        if isinstance(value, Semver):
-            return compute(value)
-        raise no_such_overload(function, value)
-
-    return call
-
-
-# Addresses and networks
-
-
 def _parsed_ip(text: str) -> Address:
     try:
         address = ip_address(text)
     except ValueError:
-        msg = f"IP Address {text!r} parse error during conversion from string"
-        raise CelError(msg) from None
+        raise CelError(f"IP Address {text!r} parse error during conversion from string") from None
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
-            msg = f"IP address {text!r} with zone value is not allowed"
-            raise CelError(msg)
+            raise CelError(f"IP address {text!r} with zone value is not allowed")
         if address.ipv4_mapped is not None:
-            msg = f"IPv4-mapped IPv6 address {text!r} is not allowed"
-            raise CelError(msg)
+            raise CelError(f"IPv4-mapped IPv6 address {text!r} is not allowed")
     return address
 
 
@@ -171,14 +140,12 @@ def _cidr(value: Value) -> Network:
     text = _text("cidr", value)
     address, slash, bits = text.rpartition("/")
     if not slash or re.fullmatch("0|[1-9][0-9]{0,2}", bits) is None:
-        msg = f"network address parse error during conversion from string: {text!r}"
-        raise CelError(msg)
+        raise CelError(f"network address parse error during conversion from string: {text!r}")
     _parsed_ip(address)
     try:
         return ip_interface(text)
     except ValueError as error:
-        msg = f"network address parse error during conversion from string: {error}"
-        raise CelError(msg) from None
+        raise CelError(f"network address parse error during conversion from string: {error}") from None
 
 
 def _contains_ip(network: Value, address: Value) -> bool:
@@ -194,15 +161,6 @@ def _contains_cidr(network: Value, other: Value) -> bool:
         raise no_such_overload("containsCIDR", network, other)
     outer = network.network
     return outer.version == inner.version and outer.prefixlen <= inner.network.prefixlen and inner.ip in outer
-
-
-def _on_network(function: str, compute: Callable[[Network], Value]) -> Callable[[Value], Value]:
-    def call(value: Value) -> Value:
-        if isinstance(value, Network):
-            return compute(value)
-        raise no_such_overload(function, value)
-
-    return call
 
 
 def _on_address(function: str, compute: Callable[[Address], Value]) -> Callable[[Value], Value]:
@@ -227,21 +185,14 @@ def _is_link_local_multicast(address: Address) -> bool:
     return int(address) >> 112 & 0xFF0F == 0xFF02
 
 
-# Attributes
-
-
 def _includes(value: Value, wanted: Value) -> bool:
     if not isinstance(value, list):
         return equal(value, wanted)
     if any(equal(item, wanted) for item in value[:_MAX_INCLUDES]):
         return True
     if len(value) > _MAX_INCLUDES:
-        msg = f"'includes' function cannot be applied to lists longer than {_MAX_INCLUDES} values"
-        raise CelError(msg)
+        raise CelError(f"'includes' function cannot be applied to lists longer than {_MAX_INCLUDES} values")
     return False
-
-
-# URLs
 
 
 def read_url(value: Value) -> SplitResult:
@@ -254,18 +205,8 @@ def read_url(value: Value) -> SplitResult:
         has_port = False
     is_request = has_port and (text.startswith("/") or re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text) is not None)
     if not is_request or re.search(r"[\x00-\x1f\x7f]|%(?![0-9A-Fa-f]{2})", text) or " " in parts.netloc:
-        msg = f"URL parse error during conversion from string: parse {text!r}: invalid URI for request"
-        raise CelError(msg)
+        raise CelError(f"URL parse error during conversion from string: parse {text!r}: invalid URI for request")
     return parts
-
-
-def _on_url(function: str, compute: Callable[[SplitResult], Value]) -> Callable[[Value], Value]:
-    def call(value: Value) -> Value:
-        if isinstance(value, SplitResult):
-            return compute(value)
-        raise no_such_overload(function, value)
-
-    return call
 
 
 def _host(url: SplitResult) -> str:
@@ -280,13 +221,17 @@ def _hostname(url: SplitResult) -> str:
     return _host(url).removesuffix(f":{_port(url)}").strip("[]")
 
 
+def _escaped_path(url: SplitResult) -> str:
+    return quote(unquote(url.path), safe="/:@!$&'()*+,;=~-._")
+
+
 KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "quantity": _quantity,
     "isQuantity": _is_valid(_quantity),
-    "sign": _on_quantity("sign", lambda amount: (amount.nanos > 0) - (amount.nanos < 0)),
-    "asApproximateFloat": _on_quantity("asApproximateFloat", _approximate),
-    "asInteger": _on_quantity("asInteger", _as_integer),
-    "isInteger": _on_quantity("isInteger", _is_integer),
+    "sign": typed("sign", lambda amount: (amount.nanos > 0) - (amount.nanos < 0), Quantity),
+    "asApproximateFloat": typed("asApproximateFloat", _approximate, Quantity),
+    "asInteger": typed("asInteger", _as_integer, Quantity),
+    "isInteger": typed("isInteger", _is_integer, Quantity),
     "add": _sum("add", 1),
     "sub": _sum("sub", -1),
     "compareTo": _compare,
@@ -294,9 +239,9 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "isLessThan": lambda left, right: _compare(left, right) < 0,
     "semver": _semver,
     "isSemver": _is_valid(_semver),
-    "major": _on_semver("major", lambda version: version.major),
-    "minor": _on_semver("minor", lambda version: version.minor),
-    "patch": _on_semver("patch", lambda version: version.patch),
+    "major": typed("major", lambda version: version.major, Semver),
+    "minor": typed("minor", lambda version: version.minor, Semver),
+    "patch": typed("patch", lambda version: version.patch, Semver),
     "ip": _ip,
     "isIP": _is_valid(_ip),
     "ip.isCanonical": lambda value: str(_parsed_ip(_text("ip.isCanonical", value))) == value,
@@ -310,16 +255,18 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "isCIDR": _is_valid(_cidr),
     "containsIP": _contains_ip,
     "containsCIDR": _contains_cidr,
-    "prefixLength": _on_network("prefixLength", lambda network: network.network.prefixlen),
-    "masked": _on_network("masked", lambda network: ip_interface(str(network.network))),
+    "prefixLength": typed("prefixLength", lambda network: network.network.prefixlen, Network),
+    "masked": typed("masked", lambda network: ip_interface(str(network.network)), Network),
     "string": lambda value: str(value) if isinstance(value, Address) else ask("string(value)", value=value),
     "includes": _includes,
     "url": read_url,
     "isURL": _is_valid(read_url),
-    "getScheme": _on_url("getScheme", lambda url: url.scheme),
-    "getHost": _on_url("getHost", _host),
-    "getHostname": _on_url("getHostname", _hostname),
-    "getPort": _on_url("getPort", _port),
-    "getEscapedPath": _on_url("getEscapedPath", lambda url: quote(unquote(url.path), safe="/:@!$&'()*+,;=~-._")),
-    "getQuery": _on_url("getQuery", lambda url: parse_qs(url.query, keep_blank_values=True)),
+    "getScheme": typed("getScheme", lambda url: url.scheme, SplitResult),
+    "getHost": typed("getHost", _host, SplitResult),
+    "getHostname": typed("getHostname", _hostname, SplitResult),
+    "getPort": typed("getPort", _port, SplitResult),
+    "getEscapedPath": typed(
+        "getEscapedPath", lambda url: quote(unquote(url.path), safe="/:@!$&'()*+,;=~-._"), SplitResult
+    ),
+    "getQuery": typed("getQuery", lambda url: parse_qs(url.query, keep_blank_values=True), SplitResult),
 }

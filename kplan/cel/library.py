@@ -114,15 +114,13 @@ def _sent(value: Value) -> Value:  # noqa: PLR0911 - one return a kind of value
             return {_sent(key): _sent(item) for key, item in value.items()}
         case OptionalValue():
             return [_sent(value.value)] if value.is_present else []
-    msg = f"a value of type {type_name(value)} cannot be evaluated"
-    raise UnsupportedError(msg)
+    raise UnsupportedError(f"a value of type {type_name(value)} cannot be evaluated")
 
 
 def _sent_text(text: str) -> str:
     # The library would cut a text at a zero, and has no form for half a character.
     if "\0" in text or (not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)):
-        msg = "a text with a zero character in it cannot be evaluated"
-        raise UnsupportedError(msg)
+        raise UnsupportedError("a text with a zero character in it cannot be evaluated")
     return text
 
 
@@ -142,8 +140,7 @@ def _received(answer: Any) -> Value:
             return None  # the library's own would be one reference to None short
         case "ERROR":
             raise _translated(answer.value())
-    msg = f"a value of type {kind.lower()} cannot be evaluated"
-    raise UnsupportedError(msg)
+    raise UnsupportedError(f"a value of type {kind.lower()} cannot be evaluated")
 
 
 def _map(found: dict[Value, Value]) -> Value:

@@ -37,8 +37,7 @@ def _sum(items: list[Value]) -> Value:
 def _extreme(name: str, direction: int) -> Callable[[list[Value]], Value]:
     def choose(items: list[Value]) -> Value:
         if not items:
-            msg = f"{name} called on empty list"
-            raise CelError(msg)
+            raise CelError(f"{name} called on empty list")
         return reduce(lambda best, item: item if compare(name, item, best) == direction else best, items)
 
     return choose
@@ -53,8 +52,7 @@ def _position(step: int) -> Callable[[list[Value], Value], int]:
 
 def _range(count: int) -> list[int]:
     if count > MAX_ELEMENTS:
-        msg = f"lists.range of more than {MAX_ELEMENTS} numbers cannot be evaluated"
-        raise UnsupportedError(msg)
+        raise UnsupportedError(f"lists.range of more than {MAX_ELEMENTS} numbers cannot be evaluated")
     return list(range(count))
 
 

@@ -54,8 +54,7 @@ def _value(field: str, domain: str, key: str) -> Reader:
     def read(device: DeviceView) -> Value:
         found = device.cel_value(field, domain, key)
         if found is ABSENT:
-            msg = f"no such key: {key}"
-            raise CelError(msg)
+            raise CelError(f"no such key: {key}")
         return found
 
     return read

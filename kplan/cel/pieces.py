@@ -159,8 +159,7 @@ class Pieces:
         if size(root) > _MAX_NODES:
             raise _too_large()
         if growth(root) > _MAX_GROWTH:
-            msg = "macros in macros that multiply what they are given cannot be evaluated"
-            raise UnsupportedError(msg)
+            raise UnsupportedError("macros in macros that multiply what they are given cannot be evaluated")
         self.n_rounds = rounds(root)
         try:
             self.evaluate = self._operand(root)
@@ -219,20 +218,17 @@ class Pieces:
         if look is not None:
             return look
         if node.kind == "message":
-            msg = f"message {node.name} cannot be evaluated"
-            raise UnsupportedError(msg)
+            raise UnsupportedError(f"message {node.name} cannot be evaluated")
         if node.kind == "loop":
             return self._loop(node)
         if node.kind in {"call", "method"}:
             if self._is_computed(node):
                 return self._computed(node)
             if node.name not in NATIVE:
-                msg = f"{node.name}() cannot be evaluated"
-                raise UnsupportedError(msg)
+                raise UnsupportedError(f"{node.name}() cannot be evaluated")
         if (node.kind == "has" or node.name in {"_[?_]", "_?._"}) and self._type(node.parts[0]) == "any":
             # A version, which the library sees as a map, would be found to lack it; it has to fail.
-            msg = "looking for something inside an attribute cannot be evaluated"
-            raise UnsupportedError(msg)
+            raise UnsupportedError("looking for something inside an attribute cannot be evaluated")
         return replace(node, parts=tuple(map(self._rewrite, node.parts)))
 
     def _type(self, node: Node) -> str:
@@ -246,8 +242,7 @@ class Pieces:
             return any(part.kind == "call" and part.name == "type" and self._is_computed(part) for part in node.parts)
         kind = self._type(node.parts[-1 if node.name == "@in" else 0])
         if node.name == "type" and kind == "dyn":
-            msg = "type() of a dynamic value cannot be evaluated"
-            raise UnsupportedError(msg)
+            raise UnsupportedError("type() of a dynamic value cannot be evaluated")
         return kind.startswith(_COMPUTED_FOR[node.name])
 
     def _computed(self, node: Node) -> Node:
@@ -287,8 +282,7 @@ class Pieces:
 
     def _field(self, identifier: str) -> Node | None:
         if identifier == "device" or (identifier.startswith("device.") and identifier[7:] not in DEVICE_FIELDS):
-            msg = "the device as a value cannot be evaluated"
-            raise UnsupportedError(msg)
+            raise UnsupportedError("the device as a value cannot be evaluated")
         return self._looked("field", identifier) if identifier.startswith("device.") else None
 
     def _domain(self, field: str, key: str | Node, kind: str, *, is_optional: bool) -> Node:

@@ -41,8 +41,7 @@ def _join(parts: list[Value], separator: str = "") -> str:
 
 def _format(template: str, values: list[Value]) -> str:
     if not all(value is None or isinstance(value, bool | int | float | str | bytes | list | dict) for value in values):
-        msg = "error during formatting: string clause can only be used on strings, numbers, lists and maps"
-        raise CelError(msg)
+        raise CelError("error during formatting: string clause can only be used on strings, numbers, lists and maps")
     _limited(len(template) + sum(len(value) for value in values if isinstance(value, str | bytes)))
     return str(ask("template.format(values)", template=template, values=values))
 
@@ -53,8 +52,7 @@ def _find(text: str, pattern: str) -> str:
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     if ask("''.matches(pattern)", pattern=f"^(?:{pattern})$"):
-        msg = f"findAll with a pattern that matches nothing, {pattern!r}, cannot be evaluated"
-        raise UnsupportedError(msg)
+        raise UnsupportedError(f"findAll with a pattern that matches nothing, {pattern!r}, cannot be evaluated")
     found: list[str] = _searched("regex.extractAll(text, pattern)", text, pattern)
     return found if limit < 0 else found[:limit]
 
@@ -64,8 +62,7 @@ def _searched(expression: str, text: str, pattern: str) -> Value:
     try:
         return ask(expression, text=text, pattern=plain)
     except CelError as error:
-        msg = f"Illegal regex: {error}"
-        raise CelError(msg) from None
+        raise CelError(f"Illegal regex: {error}") from None
 
 
 def _read(kind: str, syntax: str) -> Callable[[Value], Value]:
@@ -74,8 +71,7 @@ def _read(kind: str, syntax: str) -> Callable[[Value], Value]:
 
     def convert(value: Value) -> Value:
         if isinstance(value, str) and written.fullmatch(value) is None:
-            msg = f"type conversion error from 'string' to '{kind}'"
-            raise CelError(msg)
+            raise CelError(f"type conversion error from 'string' to '{kind}'")
         return ask(f"{kind}(value)", value=value)
 
     return convert

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
+from types import UnionType
 from typing import Any
 from urllib.parse import SplitResult
 
@@ -90,11 +91,9 @@ class Semver:
         """Read a strict semantic version; raises CelError if the text is none, or a number in it exceeds uint64."""
         match = _SEMVER.fullmatch(text)
         if match is None:
-            msg = f"invalid semantic version {text!r}"
-            raise CelError(msg)
+            raise CelError(f"invalid semantic version {text!r}")
         if any(len(match[part]) > 20 or int(match[part]) > _MAX_UINT64 for part in (1, 2, 3)):
-            msg = f"number out of range in semantic version {text!r}"
-            raise CelError(msg)
+            raise CelError(f"number out of range in semantic version {text!r}")
         return Semver(int(match[1]), int(match[2]), int(match[3]), tuple(match[4].split(".")) if match[4] else ())
 
     @classmethod
@@ -109,8 +108,7 @@ class Semver:
                 stripped = part.lstrip("0")
                 parts[index] = stripped if stripped[:1].isdigit() else "0" + stripped
         if len(parts) < 3 and re.search("[+-]", parts[-1]):
-            msg = "short version cannot contain PreRelease/Build meta data"
-            raise CelError(msg)
+            raise CelError("short version cannot contain PreRelease/Build meta data")
         return cls.parse(".".join(parts + ["0"] * (3 - len(parts))))
 
     def compare(self, other: Semver) -> int:
@@ -154,7 +152,7 @@ def no_such_overload(function: str, *values: Value) -> CelError:
     return CelError(f"no such overload: {function}({', '.join(type_name(value) for value in values)})")
 
 
-def typed(function: str, compute: Callable[..., Value], *kinds: type) -> Callable[..., Value]:
+def typed(function: str, compute: Callable[..., Value], *kinds: type | UnionType) -> Callable[..., Value]:
     """Return a function that refuses values of other types; checked expressions may still bring them in attributes."""
 
     def call(*values: Value) -> Value:
@@ -184,8 +182,7 @@ def compare(operator: str, left: Value, right: Value) -> int:
     numbers = isinstance(left, int | float) and isinstance(right, int | float)
     if numbers and isinstance(left, bool) == isinstance(right, bool):
         if left != left or right != right:  # noqa: PLR0124 - the test for NaN
-            msg = "NaN values cannot be ordered"
-            raise CelError(msg)
+            raise CelError("NaN values cannot be ordered")
         return int(left > right) - int(left < right)
     if type(left) is type(right) and isinstance(left, str | bytes):
         return int(left > right) - int(left < right)

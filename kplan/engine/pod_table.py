@@ -49,7 +49,6 @@ class PodColumn(Protocol):
     @property
     def column(self) -> NDArray[Any]:
         """One element a pod, bool or integer of shape (at least n_pods,)."""
-        ...
 
 
 class PodMask:

@@ -86,11 +86,9 @@ class PostFilterFindings(Protocol):
 
     def victims(self) -> tuple[Victim, ...]:
         """Return the pods that would be evicted, most important first."""
-        ...
 
     def to_document(self, message: str) -> Preemption:
         """Return all that can be told, complete for all nodes; `message` is what all plugins said together."""
-        ...
 
 
 @dataclass

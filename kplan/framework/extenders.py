@@ -50,18 +50,14 @@ class Extender(Protocol):
 
     def is_interested(self, pod: Pod) -> bool:
         """Tell whether the pod asks for a resource that this extender manages (or it manages all pods)."""
-        ...
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> ExtenderFilterResult:
         """Ask which nodes pass; raises ExtenderError."""
-        ...
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
         """Ask for scores, 0 to 10 a node; raises ExtenderError."""
-        ...
 
     def preempt(
         self, pod: Pod, victims: Mapping[str, ExtenderVictims], pods_on: PodsOn
     ) -> Mapping[str, ExtenderVictims]:
         """Ask which candidates, with which victims, are acceptable; raises ExtenderError."""
-        ...  # pragma: no cover

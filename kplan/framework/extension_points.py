@@ -23,7 +23,6 @@ class Plugin(Protocol):
     @property
     def scope(self) -> Scope:
         """What the plugin's answer for a node depends on."""
-        ...
 
 
 @runtime_checkable
@@ -34,7 +33,6 @@ class PreEnqueuePlugin(Protocol):
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Say whether the pod may enter the queue."""
-        ...
 
 
 @runtime_checkable
@@ -45,7 +43,6 @@ class KeyedPlugin(Protocol):
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return all that the plugin's kept answers for a pod depend on; equal where they are the same."""
-        ...
 
 
 @runtime_checkable
@@ -56,7 +53,6 @@ class QueueSortPlugin(Protocol):
 
     def sort_key(self, pod: PodInfo) -> Any:
         """Return a key; smaller ones come first."""
-        ...
 
 
 @runtime_checkable
@@ -67,7 +63,6 @@ class PreFilterPlugin(Protocol):
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Look at the pod."""
-        ...
 
 
 @runtime_checkable
@@ -78,7 +73,6 @@ class FilterPlugin(Protocol):
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Answer for every position of the view."""
-        ...
 
 
 @runtime_checkable
@@ -89,7 +83,6 @@ class PostFilterPlugin(Protocol):
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
         """Look for a way to make room."""
-        ...
 
 
 @runtime_checkable
@@ -100,7 +93,6 @@ class PreScorePlugin(Protocol):
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
         """Look at the feasible nodes."""
-        ...
 
 
 @runtime_checkable
@@ -111,7 +103,6 @@ class ScorePlugin(Protocol):
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Return a raw score for every position of the view."""
-        ...
 
 
 @runtime_checkable
@@ -122,7 +113,6 @@ class ConstantScorePlugin(Protocol):
 
     def constant_score(self, cycle: CycleState) -> int | None:
         """Return the raw score that every node gets, for all pods of this shape; None where it may differ."""
-        ...
 
 
 @runtime_checkable
@@ -133,7 +123,6 @@ class NormalizeScorePlugin(Protocol):
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
         """Return the scores brought into range; the argument stays as it is."""
-        ...
 
 
 @runtime_checkable
@@ -144,11 +133,9 @@ class ReservePlugin(Protocol):
 
     def reserve(self, cycle: CycleState, row: int) -> Status:
         """Take what the pod needs on its node."""
-        ...
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
         """Give back what was taken, if anything."""
-        ...
 
 
 @runtime_checkable
@@ -159,7 +146,6 @@ class PermitPlugin(Protocol):
 
     def permit(self, cycle: CycleState, row: int) -> Status:
         """Say whether the pod may be bound."""
-        ...
 
 
 @runtime_checkable
@@ -170,4 +156,3 @@ class ScoreDetailPlugin(Protocol):
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Tell where the raw score of a node comes from, a line each."""
-        ...

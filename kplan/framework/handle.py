@@ -28,20 +28,16 @@ class ProfileFilters(Protocol):
     @property
     def cluster(self) -> Cluster:
         """The cluster that they look at."""
-        ...
 
     @property
     def filter_plugins(self) -> Sequence[FilterPlugin]:
         """The filters, in the profile's order."""
-        ...
 
     def ignores_pods(self, name: str) -> bool:
         """Whether the verdicts of a filter do not depend on which pods run on a node."""
-        ...
 
     def nominated_changes(self, cycle: CycleState, rows: RowArray) -> PodDelta | None:
         """Return what pods nominated to nodes change there, None for nothing."""
-        ...
 
 
 @dataclass

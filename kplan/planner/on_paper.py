@@ -117,8 +117,7 @@ def parse_add_nodes(text: str) -> AddNodes:
     """Read ``N=NODE``; raises UsageError for anything else."""
     number, _, like = text.partition("=")
     if not like or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= MAX_ADDED:
-        hint = f"for example 3=node-01; N is a number from 1 to {MAX_ADDED}"
-        raise UsageError(f"{text}: expected N=NODE", hint=hint)
+        raise UsageError(f"{text}: expected N=NODE", hint=f"for example 3=node-01; N is a number from 1 to {MAX_ADDED}")
     return AddNodes(int(number), like)
 
 

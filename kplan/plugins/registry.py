@@ -61,7 +61,6 @@ class PluginClass(Protocol):
 
     def __call__(self, args: Any, handle: Handle) -> Plugin:
         """Make the plugin."""
-        ...
 
 
 PLUGINS: Mapping[str, PluginClass] = {

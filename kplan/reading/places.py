@@ -43,7 +43,6 @@ class Lines(Protocol):
 
     def of(self, path: str) -> int:
         """Return the line in the file, of the nearest thing around the path where the path leads to nothing."""
-        ...
 
 
 def steps_of(path: str) -> tuple[Step, ...]:

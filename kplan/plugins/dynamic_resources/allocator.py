@@ -184,8 +184,7 @@ class Search:
                 msg = f"{place}, selector #{index}: CEL expression empty (unsupported selector type?)"
                 raise AllocationError(msg)
         if not spec.class_name:
-            msg = f"{place}: missing device class name (unsupported request type?)"
-            raise AllocationError(msg)
+            raise AllocationError(f"{place}: missing device class name (unsupported request type?)")
         device_class = self._classes.get(spec.class_name)
         if device_class is None:
             msg = (
@@ -199,8 +198,7 @@ class Search:
         elif spec.mode == MODE_EXACT_COUNT:
             wanted.n_devices = spec.count
         else:
-            msg = f"{place}: unsupported count mode {spec.mode}"
-            raise AllocationError(msg)
+            raise AllocationError(f"{place}: unsupported count mode {spec.mode}")
         return wanted
 
     def _all_devices(self, wanted: _Wanted, place: str) -> list[tuple[Pool, DeviceInfo]]:

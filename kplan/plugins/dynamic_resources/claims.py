@@ -62,11 +62,9 @@ def user_claims(
             continue
         claim = claims.get((pod.metadata.namespace, name))
         if claim is None:
-            msg = f'could not find ResourceClaim "{pod.metadata.namespace}/{name}"'
-            raise ClaimProblem(msg)
+            raise ClaimProblem(f'could not find ResourceClaim "{pod.metadata.namespace}/{name}"')
         if claim.metadata.deletion_timestamp is not None:
-            msg = f'resourceclaim "{name}" is being deleted'
-            raise ClaimProblem(msg)
+            raise ClaimProblem(f'resourceclaim "{name}" is being deleted')
         if entry.resource_claim_name is None and key_of(claim) not in inherited:
             _check_owner(pod, claim)
         found.append(claim)
@@ -79,13 +77,11 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
         return entry.resource_claim_name
     me = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
     if entry.resource_claim_template_name is None:
-        msg = f'{me}, spec.resourceClaim "{entry.name}": none of the supported fields are set'
-        raise ClaimProblem(msg)
+        raise ClaimProblem(f'{me}, spec.resourceClaim "{entry.name}": none of the supported fields are set')
     for status in pod.status.resource_claim_statuses:
         if status.name == entry.name:
             return status.resource_claim_name
-    msg = f"{me}: ResourceClaim not created yet"
-    raise ClaimProblem(msg)
+    raise ClaimProblem(f"{me}: ResourceClaim not created yet")
 
 
 def _check_owner(pod: Pod, claim: ResourceClaim) -> None:

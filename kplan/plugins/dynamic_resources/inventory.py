@@ -246,5 +246,4 @@ def _cel_value(attribute: DeviceAttribute) -> object:
         return attribute.string_value
     if attribute.version_value is not None:
         return Semver.parse(attribute.version_value)
-    msg = "unsupported attribute value"
-    raise CelError(msg)
+    raise CelError("unsupported attribute value")

@@ -66,8 +66,7 @@ def node_matches(node: Node, node_name: str, *, all_nodes: bool, selector: NodeS
         return False
     compiled = compile_node_selector(selector)
     if compiled.errors:
-        msg = f"failed to parse node selector: {', '.join(compiled.errors)}"
-        raise AllocationError(msg)
+        raise AllocationError(f"failed to parse node selector: {', '.join(compiled.errors)}")
     return compiled.matches(node.metadata.labels, node.metadata.name)
 
 
