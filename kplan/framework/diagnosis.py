@@ -125,6 +125,20 @@ class FilterOutcome:
         name, verdict = self.verdicts[self.first[position]]
         return NodeStatus(verdict.code_at(position), name, tuple(verdict.reasons_at(position)), position)
 
+    @property
+    def verdicts_count(self) -> BoolArray:
+        """Whether what `verdicts` say of a node counts: it was looked at, and nothing overrides them.
+
+        Returns
+        -------
+        bool array of shape (n_filtered,), as `first`
+        """
+        counts = np.ones(self.n_nodes, np.bool_)
+        counts[list(self.overrides)] = False
+        if self.not_evaluated is not None:
+            counts &= ~self.not_evaluated
+        return counts if self.rows is None else counts[self.rows]
+
     def rejectors(self) -> frozenset[str]:
         """Return the plugins that turned the pod down: those that came first on some node, and who named nodes.
 
@@ -196,11 +210,7 @@ class FilterOutcome:
 
     def _filter_counts(self) -> Counter[tuple[str, str]]:
         """Count what `verdicts` say of the nodes that they speak for."""
-        counted = np.ones(len(self.first), np.bool_)
-        overridden = (self.position(row) for row in self.overrides)
-        counted[[position for position in overridden if position is not None]] = False
-        if self.not_evaluated is not None:
-            counted &= ~(self.not_evaluated if self.rows is None else self.not_evaluated[self.rows])
+        counted = self.verdicts_count
         counts: Counter[tuple[str, str]] = Counter()
         for index, (name, verdict) in enumerate(self.verdicts):
             bits = verdict.bits[(self.first == index) & counted]

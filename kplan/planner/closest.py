@@ -28,7 +28,7 @@ def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[
         return {(outcome.pre_filter_status.plugin, text): rows for text in outcome.pre_filter_status.reasons}
     found: dict[Group, list[int]] = {}
     all_rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
-    measured = _is_measured(outcome, all_rows)
+    measured = outcome.verdicts_count
     n_reasons = _reasons_against(outcome)
     for index, (plugin, verdict) in enumerate(outcome.verdicts):
         mine = (outcome.first == index) & measured
@@ -41,15 +41,6 @@ def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[
                 found[plugin, reason.text] = all_rows[ordered[:limit]].tolist()
     _add_unmeasured(outcome, found, limit)
     return found
-
-
-def _is_measured(outcome: FilterOutcome, rows: RowArray) -> BoolArray:
-    measured = np.ones(outcome.n_nodes, np.bool_)
-    measured[list(outcome.overrides)] = False
-    if outcome.not_evaluated is not None:
-        measured &= ~outcome.not_evaluated
-    here: BoolArray = measured[rows]
-    return here
 
 
 def _holds(verdict: Verdicts, k: int) -> BoolArray:

@@ -66,7 +66,7 @@ class PodInfo:
         and those are asked for every pod. So replicas with a claim each are of one shape.
         """
         pod = self.pod
-        own = self.uid or self.key if _is_one_of_a_kind(pod) else ""
+        own = self.uid or self.key if is_one_of_a_kind(pod) else ""
         kinds = sorted({kind for volume in pod.spec.volumes for kind in storage_kinds(volume)})
         images = [volume.image for volume in pod.spec.volumes if volume.image is not None]
         spec = replace(pod.spec, volumes=()) if pod.spec.volumes else pod.spec
@@ -158,6 +158,6 @@ def work_out_resources(infos: Iterable[PodInfo]) -> tuple[list[PodResources], li
     return distinct, codes
 
 
-def _is_one_of_a_kind(pod: Pod) -> bool:
+def is_one_of_a_kind(pod: Pod) -> bool:
     """Tell whether plugins look at who the pod is: resource claims go by name."""
     return bool(pod.spec.resource_claims or pod.status.extended_resource_claim_status)

@@ -16,7 +16,7 @@ from kplan.api.meta import OwnerReference
 from kplan.api.pod import PodMeta
 from kplan.api.resource import ResourceClaim
 from kplan.framework.listers import Listers
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import PodInfo, is_one_of_a_kind
 from kplan.simulation.controllers.observed import Create
 from kplan.simulation.owners import DaemonSetState, ForeignState, JobState, Owner, StatefulSetState
 from kplan.snapshot.defaults import complete
@@ -77,7 +77,11 @@ class PodMaker:
             pod, refusal = self._admit(pod, whole)
         made = self._with_claims(owner, pod)
         info = PodInfo(made)
-        if made.spec is model.pod.spec and made.metadata.labels is model.pod.metadata.labels and not _has_own(made):
+        if (
+            made.spec is model.pod.spec
+            and made.metadata.labels is model.pod.metadata.labels
+            and not is_one_of_a_kind(made)
+        ):
             share(model, info)
         return info, refusal
 
@@ -179,11 +183,6 @@ class PodMaker:
             elif isinstance(each, ResourceClaim):
                 self._listers.device_claims.append(complete(each, type_of(each)))
         return pod
-
-
-def _has_own(pod: Pod) -> bool:
-    """Tell whether plugins look at who the pod is."""
-    return bool(pod.spec.resource_claims or pod.status.extended_resource_claim_status)
 
 
 def share(model: PodInfo, info: PodInfo) -> None:

@@ -12,7 +12,7 @@ from msgspec import structs
 from kplan.api.core import Pod
 from kplan.documents.details import AntiAffinity, Detail, InsufficientResource, TooMuchSkew
 from kplan.documents.placement import Outcome
-from kplan.engine.arrays import BoolArray, RowArray
+from kplan.engine.arrays import RowArray
 from kplan.engine.node_matching import first_untolerated_hard_taints
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Reason, Verdicts
@@ -197,21 +197,12 @@ class _Answer:
 
 def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterator[NodesOut]:
     rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
-    counted = _counted(outcome, rows)
+    counted = outcome.verdicts_count
     for index, (plugin, verdict) in enumerate(outcome.verdicts):
         mine = np.flatnonzero((outcome.first == index) & counted)
         if len(mine):
             answer = _Answer(session, info, plugin, verdict, rows)
             yield from (_one_group(answer, group) for group in _alike(answer, mine))
-
-
-def _counted(outcome: FilterOutcome, rows: RowArray) -> BoolArray:
-    counted = np.ones(outcome.n_nodes, np.bool_)
-    counted[list(outcome.overrides)] = False
-    if outcome.not_evaluated is not None:
-        counted &= ~outcome.not_evaluated
-    here: BoolArray = counted[rows]
-    return here
 
 
 def _alike(answer: _Answer, mine: RowArray) -> Iterator[RowArray]:
