@@ -27,6 +27,7 @@ from kplan.cli.flags import (
 )
 from kplan.cli.live_options import open_cluster
 from kplan.cli.on_paper import ChangedClusterFlags, asked_changes
+from kplan.cli.pipelines import add_to_step_summary, repository_around, working_directory
 from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ _POD = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?
 _FILE_ENDINGS = (".yaml", ".yml", ".json", ".gz")
 _STANDARD_INPUT = "-"
 _NO_COLOR = "NO_COLOR"
-_STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _FORCE_COLOR = "FORCE_COLOR"
 
 
@@ -263,14 +263,17 @@ def _reports(output: OutputFlags) -> list[tuple[str, str]]:
     return found
 
 
-def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> None:
+def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags, manifests: Manifests | None = None) -> None:
     """Write a document in every format that is asked for, and end the command with the verdict's exit code.
 
-    Raises KplanError when a report cannot be written.
+    What is at fault in `manifests`, those that were asked about, is told with its line. Raises KplanError when a report
+    cannot be written.
     """
+    from kplan.planner.places import with_lines
     from kplan.report.registry import HUMAN_FORMATS, render
     from kplan.writing import write_file
 
+    document = with_lines(document, manifests)
     if output.exit_zero:
         from msgspec.structs import replace
 
@@ -282,22 +285,10 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> No
         text = render(document, name, _options(output, name, verbosity, is_file=True))
         write_file(path, text.encode())
     if "github" in (written, *(name for name, _ in _reports(output))):
-        _add_step_summary(render(document, "markdown", _options(output, "markdown", verbosity, is_file=True)))
+        add_to_step_summary(render(document, "markdown", _options(output, "markdown", verbosity, is_file=True)))
     write_out(render(document, written, _options(output, written, verbosity, is_file=False)))
     if document.verdict.exit_code:
         raise typer.Exit(document.verdict.exit_code)
-
-
-def _add_step_summary(text: str) -> None:
-    """Add to the page that GitHub Actions shows of a job, where there is one."""
-    path = os.environ.get(_STEP_SUMMARY)
-    if not path:
-        return
-    try:
-        with Path(path).open("a", encoding="utf-8") as page:
-            page.write(text)
-    except OSError as error:
-        raise KplanError(f"{_STEP_SUMMARY}: cannot write to {path}: {error.strerror}") from error
 
 
 def write_out(text: str) -> None:
@@ -326,8 +317,15 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
     if not is_file and os.environ.get(_FORCE_COLOR):
         wants_colour = True
     has_colour = wants_colour and not verbosity.no_color and not os.environ.get(_NO_COLOR)
+    here = working_directory()
     return ReportOptions(
-        top=_top(output), explain=output.explain, is_wide=name == "wide", width=width, has_colour=has_colour
+        top=_top(output),
+        explain=output.explain,
+        is_wide=name == "wide",
+        width=width,
+        has_colour=has_colour,
+        here=here,
+        repository=repository_around(here),
     )
 
 

@@ -95,7 +95,7 @@ def capacity(
             preempt=preempt,
             progress=lambda number: tell(f"{number:,} fit so far"),
         )
-    emit(answer.report(fail_on=fail_on, nodes=shown_nodes(output)), output, verbosity)
+    emit(answer.report(fail_on=fail_on, nodes=shown_nodes(output)), output, verbosity, found)
 
 
 def _shares(text: str) -> list[int]:

@@ -92,12 +92,9 @@ def change_document(
 
 def _origins(manifests: Manifests) -> dict[str, Origin]:
     """Return where each workload stands, by KIND/NAMESPACE/NAME."""
-    from kplan.documents.placement import Origin
+    from kplan.planner.incoming import origin_of
 
-    return {
-        f"{each.kind}/{each.namespace}/{each.name}": Origin(each.item.path, each.item.document, each.kind, each.name)
-        for each in manifests.workloads
-    }
+    return {f"{each.kind}/{each.namespace}/{each.name}": origin_of(each) for each in manifests.workloads}
 
 
 def _has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:

@@ -73,7 +73,7 @@ def place(
             question, "place", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas
         )
     if change is not None:
-        emit(change, output, verbosity)
+        emit(change, output, verbosity, question.manifests)
         return
     with busy("deciding where pods go", quiet=verbosity.quiet):
         plan = question.planner.plan(question.pods)
@@ -82,7 +82,7 @@ def place(
     nodes_of = told_nodes(listed, shown_nodes(output), others, is_outlined=is_outlined)
     with_map = wants_map(output, formats)
     document = plan.report(fail_on=fail_on, nodes_of=nodes_of, max_listed=output.max_listed, with_map=with_map)
-    emit(document, output, verbosity)
+    emit(document, output, verbosity, question.manifests)
 
 
 def told_nodes(

@@ -113,7 +113,7 @@ def plan(
                 question.pods, with_pending=not only_given, recreate=recreate, max_rounds=max_rounds
             )
             document = plan_document(planned, "plan", output, fail_on, formats)
-    emit(document, output, verbosity)
+    emit(document, output, verbosity, question.manifests)
 
 
 def saving(output: OutputFlags, path: str) -> OutputFlags:

@@ -71,4 +71,4 @@ def preempt(
         nodes_of=dict.fromkeys(range(len(placements)), shown_nodes(output)),
         explain=output.explain,
     )
-    emit(document, output, verbosity)
+    emit(document, output, verbosity, question.manifests)

@@ -125,6 +125,19 @@ class Current(Document, frozen=True, kw_only=True):
     best_score: int | None
 
 
+class PodField(Document, frozen=True, kw_only=True):
+    """A field of a pod.
+
+    Attributes
+    ----------
+    path : JSON path in the pod, such as $.spec.nodeSelector.disk
+    line : where it stands in the manifest that asks for the pod; absent where that is not known
+    """
+
+    path: str
+    line: Positive | UnsetType = UNSET
+
+
 class PodPlacement(Document, frozen=True, kw_only=True):
     """A decision about one pod.
 
@@ -144,6 +157,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     diagnosis : why it is not scheduled, in one sentence; absent for a pod that is
     remedies : the least changes that would let it run, the smallest first; absent for a pod that is scheduled
         Beyond the first fifty different pods of a report nothing is tried.
+    at_fault : the field of the pod that is at fault; absent where it is not one field, and for a pod that is scheduled
     """
 
     pod: PodRef
@@ -164,6 +178,7 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     current: Current | UnsetType | None = UNSET
     diagnosis: str | UnsetType = UNSET
     remedies: tuple[Remedy, ...] | UnsetType = UNSET
+    at_fault: PodField | UnsetType = UNSET
 
 
 class Unlisted(Document, frozen=True, kw_only=True):

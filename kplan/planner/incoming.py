@@ -23,7 +23,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.storage_classes import with_default_class
 from kplan.workloads.claims import generated_claims
-from kplan.workloads.manifests import Manifests
+from kplan.workloads.manifests import Manifests, ManifestWorkload
 
 _UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
 """Name space of the uids that new pods get here: the same pod, the same uid."""
@@ -63,14 +63,18 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NE
         pod = with_uid(admitted.pod)
         pod, claims = generated_claims(pod, world)
         objects += [complete(claim, type_of(claim)) for claim in claims]
-        line = each.workload.item.source().line or UNSET
-        origin = Origin(each.file, each.document, each.kind, each.name, line)
-        pods.append(IncomingPod(pod, origin, admitted.rejected or "", each.more))
+        pods.append(IncomingPod(pod, origin_of(each.workload), admitted.rejected or "", each.more))
     if admitting.problems:
         raise ManifestError(admitting.problems)
     warnings = list(manifests.warnings)
     warnings += [warning for warning in admitting.warnings if warning not in warnings]
     return Incoming(tuple(pods), tuple(objects), tuple(warnings))
+
+
+def origin_of(workload: ManifestWorkload) -> Origin:
+    """Return where an object stands that makes pods, or is one."""
+    item = workload.item
+    return Origin(item.path, item.document, workload.kind, workload.name, item.source().line or UNSET)
 
 
 def taken_objects(

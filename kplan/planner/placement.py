@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.documents.placement import NodeScore, Origin, Outcome, PodPlacement, PodRef, ReasonCount, Rejection
+from kplan.documents.placement import NodeScore, Origin, Outcome, PodField, PodPlacement, PodRef, ReasonCount, Rejection
 from kplan.documents.preemption import Preemption, Victim
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
@@ -66,6 +66,11 @@ class Placement:
     def remedies(self) -> tuple[Remedy, ...]:
         """The least changes that would let the pod run, the smallest first; none when it is scheduled."""
         return () if self.outcome is Outcome.SCHEDULED else self._diagnosis.remedies
+
+    @property
+    def at_fault(self) -> str:
+        """JSON path of the field of the pod that is at fault; empty when it is scheduled, or it is not one field."""
+        return "" if self.outcome is Outcome.SCHEDULED else self._diagnosis.at_fault
 
     @cached_property
     def victims(self) -> tuple[Victim, ...]:
@@ -140,6 +145,7 @@ class Placement:
             preemption=self.preemption,
             diagnosis=self.diagnosis or UNSET,
             remedies=UNSET if self.outcome is Outcome.SCHEDULED else self.remedies,
+            at_fault=PodField(path=self.at_fault) if self.at_fault else UNSET,
         )
 
     def to_dict(self, nodes: NodesShown = None) -> dict[str, Any]:

@@ -91,4 +91,4 @@ def _outlined(placement: Placement, alike: PodPlacement | None) -> PodPlacement:
     outline = placement.to_outline()
     if alike is None or placement.outcome is Outcome.SCHEDULED:
         return outline
-    return replace(outline, diagnosis=alike.diagnosis, remedies=alike.remedies)
+    return replace(outline, diagnosis=alike.diagnosis, remedies=alike.remedies, at_fault=alike.at_fault)

@@ -1,63 +1,65 @@
-"""Reports as JUnit XML: a test case a pod, so that a pipeline shows what does not fit as a failed test."""
+"""Reports as JUnit XML: a test case a pod, so that a pipeline shows what does not fit as a failed test.
+
+Only what Jenkins' schema knows is written: a file is an attribute of its suite, and a failure's text begins with the
+line.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from kplan.documents.base import Report
-from kplan.report.view import Case
+from kplan.report.view import Case, Told
 
 
-def render_junit(document: Report, cases: Sequence[Case]) -> str:
-    """Write JUnit XML."""
-    failures = sum(case.state == "failed" for case in cases)
-    skipped = sum(case.state == "skipped" for case in cases)
-    tests = [case for case in cases if case.state != "warning"]
-    warnings = [f"warning: {case.name}: {case.message} [{case.rule}]" for case in cases if case.state == "warning"]
-    counts = f'tests="{len(tests)}" failures="{failures}" errors="0" skipped="{skipped}"'
-    name = _attribute(f"kplan {document.kind}")
-    when = f" timestamp={_attribute(document.generated_at)}"
+def render_junit(told: Told) -> str:
+    """Write JUnit XML, a suite a manifest; what comes from the cluster is in a suite of its own."""
+    name = f"kplan {told.kind}"
+    tests = [case for case in told.cases if case.state != "warning"]
+    files = list(dict.fromkeys(case.file for case in tests)) or [""]
+    warnings = [f"warning: {each.name}: {each.message} [{each.rule}]" for each in told.cases if each.state == "warning"]
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
-        f"<testsuites name={name} {counts}>",
-        f"  <testsuite name={name} {counts}{when}>",
-        "    <properties>",
-        *(f"      <property name={_attribute(key)} value={_attribute(value)}/>" for key, value in _facts(document)),
-        "    </properties>",
+        f"<testsuites name={_attribute(name)} {_counts(tests)}>",
     ]
-    for case in tests:
-        lines += _test_case(case)
-    if warnings:
-        lines.append(f"    <system-err>{_text(chr(10).join(warnings))}</system-err>")
-    return "\n".join([*lines, "  </testsuite>", "</testsuites>", ""])
+    for file in files:
+        lines += _suite(told, file or name, [case for case in tests if case.file == file])
+        if file == files[-1] and warnings:
+            lines.append(f"    <system-err>{escape(chr(10).join(warnings))}</system-err>")
+        lines.append("  </testsuite>")
+    return "\n".join([*lines, "</testsuites>", ""])
+
+
+def _suite(told: Told, name: str, cases: Sequence[Case]) -> list[str]:
+    """Write a suite up to its end."""
+    file = f" file={_attribute(name)}" if any(case.file for case in cases) else ""
+    skipped = f'skipped="{sum(case.state == "skipped" for case in cases)}"'
+    when = f"timestamp={_attribute(told.generated_at)}"
+    return [
+        f"  <testsuite name={_attribute(name)} {_counts(cases)} {skipped}{file} {when}>",
+        "    <properties>",
+        *(f"      <property name={_attribute(key)} value={_attribute(value)}/>" for key, value in told.facts),
+        "    </properties>",
+        *(line for case in cases for line in _test_case(case)),
+    ]
+
+
+def _counts(cases: Sequence[Case]) -> str:
+    return f'tests="{len(cases)}" failures="{sum(case.state == "failed" for case in cases)}" errors="0"'
 
 
 def _test_case(case: Case) -> list[str]:
-    opening = f"    <testcase name={_attribute(case.name)} classname={_attribute(case.file or 'snapshot')}"
+    place = "" if not case.file else case.file if case.line is None else f"{case.file}:{case.line}"
+    opening = f"    <testcase name={_attribute(case.name)} classname={_attribute(case.about)}"
     if case.state == "passed":
-        return [f"{opening}>", f"      <system-out>{_text(case.detail)}</system-out>", "    </testcase>"]
+        return [f"{opening}>", f"      <system-out>{escape(case.detail)}</system-out>", "    </testcase>"]
     element = "failure" if case.state == "failed" else "skipped"
-    kind = f" type={_attribute(case.rule)}" if element == "failure" else ""
+    text = "\n".join(part for part in (place, case.detail) if part)
     return [
         f"{opening}>",
-        f"      <{element}{kind} message={_attribute(case.message)}>{_text(case.detail)}</{element}>",
+        f"      <{element} type={_attribute(case.rule)} message={_attribute(case.message)}>{escape(text)}</{element}>",
         "    </testcase>",
     ]
-
-
-def _facts(document: Report) -> list[tuple[str, str]]:
-    snapshot = document.snapshot
-    return [
-        ("snapshot.source", snapshot.source),
-        ("snapshot.digest", snapshot.digest),
-        ("scheduler.kubernetesVersion", document.scheduler.kubernetes_version),
-        ("failOn", ",".join(document.verdict.fail_on)),
-    ]
-
-
-def _text(text: str) -> str:
-    return escape(text)
 
 
 def _attribute(text: str) -> str:

@@ -34,3 +34,5 @@ class ReportOptions:
     width: int = DEFAULT_WIDTH  #: of text, in characters
     has_colour: bool = False  #: text may hold a terminal's control sequences
     ties: str = ""  #: which of equal best nodes was taken, as the document says; empty where it does not
+    here: str = ""  #: the directory that relative names of manifests start from
+    repository: str = ""  #: the root of what annotations are about; empty leaves names as they were given

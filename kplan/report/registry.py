@@ -12,7 +12,8 @@ from typing import Any
 
 from kplan.documents.base import Report, to_json
 from kplan.report.options import OutputFormat, ReportOptions
-from kplan.report.view import View, warning_cases
+from kplan.report.repository import file_in
+from kplan.report.view import Told, View, warning_cases
 from kplan.visible import as_yaml, escape_json, shown
 
 FORMATS = tuple(OutputFormat)
@@ -71,17 +72,42 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
 
 def _for_programs(document: Report, output: str, view: View[Any], options: ReportOptions) -> str:
     cases = [*view.cases(document, options), *warning_cases(document)]
+    files = {case.file: file_in(options.repository, options.here, case.file) for case in cases}
+    told = Told(
+        kind=document.kind,
+        title=view.title(document),
+        generated_at=document.generated_at,
+        source=file_in(options.repository, options.here, document.snapshot.source),
+        cases=[replace(case, file=files[case.file]) for case in cases],
+        exit_code=document.verdict.exit_code,
+        facts=_facts(document),
+    )
+    return render_for_programs(told, output)
+
+
+def render_for_programs(told: Told, output: str) -> str:
+    """Write what went wrong as `junit`, `github` or `sarif`."""
     if output == "junit":
         from kplan.report.junit import render_junit
 
-        return render_junit(document, cases)
+        return render_junit(told)
     if output == "sarif":
         from kplan.report.sarif import render_sarif
 
-        return render_sarif(document, cases)
+        return render_sarif(told)
     from kplan.report.github import render_github
 
-    return render_github(cases, view.title(document))
+    return render_github(told)
+
+
+def _facts(document: Report) -> list[tuple[str, str]]:
+    snapshot = document.snapshot
+    return [
+        ("snapshot.source", snapshot.source),
+        ("snapshot.digest", snapshot.digest),
+        ("scheduler.kubernetesVersion", document.scheduler.kubernetes_version),
+        ("failOn", ",".join(document.verdict.fail_on)),
+    ]
 
 
 def _lines(texts: Sequence[str] | Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Line, Span, line
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
+from kplan.report.repository import as_argument
 from kplan.report.view import Case
 from kplan.report.words import count
 
@@ -55,10 +56,10 @@ def located(case: Case, placement: PodPlacement) -> Case:
         case,
         file=origin.file,
         document=origin.document,
-        line=origin.line or None,
+        line=(placement.at_fault.line if placement.at_fault else None) or origin.line or None,
         workload=f"{origin.kind} {placement.pod.namespace}/{origin.name}",
         would_help=would_help,
-        more=f"kplan place {origin.file} --explain",
+        more=f"kplan place {as_argument(origin.file)} --explain",
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from kplan.documents.base import Report
 from kplan.report.blocks import Block
 from kplan.report.options import ReportOptions
+from kplan.report.words import count, name_ranges
 
 State = Literal["passed", "failed", "skipped", "warning"]
 
@@ -23,7 +24,7 @@ class Case:
     message: str  #: in one sentence
     detail: str = ""  #: the whole story
     file: str = ""  #: where it comes from; empty when it comes from the snapshot
-    #: document, line: where in that file its object stands, and that object's name
+    #: document, line: where in that file its object stands, and the field at fault or that object's name
     document: int | None = None
     line: int | None = None
     workload: str = ""  #: the object that asks for it, such as Deployment default/web; empty for itself
@@ -34,6 +35,40 @@ class Case:
     def about(self) -> str:
         """The workload, or what it is about itself."""
         return self.workload or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What programs are told of an answer."""
+
+    kind: str  #: of document, such as PlacementReport
+    title: str  #: the answer in one line
+    generated_at: str
+    source: str  #: where the cluster comes from
+    cases: Sequence[Case]
+    exit_code: int = 0
+    facts: Sequence[tuple[str, str]] = ()  #: what else is known of the question, by name
+
+
+def alike(cases: Iterable[Case]) -> list[list[Case]]:
+    """Put together what is to be said once: the replicas of a workload that end the same way."""
+    groups: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases:
+        end: tuple[object, ...] = (case.state, case.rule, case.file, case.document, case.about)
+        # Two warnings about one object are two things to say.
+        groups.setdefault(end if case.workload else (*end, case.message), []).append(case)
+    return list(groups.values())
+
+
+def told_in_brief(cases: Sequence[Case]) -> list[str]:
+    """Say of cases that are alike how many, why, what would help, and how to ask for more: a line each."""
+    case = cases[0]
+    names = name_ranges([each.name for each in cases])
+    lines = [f"{count(len(cases), 'pod')}: {names}"] if len(cases) > 1 else []
+    lines.append(" ".join(case.message.split()))
+    lines += [f"What would help: {case.would_help}"] if case.would_help else []
+    lines += [f"More: {case.more}"] if case.more else []
+    return lines
 
 
 def warning_cases(document: Report) -> list[Case]:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from kplan.cli.main import app
 
 
-def invoke(*args: str | Path, **environment: str) -> Result:
+def invoke(*args: str | Path, stdin: str | None = None, **environment: str) -> Result:
     """Run a command; the terminal's width does not count unless it is given."""
     env = {"KPLAN_SNAPSHOT": "demo", "COLUMNS": None, **environment}
-    return CliRunner().invoke(app, [str(each) for each in args], env=env)
+    return CliRunner().invoke(app, [str(each) for each in args], input=stdin, env=env)

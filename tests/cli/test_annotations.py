@@ -34,6 +34,7 @@ metadata: {name: small}
 spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]}
 """
 LINE_OF_NAME = 10
+LINE_OF_REQUEST = 16
 MOST_LINES = 5
 
 
@@ -45,19 +46,21 @@ def chart(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", ["place", "plan", "preempt"])
-def test_a_bad_deployment_is_one_short_annotation_on_the_line_of_its_name(chart: Path, command: str):
+def test_a_bad_deployment_is_one_short_annotation_on_the_line_that_is_at_fault(chart: Path, command: str):
     found = invoke(command, chart, "-o", "github").stdout.splitlines()
     mine = [line for line in found if "default/front" in line]
 
     assert len(mine) == 1, found
     opening, _, body = mine[0].removeprefix("::").partition("::")
-    assert opening == f"error file={chart},line={LINE_OF_NAME},title=kplan%3A Deployment default/front (Unschedulable)"
+    assert (
+        opening == f"error file={chart},line={LINE_OF_REQUEST},title=kplan%3A Deployment default/front (Unschedulable)"
+    )
     lines = body.split("%0A")
     assert len(lines) <= MOST_LINES
     assert lines[0] == "3 pods: default/front-0..default/front-2"
     assert "it asks for 60 cpu" in lines[1]
     assert lines[2].startswith("What would help: lower the cpu request of container c from 60 to ")
-    assert lines[3] == f"More: kplan place {chart} --explain"
+    assert lines[3] == f"More: kplan place '{chart}' --explain"
     assert not [line for line in found if "small" in line]
 
 
@@ -68,7 +71,7 @@ def test_capacity_is_annotated_in_as_few_lines(chart: Path):
     assert errors
     assert all(line.count("%0A") < MOST_LINES for line in errors)
     assert any("What would help: lower the cpu request" in line for line in errors)
-    assert any(line.startswith(f"::error file={chart},line={LINE_OF_NAME},") for line in errors)
+    assert any(line.startswith(f"::error file={chart},line={LINE_OF_REQUEST},") for line in errors)
 
 
 @pytest.mark.parametrize(
@@ -85,13 +88,15 @@ def test_every_sarif_result_has_a_place_in_a_file_and_every_rule_a_help_text(cha
     assert all(place["artifactLocation"]["uri"] and place["region"]["startLine"] >= 1 for place in places)
     assert all(rule["help"]["text"] and rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"])
     uris = {unquote(place["artifactLocation"]["uri"]) for place in places}
-    assert str(chart) in uris
+    assert f"file://{chart}" in uris
 
 
 def test_the_line_of_the_object_stands_in_json(chart: Path):
     placements = json.loads(invoke("place", chart, "-o", "json").stdout)["placements"]
 
-    assert {each["pod"]["name"]: each["pod"]["from"]["line"] for each in placements}["front-0"] == LINE_OF_NAME
+    (first,) = (each for each in placements if each["pod"]["name"] == "front-0")
+    assert first["pod"]["from"]["line"] == LINE_OF_NAME
+    assert first["atFault"] == {"path": "$.spec.containers[0].resources.requests.cpu", "line": LINE_OF_REQUEST}
 
 
 def test_the_page_of_a_job_gets_the_answer_in_markdown(chart: Path, tmp_path: Path):

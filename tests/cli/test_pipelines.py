@@ -45,7 +45,7 @@ def test_the_script_fails_annotates_and_reports_what_fits_nowhere(tmp_path: Path
     found = check(tmp_path, "demo", huge, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(page))
 
     assert found.returncode == 1, found.stderr
-    assert f"::error file={huge},line=3,title=kplan%3A Pod default/huge" in found.stdout
+    assert f"::error file={huge.name},line=4,title=kplan%3A Pod default/huge" in found.stdout
     assert "it asks for 60 cpu" in page.read_text()
     suite = ET.parse(tmp_path / "reports" / "kplan.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")

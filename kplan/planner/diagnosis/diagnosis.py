@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
+from kplan.planner.diagnosis.fields import field_of
 from kplan.planner.diagnosis.gather import gather
 from kplan.planner.diagnosis.remedies import remedies
 from kplan.planner.diagnosis.sentence import sentence
@@ -18,6 +19,7 @@ class Diagnosis:
 
     text: str = ""  #: one sentence
     remedies: tuple[Remedy, ...] = ()  #: the smallest change first
+    at_fault: str = ""  #: JSON path of the pod's field that is at fault; empty where it is not one field
 
 
 def diagnose(session: Session, result: CycleResult, *, may_try: bool = True) -> Diagnosis:
@@ -30,4 +32,6 @@ def diagnose(session: Session, result: CycleResult, *, may_try: bool = True) -> 
     if result.row is not None:
         return Diagnosis()
     causes = gather(session, result)
-    return Diagnosis(sentence(causes), remedies(session, result, causes) if may_try else ())
+    found = remedies(session, result, causes) if may_try else ()
+    pod = session.cluster.pods.infos[result.pod].pod
+    return Diagnosis(sentence(causes), found, field_of(causes, found, pod, session.listers))

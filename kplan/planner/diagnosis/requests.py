@@ -68,7 +68,7 @@ def _resources(reason: Reason, position: int) -> list[str]:
 def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | None:
     pod, lowered = trials.pod, []
     for resource, amount in missing.items():
-        container = _largest_asking(pod, resource)
+        container = largest_asking(pod, resource)
         left = 0 if container is None else _amount(container, resource) - amount
         if resource == MEMORY and left > _MEBI:
             left -= left % _MEBI
@@ -83,7 +83,8 @@ def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | Non
     return r.LowerRequest(change=lowered[0], also=tuple(lowered[1:]) or UNSET, then=node)
 
 
-def _largest_asking(pod: Pod, resource: str) -> Container | None:
+def largest_asking(pod: Pod, resource: str) -> Container | None:
+    """Return the container that asks for most of a resource; None where none asks for it."""
     asking = [each for each in (*pod.spec.containers, *pod.spec.init_containers) if resource in each.resources.requests]
     return max(asking, key=lambda each: _amount(each, resource), default=None)
 

@@ -1,0 +1,88 @@
+"""What the rules mean whose names results carry: what it is, and what one does about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A kind of outcome."""
+
+    what: str  #: in one sentence
+    help: str  #: what one does about it
+    is_failure: bool = True  #: it fails a job by default
+
+
+_STUCK = "The message says what is in the way on how many nodes, and the smallest change with which the pod gets in."
+_MOVES = "kplan diff names the nodes before and after, and what tips the decision."
+_RULES: Mapping[str, Rule] = {
+    "Unschedulable": Rule("A pod that fits on no node.", _STUCK),
+    "Pending": Rule("A pod that stays pending.", _STUCK),
+    "Gated": Rule(
+        "A pod that waits for its scheduling gates.",
+        "No scheduler looks at it until whoever set the gates removes them from spec.schedulingGates.",
+    ),
+    "Error": Rule(
+        "A pod that cannot be scheduled at all.",
+        "The API server refuses it, no scheduler has its name, or something that it refers to is invalid.",
+    ),
+    "Preemption": Rule(
+        "A pod that gets in only by evicting others.",
+        "kplan preempt names the victims and why those. Add room, or accept it with --fail-on.",
+    ),
+    "PdbViolation": Rule(
+        "A pod that gets in only by breaking a disruption budget.",
+        "kplan preempt names the budget. Loosen it, or add room.",
+    ),
+    "Blocked": Rule(
+        "A pod that a drain may not take off its node.",
+        "Its disruption budget allows no more. Add healthy pods elsewhere, or let the budget ask for fewer.",
+    ),
+    "Refused": Rule(
+        "An object that the API server would not take.",
+        "The message holds the API server's words. Correct the field that they name.",
+    ),
+    "Invalid": Rule(
+        "Something that is written wrongly.",
+        "The message names the field, and says what is expected there.",
+    ),
+    "Evicted": Rule(
+        "A pod that goes and that nobody makes anew.", "kplan plan tells who evicts it and why.", is_failure=False
+    ),
+    "Drained": Rule(
+        "A node without which pods stay pending.", "kplan drain NODE tells which pods and why.", is_failure=False
+    ),
+    "Chance": Rule(
+        "A pod that is placed in some runs and not in others.",
+        "What equal best nodes are drawn decides. Add room, or order the pods by priority.",
+        is_failure=False,
+    ),
+    "NotLookedAt": Rule(
+        "Replicas that were not looked at one by one.", "Ask for fewer replicas at a time.", is_failure=False
+    ),
+    "NewlyPending": Rule("A pod that has a node before and none after.", _MOVES),
+    "NewVictim": Rule("A pod that is evicted after and not before.", _MOVES),
+    "LessFits": Rule("Fewer replicas fit after than before.", _MOVES),
+    "Moved": Rule("A pod that goes to another node.", _MOVES, is_failure=False),
+    "NewlyPlaced": Rule("A pod that has no node before and one after.", _MOVES, is_failure=False),
+    "StillPending": Rule("A pod that stays pending for another reason.", _MOVES, is_failure=False),
+    "Appeared": Rule("A pod that is there after only.", _MOVES, is_failure=False),
+    "Disappeared": Rule("A pod that is there before only.", _MOVES, is_failure=False),
+    "MissingKind": Rule(
+        "A kind of object that could not be read, so that the answer may be wrong.",
+        "kplan snapshot rbac prints the rights that reading needs.",
+        is_failure=False,
+    ),
+}
+_OTHER = Rule(
+    "Something that may make the answer differ from the cluster's.",
+    "The message names the object and what kplan does not know or model about it.",
+    is_failure=False,
+)
+
+
+def rule_of(name: str) -> Rule:
+    """Return what a rule means."""
+    return _RULES.get(name, _OTHER)

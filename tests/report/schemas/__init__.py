@@ -1,0 +1,34 @@
+"""Schemas of formats that others define, and what a text says against them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import jsonschema
+import xmlschema
+
+_HERE = Path(__file__).parent
+
+
+@cache
+def _sarif() -> jsonschema.Draft4Validator:
+    schema = json.loads((_HERE / "sarif-2.1.0-rtm.5.json").read_text())
+    return jsonschema.Draft4Validator(schema, format_checker=jsonschema.FormatChecker())
+
+
+@cache
+def _junit() -> xmlschema.XMLSchema:
+    return xmlschema.XMLSchema(str(_HERE / "junit-10.xsd"))
+
+
+def against_sarif(text: str) -> list[str]:
+    """List what is wrong with a SARIF log."""
+    found = _sarif().iter_errors(json.loads(text))
+    return [f"{'/'.join(map(str, each.absolute_path))}: {each.message}" for each in found]
+
+
+def against_junit(text: str) -> list[str]:
+    """List what Jenkins would refuse of a JUnit report."""
+    return [f"{each.path}: {each.reason}" for each in _junit().iter_errors(text)]

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from kplan.report.repository import as_argument, file_in
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("web.yaml", "apps/web.yaml"),
+        ("./deploy/../web.yaml", "apps/web.yaml"),
+        ("../web.yaml", "web.yaml"),
+        ("/repo/web.yaml", "web.yaml"),
+        ("../../web.yaml", "/web.yaml"),
+        ("/elsewhere/web.yaml", "/elsewhere/web.yaml"),
+        ("standard input", ""),
+        ("-", ""),
+        ("overlay (kustomize)", ""),
+        ("", ""),
+    ],
+)
+def test_files_are_named_as_the_repository_has_them(name: str, expected: str):
+    assert file_in("/repo", "/repo/apps", name) == expected
+
+
+def test_names_stay_where_no_repository_is_known():
+    assert file_in("", "", "./web.yaml") == "./web.yaml"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("web.yaml", "web.yaml"),
+        ("my web.yaml", "'my web.yaml'"),
+        ("standard input", "-"),
+        ("over lay (kubectl)", "-k 'over lay'"),
+    ],
+)
+def test_manifests_can_be_given_again(name: str, expected: str):
+    assert as_argument(name) == expected
