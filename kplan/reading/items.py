@@ -84,6 +84,14 @@ class _Envelope(msgspec.Struct, rename="camel"):
 
     api_version: Any = ""
     kind: Any = ""
+    items: list[msgspec.Raw] | None = None
+
+
+class _OddEnvelope(msgspec.Struct, rename="camel"):
+    """The same of an object whose items are no list: a list that is wrong, or no list at all."""
+
+    api_version: Any = ""
+    kind: Any = ""
     items: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -92,9 +100,23 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
     kind: Any = ""
 
 
+class _Said(NamedTuple):
+    """What an element of a list says it is.
+
+    Attributes
+    ----------
+    prefix : how it begins, where that alone says it; the next one mostly begins so, too
+    """
+
+    prefix: bytes
+    api_version: Any
+    kind: Any
+
+
 #: How kubectl and the API server begin an object; reading on for its kind is then unnecessary.
 _KIND_FIRST = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([A-Za-z0-9./-]+)"\s*,\s*"kind"\s*:\s*"([A-Za-z0-9]+)"\s*,')
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
+_ODD_ENVELOPE = msgspec.json.Decoder(_OddEnvelope)
 _TYPE_META = msgspec.json.Decoder(_TypeMeta)
 #: How deep lists may stand in lists.
 _MAX_LISTS = 20
@@ -128,12 +150,11 @@ def items_of(document: Document, problems: list[Problem]) -> Iterator[Item]:
 
 
 def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Iterator[Item]:
-    first = bytes(memoryview(content)[:1])
-    if first == b"[":
-        yield from _raw_list(content, place, problems)
+    if bytes(memoryview(content)[:1]) == b"[":
+        yield from _raw_list(_RAW_LIST.decode(content), place, problems)
         return
     try:
-        envelope = _ENVELOPE.decode(content)
+        envelope = _envelope(content)
     except (msgspec.ValidationError, RecursionError):
         problems.append(place.locate(_mistaken(content, _no_object)))
         return
@@ -146,33 +167,43 @@ def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> It
         yield place._replace(api_version=envelope.api_version, kind=envelope.kind)
         return
     items = envelope.items
-    if bytes(memoryview(items)[:4]) == b"null":
-        return
     place = place._replace(json_path=f"{place.json_path}.items")
+    if isinstance(items, msgspec.Raw):
+        if not _is_too_deep(place, problems):
+            problems.append(place.locate(_mistaken(items, _no_list)))
+        return
     yield from _raw_list(items, _with_item_kind(place, envelope.api_version, envelope.kind), problems)
 
 
-def _raw_list(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Iterator[Item]:
+def _envelope(content: msgspec.Raw) -> _Envelope | _OddEnvelope:
+    try:
+        return _ENVELOPE.decode(content)
+    except msgspec.ValidationError:
+        return _ODD_ENVELOPE.decode(content)
+
+
+def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem]) -> Iterator[Item]:
     if _is_too_deep(place, problems):
         return
-    try:
-        elements = _RAW_LIST.decode(content)
-    except msgspec.ValidationError:
-        problems.append(place.locate(_mistaken(content, _no_list)))
-        return
+    known = _Said(b"", "", "")
     for index, element in enumerate(elements):
-        where = Item(place.origin, f"{place.json_path}[{index}]", place.api_version, place.kind, element)
+        path = f"{place.json_path}[{index}]"
+        if known.prefix and bytes(memoryview(element)[: len(known.prefix)]) == known.prefix:
+            yield Item(place.origin, path, known.api_version, known.kind, element)
+            continue
+        where = Item(place.origin, path, place.api_version, place.kind, element)
         try:
-            meta = _type_meta(element)
+            said = _said(element)
         except (msgspec.ValidationError, RecursionError):
             problems.append(where.locate(_mistaken(element, _no_object)))
             continue
-        if meta.kind and _is_list(str(meta.api_version), str(meta.kind)):
+        if said.kind and _is_list(str(said.api_version), str(said.kind)):
             yield from _raw_items(element, where, problems)
-        elif place.kind and not meta.kind:
+        elif place.kind and not said.kind:
             yield where
-        elif _has_kind(meta.api_version, meta.kind, where, problems):
-            yield Item(place.origin, where.json_path, meta.api_version, meta.kind, element)
+        elif _has_kind(said.api_version, said.kind, where, problems):
+            yield Item(place.origin, path, said.api_version, said.kind, element)
+            known = said
 
 
 def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Problem:
@@ -190,9 +221,12 @@ def _is_too_deep(place: Item, problems: list[Problem]) -> bool:
     return True
 
 
-def _type_meta(element: msgspec.Raw) -> _TypeMeta:
+def _said(element: msgspec.Raw) -> _Said:
     first = _KIND_FIRST.match(memoryview(element))
-    return _TypeMeta(first[1].decode(), first[2].decode()) if first else _TYPE_META.decode(element)
+    if first:
+        return _Said(first[0], first[1].decode(), first[2].decode())
+    meta = _TYPE_META.decode(element)
+    return _Said(b"", meta.api_version, meta.kind)
 
 
 def _builtin_items(content: Any, place: Item, problems: list[Problem]) -> Iterator[Item]:

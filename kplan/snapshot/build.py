@@ -87,7 +87,7 @@ class SnapshotBuilder:
 
     def add(self, obj: Any, kind: Kind, place: Place = NOWHERE, *, completes: bool = True) -> None:
         """Take an object in; with `completes`, what an API server would have filled in is filled in."""
-        wrong = [*self._quantities.problems(obj, kind), *time_problems(obj)]
+        wrong = self._quantities.problems(obj, kind) + time_problems(obj)
         if not obj.metadata.name:
             wrong.append(Problem("has no name", json_path="$.metadata.name", hint="every object of a cluster has one"))
         if wrong:

@@ -41,18 +41,25 @@ class QuantityCheck:
 
     def problems(self, obj: msgspec.Struct, kind: Kind) -> list[Problem]:
         """Return what is wrong with the object's quantities."""
-        if isinstance(obj, core.Pod):
-            spec = obj.spec
-            good = self._good
-            if (
-                not spec.overhead
-                and spec.resources is None
-                and all(good.issuperset(c.resources.requests.values()) for c in spec.containers)
-                and all(good.issuperset(c.resources.limits.values()) for c in spec.containers if c.resources.limits)
-                and not spec.init_containers
-            ):
-                return []
+        if self._are_known(obj):
+            return []
         return [problem for amount in amounts_of(obj, kind) if (problem := self._problem(amount)) is not None]
+
+    def _are_known(self, obj: msgspec.Struct) -> bool:
+        """Tell quickly of pods and nodes whether all their quantities have been found good."""
+        is_known = self._good.issuperset
+        if isinstance(obj, core.Node):
+            return is_known(obj.status.allocatable.values()) and is_known(obj.status.capacity.values())
+        if not isinstance(obj, core.Pod):
+            return False
+        spec = obj.spec
+        if spec.overhead or spec.resources is not None or spec.init_containers:
+            return False
+        for container in spec.containers:
+            resources = container.resources
+            if not is_known(resources.requests.values()) or not is_known(resources.limits.values()):
+                return False
+        return True
 
     def _problem(self, amount: Amount) -> Problem | None:
         if amount.quantity in self._good:

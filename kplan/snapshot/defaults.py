@@ -188,9 +188,8 @@ def _merge(
 
 def _complete_node(node: core.Node) -> core.Node:
     status = node.status
-    if status.capacity and not status.allocatable:
-        status = replace(status, allocatable=status.capacity)
-    return replace(node, status=replace(status, allocatable=_round_up(status.allocatable)))
+    allocatable = _round_up(status.allocatable or status.capacity)
+    return node if allocatable == status.allocatable else replace(node, status=replace(status, allocatable=allocatable))
 
 
 def _complete_namespace(namespace: core.Namespace) -> core.Namespace:

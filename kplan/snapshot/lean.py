@@ -69,7 +69,7 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
         changes["resource_version"] = ""
     if metadata.generate_name and metadata.name:
         changes["generate_name"] = ""
-    if any(owner.block_owner_deletion for owner in metadata.owner_references):
+    if metadata.owner_references and any(owner.block_owner_deletion for owner in metadata.owner_references):
         changes["owner_references"] = tuple(
             replace(owner, block_owner_deletion=False) for owner in metadata.owner_references
         )
@@ -88,13 +88,16 @@ def _has_source(volume: Volume) -> bool:
 def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
     status = pod.status
     changes: dict[str, object] = {}
-    conditions = tuple(
-        _lean_pod_condition(each)
-        for each in status.conditions
-        if each.type not in _IDLE_POD_CONDITIONS and not (each.type == "PodScheduled" and each.status == "True")
-    )
-    if conditions != status.conditions:
-        changes["conditions"] = conditions
+    if status.conditions:
+        conditions = tuple(
+            _lean_pod_condition(each)
+            for each in status.conditions
+            if each.type not in _IDLE_POD_CONDITIONS and not (each.type == "PodScheduled" and each.status == "True")
+        )
+        if conditions != status.conditions:
+            changes["conditions"] = conditions
+    if not status.container_statuses and not status.init_container_statuses:
+        return changes
     for field, containers in (
         ("container_statuses", pod.spec.containers),
         ("init_container_statuses", pod.spec.init_containers),

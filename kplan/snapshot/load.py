@@ -162,13 +162,15 @@ class _Loader:
         self._metadata: SnapshotMetadata | None = None
         self._whole: dict[str, msgspec.Raw | dict[str, Any]] = {}
         self._likes: dict[str, str] = {}
+        self._read: dict[tuple[str, str], Kind] = {}
 
     def take(self, item: Item) -> None:
         place = Place(item.origin, item.json_path)
-        if item.api_version == API_VERSION and item.kind == KIND:
+        kind = self._read.get((item.api_version, item.kind))
+        if kind is None and (item.api_version, item.kind) == (API_VERSION, KIND):
             self._take_own(item, place)
             return
-        kind = self._kind(item.api_version, item.kind)
+        kind = kind or self._kind(item.api_version, item.kind)
         if kind is None:
             return
         try:
@@ -250,6 +252,7 @@ class _Loader:
         if not kind.reads(split_api_version(api_version)[1] or "v1"):
             self._unread[api_version, name] += 1
             return None
+        self._read[api_version, name] = kind
         return kind
 
     def _note(self, error: DecodeError, place: Place) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,25 +15,21 @@ from kplan.errors import Problem
 TIME_HINT = "a time looks like 2026-03-01T10:00:00Z"
 
 _Named = tuple[str, str]
-"""The JSON path of a time and its text."""
+"""A time, and the JSON path where it stands."""
 
 
 def time_problems(obj: msgspec.Struct) -> list[Problem]:
     """Return the times of an object that cannot be read as one."""
     metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
     created, deleted = metadata.creation_timestamp, metadata.deletion_timestamp
-    times = [("$.metadata.creationTimestamp", created)] if created is not None else []
+    times = [(created, "$.metadata.creationTimestamp")] if created is not None else []
     if deleted is not None:
-        times.append(("$.metadata.deletionTimestamp", deleted))
+        times.append((deleted, "$.metadata.deletionTimestamp"))
     if (others := _OTHERS.get(type(obj))) is not None:
         times += others(obj)
     return [
-        Problem(
-            f"{text[:60]!r} is not a time",
-            json_path=path,
-            hint=TIME_HINT,
-        )
-        for path, text in times
+        Problem(f"{text[:60]!r} is not a time", json_path=path, hint=TIME_HINT)
+        for text, path in times
         if not is_time(text)
     ]
 
@@ -48,35 +44,41 @@ def is_time(text: str) -> bool:
     return True
 
 
-def _of_pod(pod: core.Pod) -> Iterator[_Named]:
+def _of_pod(pod: core.Pod) -> list[_Named]:
     status = pod.status
-    if status.start_time is not None:
-        yield "$.status.startTime", status.start_time
-    for index, condition in enumerate(status.conditions):
-        if condition.last_transition_time is not None:
-            yield f"$.status.conditions[{index}].lastTransitionTime", condition.last_transition_time
+    times = [] if status.start_time is None else [(status.start_time, "$.status.startTime")]
+    if status.conditions:
+        times += [
+            (each.last_transition_time, f"$.status.conditions[{index}].lastTransitionTime")
+            for index, each in enumerate(status.conditions)
+            if each.last_transition_time is not None and not is_time(each.last_transition_time)
+        ]
+    return times
 
 
-def _of_node(node: core.Node) -> Iterator[_Named]:
-    for index, taint in enumerate(node.spec.taints):
-        if taint.time_added is not None:
-            yield f"$.spec.taints[{index}].timeAdded", taint.time_added
+def _of_node(node: core.Node) -> list[_Named]:
+    if not node.spec.taints:
+        return []
+    return [
+        (taint.time_added, f"$.spec.taints[{index}].timeAdded")
+        for index, taint in enumerate(node.spec.taints)
+        if taint.time_added is not None
+    ]
 
 
-def _of_job(job: batch.Job) -> Iterator[_Named]:
-    if job.status.start_time is not None:
-        yield "$.status.startTime", job.status.start_time
-    if job.status.completion_time is not None:
-        yield "$.status.completionTime", job.status.completion_time
+def _of_job(job: batch.Job) -> list[_Named]:
+    times = [(job.status.start_time, "$.status.startTime"), (job.status.completion_time, "$.status.completionTime")]
+    return [(text, path) for text, path in times if text is not None]
 
 
-def _of_claim(claim: resource.ResourceClaim) -> Iterator[_Named]:
+def _of_claim(claim: resource.ResourceClaim) -> list[_Named]:
     allocation = claim.status.allocation
-    if allocation is not None and allocation.allocation_timestamp is not None:
-        yield "$.status.allocation.allocationTimestamp", allocation.allocation_timestamp
+    if allocation is None or allocation.allocation_timestamp is None:
+        return []
+    return [(allocation.allocation_timestamp, "$.status.allocation.allocationTimestamp")]
 
 
-_OTHERS: dict[type[msgspec.Struct], Callable[[Any], Iterator[_Named]]] = {
+_OTHERS: dict[type[msgspec.Struct], Callable[[Any], list[_Named]]] = {
     core.Pod: _of_pod,
     core.Node: _of_node,
     batch.Job: _of_job,
