@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="config",
     help="Show the effective KubeSchedulerConfiguration, or check one.",
+    add_completion=False,
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from kplan import __version__
+from kplan.cli.conversion import convert_quickly
 from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError
 from kplan.visible import visible
 
@@ -34,6 +35,12 @@ _USUAL_HINTS = {
 
 class KplanGroup(TyperGroup):
     """The group of all commands: errors end in a message and exit code 2, and `--debug` may stand anywhere."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return all parameters."""
+        parameters: list[Any] = super().get_params(ctx)
+        convert_quickly(parameters)
+        return parameters
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take `--debug` from wherever it stands, up to a `--`."""

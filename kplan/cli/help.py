@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kplan.cli.conversion import convert_quickly
 from kplan.cli.ordering import OrderedCommand
 
 _OPTIONS = "Options"
@@ -19,11 +20,16 @@ class KplanCommand(OrderedCommand):
     Each line of the epilog is a command, two blanks, ``#`` and what it is for.
     """
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return all parameters."""
+        parameters: list[Any] = super().get_params(ctx)
+        convert_quickly(parameters)
+        return parameters
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments first, then the command's own options, then those that several commands share."""
         groups: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], _OPTIONS: []}
-        parameters: list[Any] = self.get_params(ctx)
-        for parameter in parameters:
+        for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is None:
                 continue

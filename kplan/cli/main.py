@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from kplan import __version__
-from kplan.cli import (
-    capacity,
-    config,
-    diff,
-    drain,
-    explain,
-    names,
-    place,
-    plan,
-    pods,
-    preempt,
-    schema,
-    shells,
-    show,
-    snapshot,
-)
-from kplan.cli.faults import FAILED, KplanGroup, say_traceback
-from kplan.cli.help import KplanCommand
+from kplan.cli.faults import FAILED, say_traceback
+from kplan.cli.program import Loader, Program, command, group
+
+_COMMANDS: dict[str, Loader] = {}
+
+
+class _Kplan(Program):
+    """All of kplan's commands."""
+
+    loaders = _COMMANDS
+
 
 app = typer.Typer(
     name="kplan",
-    cls=KplanGroup,
+    cls=_Kplan,
     help="""terraform plan for the Kubernetes scheduler: where pods land, whom they evict, and why.
 
     Decides as the cluster's own release of kube-scheduler, from a snapshot or a live cluster, and changes nothing.""",
@@ -65,13 +58,13 @@ def main(
     """Set what holds for all commands."""
 
 
-def _add(name: str, command: Callable[..., None], examples: str, short_help: str | None = None) -> None:
-    app.command(name, cls=KplanCommand, epilog=examples, short_help=short_help)(command)
+def _add(name: str, home: str, examples: str, short_help: str | None = None) -> None:
+    _COMMANDS[name] = command(name, home, examples, short_help)
 
 
 _add(
     "place",
-    place.place,
+    "kplan.cli.place:place",
     """
     kplan place web.yaml  # where the pods of a manifest would go
     kplan place shop/voucher-api --explain  # every node with every plugin's verdict and score
@@ -80,7 +73,7 @@ _add(
 )
 _add(
     "preempt",
-    preempt.preempt,
+    "kplan.cli.preempt:preempt",
     """
     kplan preempt  # whom each pending pod that fits nowhere would evict
     kplan preempt web.yaml --explain  # every candidate, and who could stay
@@ -89,7 +82,7 @@ _add(
 )
 _add(
     "plan",
-    plan.plan,
+    "kplan.cli.plan:plan",
     """
     kplan plan  # the pending pods, worked off to the end
     kplan plan web.yaml --save plan.json  # with those of a manifest; kept for kplan show
@@ -98,7 +91,7 @@ _add(
 )
 _add(
     "capacity",
-    capacity.capacity,
+    "kplan.cli.capacity:capacity",
     """
     kplan capacity web.yaml  # how many replicas fit, and what stops the next one
     kplan capacity web.yaml --replicas 50  # whether 50 fit, and else which nodes to add
@@ -107,7 +100,7 @@ _add(
 )
 _add(
     "drain",
-    drain.drain,
+    "kplan.cli.drain:drain",
     """
     kplan drain general-a-1  # where its pods go, and which budgets object
     kplan drain "spot-*" --rolling  # node after node
@@ -117,7 +110,7 @@ _add(
 )
 _add(
     "pods",
-    pods.pods,
+    "kplan.cli.pods:pods",
     """
     kplan pods web.yaml  # as the API server would store them, and what filled them in
     kplan pods web.yaml -o name  # their names only
@@ -126,7 +119,7 @@ _add(
 )
 _add(
     "explain",
-    explain.explain,
+    "kplan.cli.explain:explain",
     """
     kplan explain ml/llm-eval  # why a pod is pending
     kplan explain batch/report-daily-knqdn --explain  # why a running one is where it is, in full
@@ -136,7 +129,7 @@ _add(
 )
 _add(
     "diff",
-    diff.diff,
+    "kplan.cli.diff:diff",
     """
     kplan diff before.json after.json  # two saved reports
     kplan diff --add-nodes 3=general-a-1  # the pending pods, without and with three more nodes
@@ -145,17 +138,15 @@ _add(
 )
 _add(
     "show",
-    show.show,
+    "kplan.cli.show:show",
     """
     kplan show plan.json  # print a saved report again
     kplan show plan.json -o markdown  # in another format
     """,
 )
-app.add_typer(snapshot.app)
-app.add_typer(config.app)
 _add(
     "schema",
-    schema.schema,
+    "kplan.cli.schema:schema",
     """
     kplan schema  # the kinds of documents
     kplan schema PlanReport  # the JSON Schema of one
@@ -164,7 +155,7 @@ _add(
 )
 _add(
     "completion",
-    shells.completion,
+    "kplan.cli.shells:completion",
     """
     kplan completion bash  # for one shell: source <(kplan completion bash)
     kplan completion zsh  # into a file _kplan in a directory of fpath
@@ -172,11 +163,16 @@ _add(
     """,
     "Print a completion script for bash, zsh or fish.",
 )
-app.command("names", hidden=True)(names.names)
+_COMMANDS["snapshot"] = group("kplan.cli.snapshot:app")
+_COMMANDS["config"] = group("kplan.cli.config:app")
+_COMMANDS["names"] = command("names", "kplan.cli.names:names", hidden=True)
 
 
 _ALLOCATIONS_A_COLLECTION = 100_000
 """Objects that come to stay, a cluster's above all, are what is allocated; looking through them finds nothing."""
+
+_THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
+"""NumPy's linear algebra, of which nothing is asked, would start a thread a core and let each wait busily at first."""
 
 
 def run_as_plugin() -> None:
@@ -187,6 +183,7 @@ def run_as_plugin() -> None:
 def run(name: str = "kplan") -> None:
     """Run kplan as a program of this name."""
     gc.set_threshold(_ALLOCATIONS_A_COLLECTION, *gc.get_threshold()[1:])
+    os.environ.setdefault(_THREADS_OF_NUMPY, "1")
     try:
         app(prog_name=name)
     except Exception as error:  # noqa: BLE001 - with --debug whatever went wrong arrives here

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="snapshot",
     help="Save a cluster into a file, look into one, or check one.",
+    add_completion=False,
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 _STANDARD_OUTPUT = "-"

@@ -1,0 +1,57 @@
+"""Values of options as they were typed.
+
+Typer converts them with Pydantic, which takes longer to load than a small question takes to answer. Nearly all values
+are texts, lists of texts, choices and defaults, for which there is little to convert. What is to be converted all the
+same, or is wrong, is left to Typer, and so are its messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any
+
+_TEXTS = list[str]
+
+
+class QuickConversion:
+    """Converts the values of one parameter, as Typer's own conversion does, and without Pydantic where it can.
+
+    Parameters
+    ----------
+    annotation : the type that the command asks for
+    typers : returns Typer's conversion
+    """
+
+    def __init__(self, annotation: Any, typers: Callable[[], Any]) -> None:
+        self._annotation = annotation
+        self._typers = typers
+
+    def __call__(self) -> QuickConversion:
+        """Stand in for what returns Typer's conversion."""
+        return self
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value as the command takes it; raises Typer's BadParameter where it cannot be one."""
+        annotation = self._annotation
+        if param.multiple or param.nargs == -1:
+            if value is None:
+                return ()
+            if annotation == _TEXTS and isinstance(value, list | tuple) and all(type(each) is str for each in value):
+                return list(value)
+        elif value is None or (annotation in (str, int) and type(value) is annotation):
+            return value  # only texts stand on a command line: a number that is one already is a default
+        elif isinstance(annotation, type) and issubclass(annotation, Enum):
+            for member in annotation:
+                if value is member or (type(value) is str and value == member.value):
+                    return member
+        return self._typers().coerce(value, param=param, ctx=ctx)
+
+
+def convert_quickly(parameters: Iterable[Any]) -> None:
+    """Let parameters of a command load Pydantic only for values that need it."""
+    for parameter in parameters:
+        typers = getattr(parameter, "get_runtime_param", None)
+        descriptor = getattr(parameter, "type_descriptor", None)
+        if typers is not None and descriptor is not None and not isinstance(typers, QuickConversion):
+            parameter.get_runtime_param = QuickConversion(descriptor.annotation, typers)

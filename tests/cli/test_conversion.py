@@ -1,0 +1,88 @@
+"""Values of options converted without Pydantic are what Typer makes of them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cache
+from typing import Annotated, Any
+
+import pytest
+import typer
+import typer.main
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.core import TyperCommand
+
+from kplan.cli.conversion import convert_quickly
+from kplan.cli.faults import _USAGE
+
+
+class Fruit(StrEnum):
+    """Choices, one of which is called otherwise than its value."""
+
+    APPLE = "apple"
+    PEAR = "a pear"
+
+
+Option = Annotated[list[str] | None, typer.Option("--many")]
+
+
+class Quick(TyperCommand):
+    """A command whose parameters are converted quickly."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return all parameters."""
+        parameters: list[Any] = super().get_params(ctx)
+        convert_quickly(parameters)
+        return parameters
+
+
+@cache
+def command(cls: type[TyperCommand]) -> Any:
+    app = typer.Typer(add_completion=False)
+
+    @app.command(cls=cls)
+    def run(
+        what: list[str] | None = None,
+        *,
+        many: Option = None,
+        fruit: Fruit = Fruit.PEAR,
+        other: Fruit | None = None,
+        number: Annotated[int, typer.Option(min=1, max=9)] = 3,
+        text: str = "some",
+        flag: bool = False,
+    ) -> None: ...
+
+    return typer.main.get_command(app)
+
+
+def parsed(cls: type[TyperCommand], args: list[str]) -> object:
+    """Return what a command is given for these arguments, or what is said to be wrong with them."""
+    try:
+        return command(cls).make_context("run", list(args)).params
+    except _USAGE as error:
+        return str(error), getattr(error, "message", "")
+
+
+WORDS = ["", "x", "apple", "APPLE", "a pear", "pear", "0", "1", "9", "10", "-1", "é", "true"]
+OPTIONS = ["--many", "--fruit", "--other", "--number", "--text", "--what"]
+
+
+TYPED = st.tuples(st.sampled_from(OPTIONS), st.sampled_from(WORDS)) | st.just(("--flag",))
+
+
+@settings(deadline=None)
+@given(st.lists(TYPED, max_size=4))
+def test_values_are_converted_as_typer_does_it(options: list[tuple[str, ...]]) -> None:
+    args = [word for option in options for word in option]
+
+    assert parsed(Quick, args) == parsed(TyperCommand, args)
+
+
+@pytest.mark.parametrize("args", [[], ["--many", "a", "--many", "b"], ["--fruit", "apple"]])
+def test_values_have_the_types_that_typer_gives_them(args: list[str]) -> None:
+    quick, typers = parsed(Quick, args), parsed(TyperCommand, args)
+
+    assert isinstance(quick, dict)
+    assert isinstance(typers, dict)
+    assert {name: type(value) for name, value in quick.items()} == {name: type(value) for name, value in typers.items()}
