@@ -61,12 +61,9 @@ def decode(value: object, cls: type[S], path: str, problems: Problems, *, type_m
 
     Parameters
     ----------
-    value
-        The object, as plain values.
-    path
-        Where it stands.
-    type_meta
-        Whether `apiVersion` and `kind` may stand in it.
+    value : the object, as plain values
+    path : where it stands
+    type_meta : whether `apiVersion` and `kind` may stand in it
     """
     if not isinstance(value, dict):
         problems.unreadable(path, f"expected {_describe_type(cls)}, got {_describe(value)}", _type_hint(cls, value))

@@ -91,12 +91,9 @@ def expand(
 
     Parameters
     ----------
-    sets
-        The merged sets. Every plugin in them is one of `implements`.
-    implements
-        In-tree plugin -> the extension points that it implements.
-    path
-        Where the plugin sets stand, for problems of default entries.
+    sets : the merged sets. Every plugin in them is one of `implements`.
+    implements : In-tree plugin -> the extension points that it implements
+    path : where the plugin sets stand, for problems of default entries
 
     Returns
     -------

@@ -32,13 +32,11 @@ def load_scheduler_config(
 
     Parameters
     ----------
-    source
-        The path of a YAML or JSON file, `-` for standard input, the document itself as a dictionary, or None for the
-        defaults.
-    kubernetes
-        The minor that reads it, such as ``1.34``; None reads it as the newest does, until a planner knows better.
-    feature_gates
-        Feature gates of that kube-scheduler that are not as by default.
+    source : the path of a YAML or JSON file, `-` for standard input, the document itself as a dictionary, or None for
+        the defaults
+    kubernetes : the minor that reads it, such as ``1.34``; None reads it as the newest does, until a planner knows
+        better
+    feature_gates : feature gates of that kube-scheduler that are not as by default
 
     Raises
     ------

@@ -82,12 +82,9 @@ class ResourceScoring:
 
     Parameters
     ----------
-    resources
-        In the order of the plugin's arguments.
-    use_requested
-        Count what pods ask for; otherwise with defaults for containers that ask for no CPU or memory.
-    device_resources
-        Those of the resources that a device class stands behind, where nodes do not list them themselves.
+    resources : in the order of the plugin's arguments
+    use_requested : count what pods ask for; otherwise with defaults for containers that ask for no CPU or memory
+    device_resources : those of the resources that a device class stands behind, where nodes do not list them themselves
     """
 
     def __init__(

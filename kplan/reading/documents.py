@@ -61,19 +61,13 @@ def read_documents(
 
     Parameters
     ----------
-    source
-        A path or ``-``.
-    problems
-        Receives what is wrong.
-    limits
-        How much one file may hold.
-    stdin
-        The stream behind ``-``; standard input if not given.
-    progress
-        Called now and then with the file, the bytes read and how many there are, where that is known.
-    expected
-        What the file should be, for hints: "a kubeconfig"; Kubernetes objects if not given, and then it is read no
-        further when its first megabyte shows none.
+    source : a path or ``-``
+    problems : receives what is wrong
+    limits : how much one file may hold
+    stdin : the stream behind ``-``; standard input if not given
+    progress : called now and then with the file, the bytes read and how many there are, where that is known
+    expected : what the file should be, for hints: "a kubeconfig"; Kubernetes objects if not given, and then it is read
+        no further when its first megabyte shows none
     """
     read = _Reader(problems, limits, expected, stdin, progress)
     if str(source) == STANDARD_INPUT:

@@ -79,10 +79,8 @@ class JsonLines:
 
     Parameters
     ----------
-    content
-        The document's text.
-    line
-        Where that text begins in its file.
+    content : the document's text
+    line : where that text begins in its file
     """
 
     def __init__(self, content: msgspec.Raw, line: int) -> None:

@@ -18,12 +18,9 @@ class YamlLines:
 
     Parameters
     ----------
-    text
-        The document's text.
-    line
-        Where that text begins in its file.
-    content_line
-        Where its content begins in its file.
+    text : the document's text
+    line : where that text begins in its file
+    content_line : where its content begins in its file
     """
 
     def __init__(self, text: str | bytes, line: int, content_line: int) -> None:

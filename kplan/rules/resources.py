@@ -106,8 +106,7 @@ def pod_requests(
     Parameters
     ----------
     use_status : look at the resources that the kubelet reports too, as for a pod that is being resized in place
-    missing_container_requests
-        Amounts (1e-9 units) for containers that name no request of that resource.
+    missing_container_requests : amounts (1e-9 units) for containers that name no request of that resource
     use_pod_level : let what is requested for the whole pod stand instead of the sum of its containers
     """
     total = _container_requests(pod, _statuses(pod) if use_status else {}, missing_container_requests or {})

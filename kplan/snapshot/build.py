@@ -75,8 +75,7 @@ class SnapshotBuilder:
 
     Parameters
     ----------
-    refuses_odd
-        Whether negative amounts and amounts beyond int64 are errors, as they are in files that people write.
+    refuses_odd : whether negative amounts and amounts beyond int64 are errors, as they are in files that people write
     """
 
     def __init__(self, *, refuses_odd: bool = False) -> None:

@@ -57,14 +57,12 @@ def load_snapshot(
 
     Parameters
     ----------
-    source
-        A file, a directory (read recursively), ``-`` for standard input, ``demo`` for the built-in cluster, or objects
-        as dicts. Files may be JSON or YAML, one or many documents, lists, kplan's own snapshot, each also gzipped.
-    stdin
-        The stream behind ``-``; standard input if not given.
-    progress
-        Called now and then with what is being read, how much of it has been, and how much there is, where that is
-        known.
+    source : a file, a directory (read recursively), ``-`` for standard input, ``demo`` for the built-in cluster, or
+        objects as dicts. Files may be JSON or YAML, one or many documents, lists, kplan's own snapshot, each also
+        gzipped.
+    stdin : the stream behind ``-``; standard input if not given
+    progress : called now and then with what is being read, how much of it has been, and how much there is, where that
+        is known
 
     Raises
     ------
