@@ -16,7 +16,8 @@ import typer
 
 from kplan.cli.answer import Question, ask, emit, formats_of
 from kplan.cli.changes import RolloutMode, change_document
-from kplan.cli.flags import ClusterFlags, ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.live_options import ClusterFlags
 from kplan.cli.on_paper import SettledClusterFlags
 from kplan.cli.plan import SaveOption, saving
 from kplan.errors import UsageError

@@ -11,51 +11,16 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
-from kplan.cli.live_options import (
-    AsGroupOption,
-    AsOption,
-    ClusterOption,
-    ContextOption,
-    InsecureOption,
-    KubeconfigOption,
-    NamespacesOption,
-    RequestTimeoutOption,
-    SnapshotOption,
-    UserOption,
-    live_options,
-)
+from kplan.cli.live_options import ClusterFlags
 from kplan.report.options import OutputFormat
-
-if TYPE_CHECKING:
-    from kplan.live import LiveOptions
 
 _SCHEDULER_PANEL = "Scheduler"
 DEFAULT_TOP = 5
 DEFAULT_MAX_LISTED = 1000
-
-
-KubernetesOption = Annotated[
-    str,
-    typer.Option(
-        "--kubernetes-version",
-        metavar="auto|MINOR",
-        help="Decide as this minor does, such as 1.34; auto: as the cluster's server.",
-        rich_help_panel=_SCHEDULER_PANEL,
-    ),
-]
-FeatureGatesOption = Annotated[
-    str,
-    typer.Option(
-        "--feature-gates",
-        metavar="NAME=BOOL,...",
-        help="Feature gates of kube-scheduler that are not as by default.",
-        rich_help_panel=_SCHEDULER_PANEL,
-    ),
-]
 
 
 class SamplingMode(StrEnum):
@@ -91,55 +56,6 @@ class ExtenderMode(StrEnum):
 
     IGNORE = "ignore"
     CALL = "call"
-
-
-@dataclass(frozen=True)
-class ClusterFlags:
-    """Where the cluster comes from."""
-
-    panel: ClassVar[str] = "Cluster"
-
-    snapshot: SnapshotOption = ""
-    kubeconfig: KubeconfigOption = ""
-    context: ContextOption = ""
-    cluster: ClusterOption = ""
-    user: UserOption = ""
-    as_user: AsOption = ""
-    as_group: AsGroupOption = None
-    request_timeout: RequestTimeoutOption = "60s"
-    insecure_skip_tls_verify: InsecureOption = False
-    namespaces: NamespacesOption = None
-
-    def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
-        """Return how to reach a live cluster; raises UsageError when the timeout is no duration.
-
-        Parameters
-        ----------
-        stdin_is_free : kplan reads nothing from standard input itself
-        """
-        return live_options(
-            kubeconfig=self.kubeconfig,
-            context=self.context,
-            cluster=self.cluster,
-            user=self.user,
-            as_user=self.as_user,
-            as_groups=self.as_group,
-            request_timeout=self.request_timeout,
-            insecure_skip_tls_verify=self.insecure_skip_tls_verify,
-            namespaces=self.namespaces,
-            stdin_is_free=stdin_is_free,
-        )
-
-    def default_namespace(self) -> str:
-        """Return the namespace of the kubeconfig's context, as kubectl takes it; empty for a snapshot, or none.
-
-        Raises KubeconfigError when the kubeconfig cannot be used.
-        """
-        if self.snapshot:
-            return ""
-        from kplan.live.contexts import context_namespace
-
-        return context_namespace(self.live())
 
 
 class ValidateMode(StrEnum):
@@ -193,8 +109,22 @@ class SchedulerFlags:
             help="KubeSchedulerConfiguration; kube-scheduler's defaults without one.",
         ),
     ] = ""
-    kubernetes_version: KubernetesOption = "auto"
-    feature_gates: FeatureGatesOption = ""
+    kubernetes_version: Annotated[
+        str,
+        typer.Option(
+            "--kubernetes-version",
+            metavar="auto|MINOR",
+            help="Decide as this minor does, such as 1.34; auto: as the cluster's server.",
+        ),
+    ] = "auto"
+    feature_gates: Annotated[
+        str,
+        typer.Option(
+            "--feature-gates",
+            metavar="NAME=BOOL,...",
+            help="Feature gates of kube-scheduler that are not as by default.",
+        ),
+    ] = ""
     sampling: Annotated[
         SamplingMode,
         typer.Option(

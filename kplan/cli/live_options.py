@@ -1,15 +1,15 @@
 """The flags that say where the cluster comes from, shared by all commands: a file, or kubectl's flags for a live one.
 
-A command takes the ``…Option`` types it needs, joins the live ones with :func:`live_options`, and opens the cluster
-with :func:`open_cluster`.
+A command takes them as :class:`ClusterFlags`, and opens the cluster with :func:`open_cluster`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -32,72 +32,82 @@ SnapshotOption = Annotated[
         help="Read the cluster from a file, a directory, - (standard input) or demo, instead of a live one.",
     ),
 ]
-KubeconfigOption = Annotated[
-    str,
-    typer.Option("--kubeconfig", metavar="PATH", envvar="KUBECONFIG", help="Kubeconfig file."),
-]
-ContextOption = Annotated[str, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")]
-ClusterOption = Annotated[str, typer.Option("--cluster", metavar="NAME", help="Cluster of the kubeconfig.")]
-UserOption = Annotated[str, typer.Option("--user", metavar="NAME", help="User of the kubeconfig.")]
-AsOption = Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user or service account.")]
-AsGroupOption = Annotated[
-    list[str] | None,
-    typer.Option("--as-group", metavar="GROUP", help="Act as a member of this group; repeatable."),
-]
-RequestTimeoutOption = Annotated[
-    str,
-    typer.Option(
-        "--request-timeout",
-        metavar="TIME",
-        help="How long one request may take: 30s, 2m; 0 for no limit.",
-    ),
-]
-InsecureOption = Annotated[
-    bool,
-    typer.Option("--insecure-skip-tls-verify", help="Do not check the API server's certificate."),
-]
-NamespacesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--namespaces",
-        metavar="NS,…",
-        help="Read pods and the like in these namespaces only, for users without rights on the whole cluster.",
-    ),
-]
 
 
-def live_options(
-    *,
-    kubeconfig: str = "",
-    context: str = "",
-    cluster: str = "",
-    user: str = "",
-    as_user: str = "",
-    as_groups: Sequence[str] | None = None,
-    request_timeout: str = "60s",
-    insecure_skip_tls_verify: bool = False,
-    namespaces: Sequence[str] | None = None,
-    stdin_is_free: bool = True,
-) -> LiveOptions:
-    """Join the flags of a live cluster; namespaces may be given one by one or with commas between.
+@dataclass(frozen=True)
+class ClusterFlags:
+    """Where the cluster comes from."""
 
-    Raises UsageError when the timeout is no duration.
-    """
-    from kplan.live import LiveOptions, parse_timeout
+    panel: ClassVar[str] = "Cluster"
 
-    named = [name.strip() for names in namespaces or () for name in names.split(",")]
-    return LiveOptions(
-        kubeconfig=kubeconfig,
-        context=context,
-        cluster=cluster,
-        user=user,
-        impersonate_user=as_user,
-        impersonate_groups=tuple(as_groups or ()),
-        request_timeout=parse_timeout(request_timeout),
-        insecure_skip_tls_verify=insecure_skip_tls_verify,
-        namespaces=tuple(dict.fromkeys(filter(None, named))),
-        stdin_is_free=stdin_is_free,
-    )
+    snapshot: SnapshotOption = ""
+    kubeconfig: Annotated[
+        str, typer.Option("--kubeconfig", metavar="PATH", envvar="KUBECONFIG", help="Kubeconfig file.")
+    ] = ""
+    context: Annotated[str, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")] = ""
+    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="Cluster of the kubeconfig.")] = ""
+    user: Annotated[str, typer.Option("--user", metavar="NAME", help="User of the kubeconfig.")] = ""
+    as_user: Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user or service account.")] = ""
+    as_group: Annotated[
+        list[str] | None,
+        typer.Option("--as-group", metavar="GROUP", help="Act as a member of this group; repeatable."),
+    ] = None
+    request_timeout: Annotated[
+        str,
+        typer.Option(
+            "--request-timeout", metavar="TIME", help="How long one request may take: 30s, 2m; 0 for no limit."
+        ),
+    ] = "60s"
+    insecure_skip_tls_verify: Annotated[
+        bool, typer.Option("--insecure-skip-tls-verify", help="Do not check the API server's certificate.")
+    ] = False
+    namespaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespaces",
+            metavar="NS,…",
+            help="Read pods and the like in these namespaces only, for users without rights on the whole cluster.",
+        ),
+    ] = None
+
+    def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
+        """Return how to reach a live cluster; namespaces may be given one by one or with commas between.
+
+        Parameters
+        ----------
+        stdin_is_free : kplan reads nothing from standard input itself
+
+        Raises
+        ------
+        UsageError
+            When the timeout is no duration.
+        """
+        from kplan.live import LiveOptions, parse_timeout
+
+        named = [name.strip() for names in self.namespaces or () for name in names.split(",")]
+        return LiveOptions(
+            kubeconfig=self.kubeconfig,
+            context=self.context,
+            cluster=self.cluster,
+            user=self.user,
+            impersonate_user=self.as_user,
+            impersonate_groups=tuple(self.as_group or ()),
+            request_timeout=parse_timeout(self.request_timeout),
+            insecure_skip_tls_verify=self.insecure_skip_tls_verify,
+            namespaces=tuple(dict.fromkeys(filter(None, named))),
+            stdin_is_free=stdin_is_free,
+        )
+
+    def default_namespace(self) -> str:
+        """Return the namespace of the kubeconfig's context, as kubectl takes it; empty for a snapshot, or none.
+
+        Raises KubeconfigError when the kubeconfig cannot be used.
+        """
+        if self.snapshot:
+            return ""
+        from kplan.live.contexts import context_namespace
+
+        return context_namespace(self.live())
 
 
 def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Snapshot:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.flags import ClusterFlags
+from kplan.cli.live_options import ClusterFlags
 from kplan.cli.ordering import in_order
 from kplan.errors import InputError, KplanError
 

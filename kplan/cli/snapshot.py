@@ -9,9 +9,9 @@ import typer
 
 from kplan.cli.answer import write_out
 from kplan.cli.faults import say
-from kplan.cli.flags import ClusterFlags, with_flags
+from kplan.cli.flags import with_flags
 from kplan.cli.help import KplanCommand
-from kplan.cli.live_options import open_cluster, print_warnings
+from kplan.cli.live_options import ClusterFlags, open_cluster, print_warnings
 from kplan.visible import as_json, as_yaml, shown
 from kplan.writing import check_writable
 

@@ -3,30 +3,32 @@ from __future__ import annotations
 import pytest
 
 from kplan.cli import live_options as module
-from kplan.cli.live_options import live_options, open_cluster, print_warnings
+from kplan.cli.live_options import ClusterFlags, open_cluster, print_warnings
 from kplan.errors import KubeconfigError
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
 
 def test_namespaces_come_one_by_one_or_with_commas() -> None:
-    assert live_options(namespaces=["shop, data", "shop", ""]).namespaces == ("shop", "data")
+    assert ClusterFlags(namespaces=["shop, data", "shop", ""]).live().namespaces == ("shop", "data")
 
 
 def test_flags_arrive_where_they_belong() -> None:
-    options = live_options(as_user="jane", as_groups=["devs"], request_timeout="0", context="prod")
+    options = ClusterFlags(as_user="jane", as_group=["devs"], request_timeout="0", context="prod").live()
 
     assert (options.impersonate_user, options.impersonate_groups) == ("jane", ("devs",))
     assert (options.request_timeout, options.context) == (None, "prod")
 
 
 def test_a_file_wins_over_a_live_cluster() -> None:
-    assert open_cluster("demo", live_options(kubeconfig="/no/such/config")).digest == load_snapshot("demo").digest
+    assert (
+        open_cluster("demo", ClusterFlags(kubeconfig="/no/such/config").live()).digest == load_snapshot("demo").digest
+    )
 
 
 def test_without_a_file_the_cluster_is_asked() -> None:
     with pytest.raises(KubeconfigError, match="no such kubeconfig"):
-        open_cluster("", live_options(kubeconfig="/no/such/config"))
+        open_cluster("", ClusterFlags(kubeconfig="/no/such/config").live())
 
 
 def test_warnings_go_to_standard_error_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
