@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, split_arguments
+from kplan.cli.capacity_questions import Asked, OtherQuestions
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
 from kplan.cli.on_paper import SettledClusterFlags
-from kplan.cli.phases import busy
 from kplan.cli.plan import SaveOption, saving
+from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 
 _STANDARD_INPUT = "-"
@@ -48,7 +49,9 @@ def capacity(
     preempt: Annotated[
         bool, typer.Option("--preempt", help="Count the room that pods of lower priority would give up, too.")
     ] = False,
+    other: OtherQuestions,
     save: SaveOption = "",
+    sweeping: SweepFlags,
     manifests: ManifestFlags,
     cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
@@ -61,7 +64,8 @@ def capacity(
     N, and when fewer fit, says which nodes to add, and exits with 1 (--fail-on).
     """
     files, names = split_arguments(what or (), manifests.filename or ())
-    if names or not (files or manifests.kustomize):
+    has_manifests = bool(files or manifests.kustomize)
+    if names or not (has_manifests or other.may_ask_without_manifests):
         hint = "name a manifest: kplan capacity web.yaml"
         raise UsageError(f"{names[0]} is no manifest" if names else "nothing to count", hint=hint)
     if files.count(_STANDARD_INPUT) + (cluster.snapshot == _STANDARD_INPUT) > 1:
@@ -69,33 +73,28 @@ def capacity(
     if most is not None and manifests.replicas is not None and most < manifests.replicas:
         hint = f"leave out --max: --replicas {manifests.replicas} stops the count by itself"
         raise UsageError(f"--max {most} is below --replicas {manifests.replicas}", hint=hint)
+    other.refuse({"--mix": bool(mix), "--preempt": preempt})
+    sweeping.check(is_sweep=other.headroom, what="--headroom")
     shares = _shares(mix)
     output = saving(output, save)
     fail_on = fail_on_of(output, "capacity") if output.fail_on else None
     formats_of(output)
-    asked_for = ask(None, cluster, scheduler, verbosity).planner
+    planner = ask(None, cluster, scheduler, verbosity).planner
     from kplan.planner.capacity_plan import without_nodes
-    from kplan.planner.templates import templates_of
 
     excluded = [name for given in exclude_nodes or () for name in given.split(",") if name]
-    snapshot = without_nodes(asked_for.snapshot, excluded) if excluded else asked_for.snapshot
-    # Replicas come on top of what runs, so they are numbered as if nothing of the name did.
-    found = read_manifests(
-        files, manifests.within(cluster), dataclasses.replace(snapshot, pods=()), verbosity, replicas=1
+    if excluded:
+        planner = planner.with_world(without_nodes(planner.snapshot, excluded))
+    found = None
+    if has_manifests:
+        # Replicas come on top of what runs, so they are numbered as if nothing of the name did.
+        alone = dataclasses.replace(planner.snapshot, pods=())
+        found = read_manifests(files, manifests.within(cluster), alone, verbosity, replicas=1)
+    asked = Asked(
+        planner, found, {"wanted": manifests.replicas, "limit": most}, fail_on, shown_nodes(output), verbosity
     )
-    asked = templates_of(
-        found, snapshot, shares=shares, wanted=manifests.replicas, limit=most, minor=asked_for.release.number
-    )
-    planner = asked_for.with_world(snapshot, asked.objects, asked.warnings)
-    with busy("counting replicas", quiet=verbosity.quiet) as tell:
-        answer = planner.capacity(
-            asked.templates,
-            wanted=manifests.replicas,
-            limit=most,
-            preempt=preempt,
-            progress=lambda number: tell(f"{number:,} fit so far"),
-        )
-    emit(answer.report(fail_on=fail_on, nodes=shown_nodes(output)), output, verbosity, found)
+    document = asked.headroom(sweeping) if other.headroom else asked.count(shares, preempt=preempt)
+    emit(document, output, verbosity, found)
 
 
 def _shares(text: str) -> list[int]:

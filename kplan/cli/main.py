@@ -95,7 +95,7 @@ _add(
     """
     kplan capacity web.yaml  # how many replicas fit, and what stops the next one
     kplan capacity web.yaml --replicas 50  # whether 50 fit, and else which nodes to add
-    kplan capacity web.yaml --exclude-nodes spot-a-1  # without a node
+    kplan capacity --headroom  # how many more of each workload that the cluster has
     """,
 )
 _add(

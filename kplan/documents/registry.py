@@ -13,6 +13,7 @@ REPORTS: Mapping[str, str] = {
     "PlanReport": "kplan.documents.plan",
     "QueueReport": "kplan.documents.queue",
     "CapacityReport": "kplan.documents.capacity",
+    "HeadroomReport": "kplan.documents.headroom",
     "DrainsReport": "kplan.documents.drains",
     "OddsReport": "kplan.documents.odds",
     "DiffReport": "kplan.documents.diff",

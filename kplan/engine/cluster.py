@@ -141,6 +141,32 @@ class Cluster:
             self._node_rows = np.concatenate((self._node_rows, np.full(len(self._node_rows), NOWHERE, np.intp)))
         return self.pods.add(info)
 
+    def add_replicas(self, info: PodInfo, rows: RowArray) -> None:
+        """Make a pod known once for each of some nodes, which are distinct, and put it there; one after the other."""
+        first, places = len(self.node_of), rows.tolist()
+        self.pods.repeat(info, len(places))
+        self.node_of += places
+        missing = len(self.node_of) - len(self._node_rows)
+        if missing > 0:
+            more = np.full(max(missing, len(self._node_rows)), NOWHERE, np.intp)
+            self._node_rows = np.concatenate((self._node_rows, more))
+        self._node_rows[first : len(self.node_of)] = rows
+        taken = info.resources
+        for name, amount in taken.requests.items():
+            if amount:
+                self.requested(name)[rows] += amount
+        self.pod_count[rows] += 1
+        self.nonzero_cpu[rows] += taken.nonzero_cpu
+        self.nonzero_memory[rows] += taken.nonzero_memory
+        pods_on = self.pods_on
+        for pod, row in enumerate(places, first):
+            pods_on[row].append(pod)
+        for row in places if info.host_ports else ():
+            self.used_ports.setdefault(row, set()).update(info.host_ports)
+        if info.affinity:
+            self.terms.add(info.affinity, places)
+        self.log += [Change(pod, row, 1) for pod, row in enumerate(places, first)]
+
     @property
     def node_rows(self) -> RowArray:
         """Node row of each pod, or NOWHERE; intp of shape (n_pods,)."""

@@ -163,6 +163,21 @@ class PodTable:
         ]
         self.infos += infos
 
+    def repeat(self, info: PodInfo, n: int) -> None:
+        """Append a pod so many times."""
+        first, end = len(self.infos), len(self.infos) + n
+        while end > len(self._priorities):
+            self._grow()
+        self._namespace_codes[first:end] = self._namespace_code_of.setdefault(
+            info.namespace, len(self._namespace_code_of)
+        )
+        self._label_codes[first:end] = self._label_sets.code(info.labels)
+        self._priorities[first:end] = info.priority
+        self._terminating[first:end] = info.is_terminating
+        self.infos += [info] * n
+        if info.pod.spec.affinity is not None:
+            self._term_codes[first:end] = self._term_code(info.affinity)
+
     def keep_resources(self, distinct: Sequence[PodResources], codes: RowArray) -> None:
         """Take in what all pods take from their nodes, as `work_out_resources` tells it."""
         for name in {name for taken in distinct for name in taken.requests}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -92,6 +92,13 @@ class TermIndex:
         """Note that a pod that holds these terms came to (+1) or left (-1) a node."""
         for key in pod_terms(terms):
             self.groups[self.group_id(*key)].change(row, sign)
+
+    def add(self, terms: PodAffinityTerms, rows: Sequence[int]) -> None:
+        """Note that on each of some nodes a pod came that holds these terms."""
+        for key in pod_terms(terms):
+            group = self.groups[self.group_id(*key)]
+            for row in rows:
+                group.change(row, 1)
 
     def group_id(self, kind: TermKind, term: AffinityTerm, weight: int) -> int:
         """Return the position of a term's group, appended when it is new."""

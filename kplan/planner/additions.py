@@ -9,7 +9,7 @@ import msgspec
 
 from kplan.documents.capacity import Addition
 from kplan.planner.base import Base
-from kplan.planner.capacity import Fit, Template, fill
+from kplan.planner.capacity import Fit, Template, fill, fill_from
 from kplan.planner.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.snapshot.model import Snapshot
 
@@ -81,7 +81,7 @@ def _fit_alone(base: Base, templates: Sequence[Template], found: Fit, shape: Nod
         status = first.stop.filter.status(0)
         if status is not None and status.plugin in _OWN_AFFAIRS:
             return None
-    return fill(session, templates, limit=limit).total
+    return fill_from(session, templates, limit=limit)[1].total
 
 
 def _filling(
@@ -89,7 +89,7 @@ def _filling(
 ) -> Callable[[int], int]:
     def fits(n: int) -> int:
         session = base.with_world(_grown(base.world, shapes, n)).session
-        return fill(session, templates, limit=wanted, preempt=preempt).total
+        return fill_from(session, templates, limit=wanted, preempt=preempt)[1].total
 
     return fits
 

@@ -11,6 +11,7 @@ from kplan.admission.rejection import Rejection
 from kplan.documents.placement import Origin, Outcome
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
+from kplan.planner.at_once import fill_at_once
 from kplan.planner.sequence import nominates, settle
 from kplan.rules.pod_info import PodInfo
 
@@ -51,6 +52,46 @@ class Fit:
     def total(self) -> int:
         """Replicas of all templates."""
         return sum(self.counts)
+
+
+def fill_from(
+    start: Session,
+    templates: Sequence[Template],
+    *,
+    limit: int | None = None,
+    one_by_one: int | None = None,
+    preempt: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Session, Fit]:
+    """Place replicas in a fork until one does not fit, many at a time where that makes no difference.
+
+    Parameters
+    ----------
+    start : stays as it is
+    limit, preempt, progress : as for `fill`
+    one_by_one : the limit where none is given and replicas have to be placed one by one
+    """
+    session = start.fork()
+    fit = None if preempt or len(templates) > 1 else _fill_at_once(session, templates[0], limit)
+    if fit is None:
+        session = start.fork()
+        stop_at = one_by_one if limit is None else limit
+        fit = fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
+    return session, fit
+
+
+def _fill_at_once(session: Session, template: Template, limit: int | None) -> Fit | None:
+    info = template.replicas[0]
+    if template.are_distinct or template.refused or _quotas(session, [template]) is not None:
+        return None
+    placed = fill_at_once(session, info, limit)
+    if placed is None:
+        return None
+    total = sum(placed.values())
+    fit = Fit(Counter({(0, row): n for row, n in placed.items()}), [total])
+    if limit is None or total < limit:
+        fit.stop, fit.stopped_template = schedule_pod(session, session.add_pod(info)), 0
+    return fit
 
 
 def fill(

@@ -18,7 +18,7 @@ from kplan.documents.placement import Outcome
 from kplan.framework.session import Session
 from kplan.planner.additions import additions
 from kplan.planner.base import Base
-from kplan.planner.capacity import Fit, Template, fill
+from kplan.planner.capacity import Fit, Template, fill_from
 from kplan.planner.not_found import no_node
 from kplan.planner.placement import NodesShown, Placement, last_placement
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
@@ -53,7 +53,9 @@ class Capacity:
         names = self.session.cluster.nodes.names
         found: dict[str, dict[str, int]] = {}
         for (template, row), count in sorted(self.fit.placed.items(), key=lambda item: (item[0][1], item[0][0])):
-            found.setdefault(names[row], {})[self.templates[template].name] = count
+            there = found.setdefault(names[row], {})
+            name = self.templates[template].name
+            there[name] = there.get(name, 0) + count
         return found
 
     def per_zone(self) -> dict[str, ZoneFit]:
@@ -122,7 +124,7 @@ class Capacity:
                     share=template.share,
                     fits=count,
                     priority=template.replicas[0].priority,
-                    requests=_requests(template),
+                    requests=requests_of(template),
                 )
                 for template, count in zip(self.templates, self.fit.counts, strict=True)
             ),
@@ -152,8 +154,7 @@ def measure(
 ) -> Capacity:
     """Count how many replicas fit, and what to add when fewer fit than are wanted."""
     stop_at = limit if wanted is None else wanted if limit is None else min(wanted, limit)
-    session = base.fork()
-    fit = fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
+    session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
     stopped = templates[fit.stopped_template or 0]
     stop = None if fit.stop is None else last_placement(session, fit.stop, stopped.origin)
     answer = Capacity(tuple(templates), fit, wanted, limit, stop, session, base.context)
@@ -163,7 +164,8 @@ def measure(
     return dataclasses.replace(answer, additions=tried, shapes_not_tried=not_tried)
 
 
-def _requests(template: Template) -> dict[str, str]:
+def requests_of(template: Template) -> dict[str, str]:
+    """Return what each pod of a template asks for, as it stands in a report."""
     requests = template.replicas[0].resources.requests
     return {name: quantity_text(name, requests[name]) for name in resource_order(requests) if requests[name]}
 

@@ -12,3 +12,6 @@ DEFAULT_RUNS: Final = 500
 
 DEFAULT_SEED: Final = 7
 """Of these draws."""
+
+DEFAULT_HEADROOM: Final = 1_000
+"""More replicas of a workload, up to which headroom is counted."""

@@ -5,22 +5,21 @@ What one question needs alone is imported when it is asked, so that the plain on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kplan.errors import NotFoundError
-from kplan.planner.base import Base, PodLike
+from kplan.planner.base import PodLike
 from kplan.planner.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
 from kplan.planner.not_found import no_node
 from kplan.planner.placement import Placement
 from kplan.planner.plan import Plan
+from kplan.planner.room import RoomQuestions
 from kplan.planner.sequence import run_in_order
 
 if TYPE_CHECKING:
     from kplan.documents.drains import DrainsReport
-    from kplan.planner.capacity import Template
-    from kplan.planner.capacity_plan import Capacity
     from kplan.planner.change import ChangePlan
     from kplan.planner.odds_report import Odds
     from kplan.planner.on_paper import Asked
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from kplan.workloads.sources import Source
 
 
-class Planner(Base):
+class Planner(RoomQuestions):
     """Answers questions about a snapshot under a scheduler configuration; parameters as for `Base`.
 
     No answer depends on what was asked before.
@@ -318,25 +317,3 @@ class Planner(Base):
             *map(parse_scale, scale),
         ]
         return changed(self, [*asked, Settle()] if settle else asked)
-
-    def capacity(
-        self,
-        templates: Sequence[Template],
-        *,
-        wanted: int | None = None,
-        limit: int | None = None,
-        preempt: bool = False,
-        progress: Callable[[int], None] | None = None,
-    ) -> Capacity:
-        """Count how many replicas of pods fit, taking templates in turn.
-
-        Parameters
-        ----------
-        wanted : how many should fit; when fewer do, the answer says what to add
-        limit : stop counting after so many
-        preempt : count room that pods of lower priority would give up
-        progress : told now and then how many fit so far
-        """
-        from kplan.planner.capacity_plan import measure
-
-        return measure(self, templates, wanted=wanted, limit=limit, preempt=preempt, progress=progress)

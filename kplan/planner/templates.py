@@ -5,6 +5,7 @@ A template is admitted once and one pod stands for all replicas; where each need
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -90,16 +91,36 @@ def templates_of(
     world = with_objects(snapshot, incoming.objects)
     most = _most_replicas(snapshot, wanted, limit)
     objects = list(incoming.objects)
+    names = Counter(f"{pod.pod.metadata.namespace}/{pod.origin.name}" for pod in incoming.pods)
     templates = []
     for index, pod in enumerate(incoming.pods):
         name = f"{pod.pod.metadata.namespace}/{pod.origin.name}"
         share = shares[index] if shares else 1
-        pods: Sequence[Pod] = [_under_free_name(pod.pod, world)]
-        if _has_own_claims(pod.pod, world) and not pod.refused:
-            pods, claims = _make_more(pod.pod, min(most, MAX_OWN_REPLICAS), world)
-            objects += [complete(claim, type_of(claim)) for claim in claims]
+        if names[name] > 1:
+            name = f"{pod.origin.kind}/{name}"
+        pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, world)
+        objects += claims
         templates.append(Template(name, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1, pod.origin))
     return Asked(tuple(templates), tuple(objects), incoming.warnings)
+
+
+def replicas_of(first: Pod, most: int, world: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
+    """Return the pods that stand for replicas, and the claims that come with them.
+
+    Parameters
+    ----------
+    first : the first replica, as the API server stores it
+    most : so many are enough
+
+    Returns
+    -------
+    pods : one for all, under a name that is free; where each needs claims of its own, as many as are enough
+    claims : as the API server stores them
+    """
+    if most < 1 or not _has_own_claims(first, world):
+        return [_under_free_name(first, world)], []
+    pods, claims = _make_more(first, min(most, MAX_OWN_REPLICAS), world)
+    return pods, [complete(claim, type_of(claim)) for claim in claims]
 
 
 def _most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) -> int:

@@ -26,6 +26,7 @@ _MODULES: Mapping[str, str] = {
     "PlanReport": "kplan.report.plan",
     "QueueReport": "kplan.report.queue",
     "CapacityReport": "kplan.report.capacity",
+    "HeadroomReport": "kplan.report.headroom",
     "DrainsReport": "kplan.report.drains",
     "OddsReport": "kplan.report.odds",
     "DiffReport": "kplan.report.diff",

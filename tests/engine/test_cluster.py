@@ -176,3 +176,23 @@ def test_building_at_once_is_binding_one_by_one(placed, match):
     assert cluster.pods.requests("cpu").tolist() == plain.pods.requests("cpu").tolist()
     cluster.add_pod(infos[0] if infos else PodInfo(Pod()))
     assert len(cluster.pods.requests("cpu")) == len(cluster.pods.nonzero_cpu) == len(infos) + 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(STEPS, PODS, st.sets(st.integers(0, 2), min_size=1), MATCHES)
+def test_replicas_added_together_are_as_if_added_one_by_one(steps, info, rows, match):
+    together, apart = built(3, steps), built(3, steps)
+    for cluster in (together, apart):
+        cluster.match_counts(match)
+
+    together.add_replicas(info, np.asarray(sorted(rows), np.intp))
+    for row in sorted(rows):
+        apart.bind(apart.add_pod(info), row)
+
+    assert read(together) == read(apart) == recounted(together)
+    assert (together.pods_on, together.node_of, together.log) == (apart.pods_on, apart.node_of, apart.log)
+    assert (together.used_ports, together.node_rows.tolist()) == (apart.used_ports, apart.node_rows.tolist())
+    assert together.match_counts(match).tolist() == counted(together, match)
+    assert [together.pods.term_sets[code] for code in together.pods.term_codes] == [
+        apart.pods.term_sets[code] for code in apart.pods.term_codes
+    ]

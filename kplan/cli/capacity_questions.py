@@ -1,0 +1,125 @@
+"""Other questions about room that `kplan capacity` answers, and what goes with each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypedDict
+
+import typer
+
+from kplan.cli.flags import VerbosityFlags
+from kplan.cli.phases import busy
+from kplan.cli.sweeping import SweepFlags
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Condition, Report
+    from kplan.planner.placement import NodesShown
+    from kplan.planner.planner import Planner
+    from kplan.workloads.manifests import Manifests
+
+__all__ = ["Asked", "OtherQuestions"]
+
+
+@dataclass(frozen=True)
+class OtherQuestions:
+    """Questions about the same room that are asked in place of the plain one."""
+
+    panel: ClassVar[str] = "Other questions about room"
+
+    headroom: Annotated[
+        bool,
+        typer.Option(
+            "--headroom", help="How many more of each workload, each alone; without FILE of all that the cluster has."
+        ),
+    ] = False
+
+    @property
+    def option(self) -> str:
+        """The option that asks the question; empty for the plain one."""
+        asked = [option for option, is_asked in self._asked().items() if is_asked]
+        if len(asked) > 1:
+            raise UsageError(f"{asked[0]} and {asked[1]} are two questions", hint="ask one after the other")
+        return asked[0] if asked else ""
+
+    def _asked(self) -> Mapping[str, bool]:
+        return {"--headroom": self.headroom}
+
+    @property
+    def may_ask_without_manifests(self) -> bool:
+        """Whether the question can be about what the cluster has."""
+        return self.headroom
+
+    def refuse(self, given: Mapping[str, bool]) -> None:
+        """Refuse options that would do nothing; raises UsageError."""
+        option = self.option
+        for each, is_given in given.items():
+            if is_given and each in _UNHEARD.get(option, ()):
+                raise UsageError(f"{each} does not go with {option}", hint="leave one of them out")
+
+
+_UNHEARD: Mapping[str, frozenset[str]] = {
+    "--headroom": frozenset({"--mix", "--preempt"}),
+}
+"""Options that a question has no use for."""
+
+
+class Limits(TypedDict):
+    """Where a count stops: at the number that is wanted, or in any case."""
+
+    wanted: int | None
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What all questions about room have in common; each is a method.
+
+    Attributes
+    ----------
+    manifests : one replica of each workload; None where none are given
+    fail_on : None for the question's own
+    shown : nodes to tell about
+    """
+
+    planner: Planner
+    manifests: Manifests | None
+    limits: Limits
+    fail_on: Sequence[Condition] | None
+    shown: NodesShown
+    verbosity: VerbosityFlags
+
+    def count(self, shares: Sequence[int], *, preempt: bool) -> Report:
+        """Count the replicas that fit, workloads taking turns."""
+        from kplan.planner.templates import templates_of
+
+        assert self.manifests is not None  # noqa: S101 - the question is refused without
+        planner = self.planner
+        asked = templates_of(
+            self.manifests, planner.snapshot, shares=shares, minor=planner.release.number, **self.limits
+        )
+        planner = planner.with_world(planner.snapshot, asked.objects, asked.warnings)
+        with busy("counting replicas", quiet=self.verbosity.quiet) as tell:
+            answer = planner.capacity(
+                asked.templates, preempt=preempt, progress=lambda n: tell(f"{n:,} fit so far"), **self.limits
+            )
+        return answer.report(fail_on=self.fail_on, nodes=self.shown)
+
+    def headroom(self, sweeping: SweepFlags) -> Report:
+        """Count how many more of each workload fit."""
+        from kplan.planner.headroom import base_of_manifests, headroom_report
+
+        planner, templates = self.planner, None
+        if self.manifests is not None:
+            planner, templates = base_of_manifests(planner, self.manifests, **self.limits)
+        with busy("counting replicas of each workload", quiet=self.verbosity.quiet):
+            return headroom_report(
+                planner,
+                templates,
+                fail_on=self.fail_on,
+                nodes=self.shown,
+                ask_all=partial(sweeping.ask_all, planner),
+                **self.limits,
+            )

@@ -1,0 +1,46 @@
+"""HeadroomReport: how many more replicas of each workload fit, each asked alone."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kplan.documents.base import Count, Document, Report
+from kplan.documents.placement import PodPlacement
+
+
+class WorkloadHeadroom(Document, frozen=True, kw_only=True):
+    """How many more replicas of one workload fit.
+
+    Attributes
+    ----------
+    workload : KIND/NAMESPACE/NAME
+    running : pods that it has on nodes
+    fits : so many more, or at least so many where nothing stops the count before its limit
+    nodes : nodes that take any of them
+    requests : what each asks for
+    stop : the decision about the first replica that did not fit; null when the count ended before
+    """
+
+    workload: str
+    running: Count
+    fits: Count
+    nodes: Count
+    priority: int
+    requests: dict[str, str]
+    stop: PodPlacement | None
+
+
+class HeadroomReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan capacity --headroom: each workload alone, from the same start.
+
+    Attributes
+    ----------
+    wanted : --replicas
+    limit : each count stops here; without --max only where replicas have to be placed one by one
+    workloads : the tightest first, then by name
+    """
+
+    kind: Literal["HeadroomReport"] = "HeadroomReport"
+    wanted: int | None
+    limit: Count
+    workloads: tuple[WorkloadHeadroom, ...]

@@ -1,0 +1,81 @@
+"""Replicas placed many at a time, where it makes no difference which of them comes first.
+
+Where no filter looks beyond its own node, a replica on one node takes nothing from any other: each node fills up to the
+same number whatever the order, and the scores only say when. So every node that passes takes one, round after round.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kplan.framework.cycle_state import CycleState, Scope
+from kplan.framework.outcomes import PluginError
+from kplan.framework.runtime import Framework
+from kplan.framework.session import Session
+from kplan.rules.pod_info import PodInfo
+
+
+def fill_at_once(session: Session, info: PodInfo, limit: int | None) -> dict[int, int] | None:
+    """Place replicas of a pod until none fits any more.
+
+    Parameters
+    ----------
+    session : of its own; left half-filled where the answer is None
+    limit : more than so many are not placed
+
+    Returns
+    -------
+    dict or None
+        Node row -> number of replicas; None where the order does matter, none fits at all, or more fit than `limit`.
+    """
+    framework = session.framework_for(info)
+    draws = session.random is not None or session.options.sample or bool(session.extenders) or bool(session.nominator)
+    if framework is None or draws or info.affinity_error or not framework.run_pre_enqueue(info).is_success:
+        return None
+    try:
+        return _fill(session, framework, info, limit)
+    except PluginError:
+        return None
+
+
+def is_local(session: Session, info: PodInfo) -> bool:
+    """Tell whether no filter looks beyond its own node for such a pod, as the cluster stands."""
+    framework = session.framework_for(info)
+    if framework is None or info.affinity_error:
+        return False
+    try:
+        return _skipped(framework, CycleState(info, len(session.cluster.pods), session.cluster)) is not None
+    except PluginError:
+        return False
+
+
+def _fill(session: Session, framework: Framework, info: PodInfo, limit: int | None) -> dict[int, int] | None:
+    cluster = session.cluster
+    placed = np.zeros(len(cluster), np.int64)
+    n_placed = 0
+    while len(cluster):
+        cycle = CycleState(info, len(cluster.pods), cluster)
+        skipped = _skipped(framework, cycle)
+        if skipped is None:
+            return None
+        cycle.skipped_filters = skipped
+        _, passes = framework.filter_all(cycle, framework.shape(info), skipped)
+        (rows,) = passes.nonzero()
+        if not len(rows):
+            break
+        n_placed += len(rows)
+        if limit is not None and n_placed > limit:
+            return None
+        placed[rows] += 1
+        cluster.add_replicas(info, rows)
+    return {row: int(placed[row]) for row in placed.nonzero()[0].tolist()} or None
+
+
+def _skipped(framework: Framework, cycle: CycleState) -> frozenset[str] | None:
+    """Return the filters that are left out; None where others look beyond their node, or reserve things."""
+    outcome = framework.run_pre_filter(cycle, framework.shape(cycle.pod))
+    if outcome.status is not None or outcome.nodes is not None:
+        return None
+    beyond = {each.name for each in framework.filter_plugins if each.scope is Scope.CLUSTER}
+    beyond |= {each.name for each in (*framework.reserve_plugins, *framework.permit_plugins)}
+    return outcome.skipped if outcome.skipped >= beyond else None

@@ -1,0 +1,146 @@
+"""How many more replicas of each workload fit, each asked alone, from the same start."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
+from kplan.errors import UsageError
+from kplan.planner.base import Base
+from kplan.planner.capacity import Template, fill_from
+from kplan.planner.capacity_plan import requests_of
+from kplan.planner.incoming import with_objects
+from kplan.planner.limits import DEFAULT_HEADROOM
+from kplan.planner.own_workloads import next_replicas, own_workloads
+from kplan.planner.placement import NodesShown, last_placement
+from kplan.planner.templates import templates_of
+from kplan.planner.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, counted_warnings
+from kplan.workloads.manifests import Manifests
+
+
+@dataclass(frozen=True, slots=True)
+class HeadroomQuestion:
+    """Asks a planner how many more replicas of a workload fit; can be sent to another process.
+
+    Attributes
+    ----------
+    workload : KIND/NAMESPACE/NAME
+    limit : the count stops here; None for `DEFAULT_HEADROOM` where replicas have to be placed one by one
+    template : what its pods are like; None for those of the workload in the snapshot
+    """
+
+    workload: str
+    running: int
+    limit: int | None
+    nodes: NodesShown = None
+    template: Template | None = None
+
+    def __call__(self, base: Base) -> WorkloadHeadroom:
+        """Place replicas until one does not fit, and tell what comes of it."""
+        template = self.template
+        limit = DEFAULT_HEADROOM if self.limit is None else self.limit
+        if template is None:
+            template, claims = next_replicas(base, self.workload, limit)
+            if claims:
+                base = base.with_snapshot(with_objects(base.snapshot, claims))
+        session, fit = fill_from(base.session, [template], limit=self.limit, one_by_one=DEFAULT_HEADROOM)
+        stop = None if fit.stop is None else last_placement(session, fit.stop, template.origin)
+        return WorkloadHeadroom(
+            workload=self.workload,
+            running=self.running,
+            fits=fit.total,
+            nodes=len(fit.placed),
+            priority=template.replicas[0].priority,
+            requests=requests_of(template),
+            stop=None if stop is None else stop.to_document(self.nodes),
+        )
+
+
+B = TypeVar("B", bound=Base)
+AskAll = Callable[[Sequence[HeadroomQuestion]], Iterable[WorkloadHeadroom]]
+"""Has questions answered, in order, by whomever."""
+
+
+def headroom_report(
+    base: Base,
+    templates: Sequence[Template] | None = None,
+    *,
+    wanted: int | None = None,
+    limit: int | None = None,
+    fail_on: Sequence[Condition] | None = None,
+    nodes: NodesShown = None,
+    ask_all: AskAll | None = None,
+) -> HeadroomReport:
+    """Return the HeadroomReport.
+
+    Parameters
+    ----------
+    templates : what to ask about; None for every workload of the snapshot
+    wanted : so many more of each should fit
+    limit : each count stops here; None for `wanted`, or for `DEFAULT_HEADROOM` where replicas are placed one by one
+    fail_on : what makes the verdict a failure; None for the defaults, by which nothing does when no number is wanted
+    nodes : the nodes to tell about where a replica does not fit; None for all
+    ask_all : has the questions answered; None asks one after the other
+    """
+    stop_at = wanted if limit is None else limit
+    running = {each.key: each.running for each in own_workloads(base)}
+    if templates is None:
+        questions = [HeadroomQuestion(key, n, stop_at, nodes) for key, n in running.items()]
+    else:
+        questions = [_question(each, running, stop_at, nodes) for each in templates]
+    if not questions:
+        raise UsageError("the snapshot has no workload", hint="name a manifest: kplan capacity --headroom web.yaml")
+    found = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))
+    found.sort(key=lambda each: (each.fits, each.stop is None, each.workload))
+    default = (NONE,) if wanted is None else DEFAULT_FAIL_ON["capacity"]
+    chosen = default if fail_on is None else fail_on
+    short = [each for each in found if wanted is not None and each.fits < wanted]
+    counted = [Counted(each.workload, "Unschedulable") for each in short if UNSCHEDULABLE in chosen]
+    context = base.context()
+    return HeadroomReport(
+        snapshot=context.snapshot,
+        scheduler=context.scheduler,
+        verdict=Verdict.of(chosen, [*counted, *counted_warnings(context.warnings, chosen)]),
+        warnings=context.warnings,
+        wanted=wanted,
+        limit=DEFAULT_HEADROOM if stop_at is None else stop_at,
+        workloads=tuple(found),
+    )
+
+
+def base_of_manifests(
+    base: B, manifests: Manifests, *, wanted: int | None = None, limit: int | None = None
+) -> tuple[B, list[Template]]:
+    """Return a planner whose cluster holds what comes with manifests, and their workloads, each admitted alone.
+
+    Parameters
+    ----------
+    manifests : one replica of each workload; daemon sets, which have no replicas, are passed over beside others
+    wanted, limit : as for `headroom_report`
+
+    Raises
+    ------
+    ManifestError, UsageError
+        As `kplan.planner.templates.templates_of`.
+    """
+    most = DEFAULT_HEADROOM if limit is None and wanted is None else limit
+    counted = [pod for pod in manifests.pods if pod.kind != "DaemonSet"]
+    each_alone = [dataclasses.replace(manifests, pods=(pod,)) for pod in counted] or [manifests]
+    asked = [
+        templates_of(each, base.snapshot, wanted=wanted, limit=most, minor=base.release.number) for each in each_alone
+    ]
+    objects = [obj for each in asked for obj in each.objects]
+    warnings = dict.fromkeys(warning for each in asked for warning in each.warnings)
+    return base.with_world(base.snapshot, objects, warnings), [
+        template for each in asked for template in each.templates
+    ]
+
+
+def _question(template: Template, running: dict[str, int], limit: int | None, nodes: NodesShown) -> HeadroomQuestion:
+    namespace, origin = template.replicas[0].namespace, template.origin
+    key = template.name if origin is None else f"{origin.kind}/{namespace}/{origin.name}"
+    return HeadroomQuestion(key, running.get(key, 0), limit, nodes, template)

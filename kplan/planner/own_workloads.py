@@ -1,0 +1,168 @@
+"""The workloads of a snapshot, and the pods that they would have next.
+
+Workloads are those that the snapshot holds, and those that are known from their pods alone, whose youngest pod then
+says what the next one is like. Daemon sets have no replicas; jobs that are over make no more pods, and those of a cron
+job count as the cron job's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from kplan.api.core import PodTemplateSpec
+from kplan.api.meta import controller_of
+from kplan.errors import NotFoundError
+from kplan.planner.base import Base
+from kplan.planner.capacity import Template
+from kplan.planner.templates import replicas_of
+from kplan.rules.pod_info import PodInfo
+from kplan.simulation.controllers.observed import Create
+from kplan.simulation.making import PodMaker
+from kplan.simulation.owners import (
+    DaemonSetState,
+    DeploymentState,
+    ForeignState,
+    JobState,
+    Owner,
+    ReplicaSetState,
+    StatefulSetState,
+    WorkloadRef,
+)
+from kplan.workloads.expansion import TEMPLATE_HASH
+
+_DAEMONS = "DaemonSet"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWorkload:
+    """A workload of the snapshot.
+
+    Attributes
+    ----------
+    key : KIND/NAMESPACE/NAME
+    running : pods that it has on nodes
+    """
+
+    key: str
+    running: int
+
+
+def own_workloads(base: Base) -> list[OwnWorkload]:
+    """List the workloads whose replicas can be counted, by key."""
+    known = base.at_rest.workloads
+    job_of, is_scaled = _jobs_of_cron_jobs(base), _scaled_sets(base)
+    found = {f"CronJob/{each.metadata.namespace}/{each.metadata.name}": 0 for each in base.world.cron_jobs}
+    for key in known.keys():  # noqa: SIM118 - not a mapping
+        state = known.find(key)
+        if isinstance(state, DeploymentState):
+            if _revision(_maker(state)) is not None:
+                found[key] = sum(_running(each) for each in state.sets.values())
+        elif key in job_of:
+            found[job_of[key]] += 0 if state is None else _running(state)
+        elif state is not None and not _is_left_out(state) and (key not in is_scaled or state.pods or state.desired):
+            found[key] = _running(state)
+    return [OwnWorkload(key, n) for key, n in sorted(found.items())]
+
+
+def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgspec.Struct]]:
+    """Return the pods that a workload would have next, and the claims that come with them.
+
+    Parameters
+    ----------
+    most : so many are enough
+
+    Raises
+    ------
+    NotFoundError
+        When nothing is known of its pods.
+    """
+    owner = _owner(base, key)
+    world = base.world
+    revision = _revision(owner)
+    if revision is None:
+        raise NotFoundError(f"the snapshot does not say what pods {key} makes", hint="give its manifest")
+    simulation = base.at_rest
+    maker = PodMaker(world, simulation.session.listers.fork(), base.release.number)
+    index = _next_index(owner) if isinstance(owner, StatefulSetState) else None
+    whole = simulation.workloads.templates.whole(owner.templates[revision])
+    info, refused = maker.make(owner, Create("", revision, index), whole)
+    pods, claims = replicas_of(info.pod, 0 if refused else most, world)
+    return Template(key, tuple(map(PodInfo, pods)), 1, refused, len(pods) > 1), claims
+
+
+def _owner(base: Base, key: str) -> Owner:
+    """Return who makes the pods of a workload; nothing that is returned is to be changed."""
+    kind, namespace, name = key.split("/", 2)
+    for cron in base.world.cron_jobs if kind == "CronJob" else ():
+        if (cron.metadata.namespace, cron.metadata.name) == (namespace, name):
+            ref = WorkloadRef("Job", namespace, name, api_version="batch/v1")
+            return JobState(ref, {"": cron.spec.job_template.spec.template})
+    state = base.at_rest.workloads.find(key)
+    if state is None:
+        raise NotFoundError(f"the snapshot has no workload {key}")
+    return state if isinstance(state, Owner) else _maker(state)
+
+
+def _maker(deployment: DeploymentState) -> Owner:
+    """Return the replica set of the template that now holds, or the one that would be made."""
+    if deployment.current is not None:
+        return deployment.current
+    labels = {**deployment.spec.metadata.labels, TEMPLATE_HASH: deployment.revision}
+    template = replace(deployment.spec, metadata=replace(deployment.spec.metadata, labels=labels))
+    ref = deployment.ref
+    return ReplicaSetState(
+        WorkloadRef("ReplicaSet", ref.namespace, f"{ref.name}-{deployment.revision}"), {"": template}
+    )
+
+
+def _revision(owner: Owner) -> str | None:
+    """Return the revision whose template the next pod is made from; None where no template says anything."""
+    if isinstance(owner, ForeignState):
+        youngest = max(owner.pods.values(), key=lambda pod: (pod.created, pod.order), default=None)
+        return None if youngest is None else youngest.revision
+    revision = owner.wanted.update if isinstance(owner, StatefulSetState) else ""
+    template: PodTemplateSpec | None = owner.templates.get(revision)
+    return revision if template is not None and template.spec.containers else None
+
+
+def _next_index(owner: StatefulSetState) -> int:
+    return max((pod.index for pod in owner.pods.values() if pod.index is not None), default=-1) + 1
+
+
+def _is_left_out(owner: Owner) -> bool:
+    if isinstance(owner, DaemonSetState) or owner.ref.kind == _DAEMONS:
+        return True
+    if isinstance(owner, JobState):
+        return owner.wanted.is_over
+    if isinstance(owner, ReplicaSetState):
+        return owner.parent is not None or _revision(owner) is None
+    return _revision(owner) is None
+
+
+def _running(owner: Owner) -> int:
+    return sum(bool(pod.node) for pod in owner.pods.values())
+
+
+def _jobs_of_cron_jobs(base: Base) -> Mapping[str, str]:
+    """Return the cron job of each job that has one in the snapshot."""
+    known = {(cron.metadata.namespace, cron.metadata.name) for cron in base.world.cron_jobs}
+    found = {}
+    for job in base.world.jobs:
+        owner = controller_of(job.metadata)
+        namespace = job.metadata.namespace
+        if owner is not None and owner.kind == "CronJob" and (namespace, owner.name) in known:
+            found[f"Job/{namespace}/{job.metadata.name}"] = f"CronJob/{namespace}/{owner.name}"
+    return found
+
+
+def _scaled_sets(base: Base) -> set[str]:
+    """Return the replica sets that something else scales: of those that are empty there may be many."""
+    return {
+        f"ReplicaSet/{each.metadata.namespace}/{each.metadata.name}"
+        for each in base.world.replica_sets
+        if controller_of(each.metadata) is not None
+    }

@@ -1,0 +1,114 @@
+"""The HeadroomReport for people: how many more of each workload fit, a line each, the tightest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
+from kplan.documents.placement import Outcome, PodPlacement
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line, plain
+from kplan.report.decision import decision_blocks
+from kplan.report.footer import closing_blocks, opening_blocks
+from kplan.report.options import ReportOptions
+from kplan.report.remedies import located
+from kplan.report.text import layout
+from kplan.report.view import Case, State, View
+from kplan.report.words import count
+
+_MOST_REASONS = 2
+_OWN_AFFAIRS = frozenset({"TaintToleration", "NodeUnschedulable", "NodeAffinity", "NodeName"})
+"""Plugins that say what kind of node it is, not what room it has: told where nothing else stops a replica."""
+_MOST_ROWS = 50
+_DETAIL_WIDTH = 120
+
+
+def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterator[Block]:
+    """Tell a HeadroomReport."""
+    yield from opening_blocks(document, options)
+    short = _short(document)
+    style: Style = "" if document.wanted is None else "bad" if short else "good"
+    yield Heading((Span(_sentence(document), style),))
+    workloads = document.workloads
+    is_whole = options.top is None or options.is_wide
+    shown = workloads if is_whole else workloads[: max(_MOST_ROWS, len(short))]
+    header = ("WORKLOAD", "RUNNING", "MORE", "ON NODES", *(("EACH ASKS FOR",) if options.is_wide else ()))
+    rows = tuple(_row(each, document, is_wide=options.is_wide) for each in shown)
+    align = "<>>>" + "<" * options.is_wide + "<"
+    yield Table((*header, "WHAT STOPS THE NEXT"), rows, align)
+    if len(shown) < len(workloads):
+        yield line(f"and {len(workloads) - len(shown)} more with at least as much room (--all-nodes shows all)")
+    if options.explain:
+        for each in shown:
+            if each.stop is not None:
+                yield Heading((f"What stops the next replica of {each.workload}",))
+                yield from decision_blocks(each.stop, document.snapshot.nodes, options)
+    yield line(Span("Each is asked alone, from the cluster as it is: together they share the same room.", "dim"))
+    yield from closing_blocks(document)
+
+
+def _short(document: HeadroomReport) -> list[WorkloadHeadroom]:
+    return [each for each in document.workloads if document.wanted is not None and each.fits < document.wanted]
+
+
+def _sentence(document: HeadroomReport) -> str:
+    workloads = document.workloads
+    if document.wanted is not None:
+        n_short, more = len(_short(document)), f"{document.wanted} more replica{'' if document.wanted == 1 else 's'}"
+        if n_short:
+            return f"{more} of each workload: no, {n_short} of {len(workloads)} have room for fewer"
+        return f"{more} of each workload: yes, of each of {len(workloads)}"
+    full = sum(not each.fits for each in workloads)
+    told = f", {full} for no replica more" if full else ""
+    return f"Headroom of {count(len(workloads), 'workload')}{told}"
+
+
+def _fits(each: WorkloadHeadroom) -> str:
+    return f"{each.fits}{'' if each.stop is not None else '+'}"
+
+
+def _row(each: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> tuple[Cell, ...]:
+    is_short = not each.fits if document.wanted is None else each.fits < document.wanted
+    asks = (", ".join(f"{amount} {name}" for name, amount in each.requests.items()) or "-",) if is_wide else ()
+    fits = Span(_fits(each), "bad" if is_short else "strong")
+    return (each.workload, str(each.running), fits, str(each.nodes), *asks, _why(each, document, is_wide=is_wide))
+
+
+def _why(each: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> str:
+    return f"counted to {document.limit}" if each.stop is None else stop_words(each.stop, tells_all=is_wide)
+
+
+def stop_words(stop: PodPlacement, *, tells_all: bool = False) -> str:
+    """Say in short, in kube-scheduler's words, why a replica does not fit: what is missing, most nodes first."""
+    reasons = stop.rejection_summary
+    if stop.outcome is not Outcome.UNSCHEDULABLE or not reasons:
+        return stop.message
+    if not tells_all:
+        reasons = tuple(each for each in reasons if each.plugin not in _OWN_AFFAIRS)[:_MOST_REASONS] or reasons[:1]
+    return ", ".join(f"{each.nodes} {each.reason}" for each in reasons)
+
+
+def _title(document: HeadroomReport) -> str:
+    return f"kplan capacity --headroom: {_sentence(document)}"
+
+
+def _cases(document: HeadroomReport, options: ReportOptions) -> Iterator[Case]:
+    for each in document.workloads:
+        counted = document.verdict.counted_of(each.workload)
+        more = " or more" if each.stop is None else ""
+        message = f"{each.fits}{more} more replica{'' if each.fits == 1 and not more else 's'}"
+        state: State = "failed" if counted else "passed"
+        case = Case(each.workload, state, counted[0].rule if counted else "Headroom", message, message)
+        if each.stop is not None:
+            blocks = decision_blocks(each.stop, document.snapshot.nodes, options)
+            told = "\n".join(plain(text).rstrip() for text in layout(blocks, _DETAIL_WIDTH))
+            case = replace(case, detail=f"{message}\nWhat stops the next one:\n{told}")
+            case = replace(located(case, each.stop), message=f"{message}; the next: {stop_words(each.stop)}", more="")
+        yield case
+
+
+def _names(document: HeadroomReport) -> list[str]:
+    return [f"{each.workload} {each.fits}" for each in document.workloads]
+
+
+VIEW = View(_title, headroom_blocks, _cases, _names)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from kplan.documents.schemas import load_schema
+from kplan.report.registry import FORMATS
+from tests.cli.commands import invoke
+from tests.cli.test_place import POD, WEB
+
+
+def report(*args: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(invoke("capacity", "--headroom", *args, "-o", "json").stdout)
+    del found["generatedAt"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def demo() -> dict[str, Any]:
+    return report()
+
+
+def test_every_workload_of_the_cluster_has_a_line(demo: dict[str, Any]) -> None:
+    jsonschema.Draft202012Validator(load_schema("HeadroomReport")).validate({**demo, "generatedAt": ""})
+    told = {each["workload"]: each["fits"] for each in demo["workloads"]}
+    assert (told["Deployment/shop/cart"], told["StatefulSet/data/postgres"]) == (18, 0)
+    assert list(told.values()) == sorted(told.values())
+    assert not any(key.startswith("DaemonSet") for key in told)
+    text = invoke("capacity", "--headroom").stdout
+    assert all(f"  {key} " in text for key in told)
+
+
+def test_two_workers_give_the_same_bytes_as_one(demo: dict[str, Any]) -> None:
+    assert json.dumps(report("--workers", "2")) == json.dumps(report("--workers", "1")) == json.dumps(demo)
+
+
+def test_each_line_is_the_answer_to_its_question_alone(tmp_path: Path, demo: dict[str, Any]) -> None:
+    web, hello = tmp_path / "web.yaml", tmp_path / "pod.yaml"
+    web.write_text(WEB)
+    hello.write_text(POD)
+    together = {each["workload"]: each for each in report(web, hello)["workloads"]}
+
+    assert list(together) == ["Deployment/default/web", "Pod/default/hello"]
+    for path in (web, hello):
+        (alone,) = report(path)["workloads"]
+        plain = json.loads(invoke("capacity", path, "-o", "json").stdout)
+        assert together[alone["workload"]] == alone
+        assert alone["fits"] == plain["summary"]["fits"]
+        assert alone["stop"] == plain["stop"]["placement"]
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_gives_the_same_exit_code(tmp_path: Path, output: str) -> None:
+    path = tmp_path / "web.yaml"
+    path.write_text(WEB)
+    assert invoke("capacity", "--headroom", path, "--replicas", "9", "-o", output).exit_code == 1
+    found = invoke("capacity", "--headroom", path, "--replicas", "8", "-o", output)
+    assert found.exit_code == 0
+    assert "Deployment/default/web" in found.stdout or output in ("github", "sarif")
+
+
+def test_explained_it_tells_what_stops_each(tmp_path: Path) -> None:
+    path = tmp_path / "web.yaml"
+    path.write_text(WEB)
+    found = invoke("capacity", "--headroom", path, "--explain", "-o", "wide").stdout
+
+    assert "EACH ASKS FOR" in found
+    assert "What stops the next replica of Deployment/default/web" in found
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--headroom", "--mix", "1:2"), "--mix does not go with --headroom"),
+        (("--headroom", "--preempt"), "--preempt does not go with --headroom"),
+        (("web.yaml", "--workers", "2"), "add --headroom"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(options: tuple[str, ...], problem: str) -> None:
+    found = invoke("capacity", *options)
+
+    assert found.exit_code == 2
+    assert problem in found.stderr
