@@ -61,15 +61,17 @@ _kplan() {
         --selector|-l) COMPREPLY=(); return ;;
         --zone) COMPREPLY=(); return ;;
         --by) COMPREPLY=(); return ;;
-        --output|-o) COMPREPLY=($(compgen -W "yaml json table name" -- "$current")); return ;;
+        --output|-o) COMPREPLY=($(compgen -W "yaml json table name junit github sarif" -- "$current")); return ;;
         --against) COMPREPLY=($(compgen -f -- "$current")); return ;;
         --against-config) COMPREPLY=($(compgen -f -- "$current")); return ;;
         --against-version) COMPREPLY=(); return ;;
         --against-manifests) COMPREPLY=(); return ;;
         --output|-o) COMPREPLY=($(compgen -W "table json yaml" -- "$current")); return ;;
+        --output|-o) COMPREPLY=($(compgen -W "table json yaml junit github sarif" -- "$current")); return ;;
         --name) COMPREPLY=(); return ;;
         --output|-o) COMPREPLY=($(compgen -W "yaml json" -- "$current")); return ;;
         -o|--output) COMPREPLY=($(compgen -W "table json yaml" -- "$current")); return ;;
+        -o|--output) COMPREPLY=($(compgen -W "table json yaml junit github sarif" -- "$current")); return ;;
     esac
     case "$path" in
         "kplan") words="place preempt plan capacity drain pods explain diff show schema completion snapshot config --version --debug -h --help" ;;

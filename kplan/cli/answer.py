@@ -27,7 +27,7 @@ from kplan.cli.flags import (
 )
 from kplan.cli.live_options import open_cluster
 from kplan.cli.on_paper import ChangedClusterFlags, asked_changes
-from kplan.cli.pipelines import add_to_step_summary, repository_around, working_directory
+from kplan.cli.pipelines import add_to_step_summary, remember_formats, repository_around, working_directory
 from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
@@ -242,6 +242,7 @@ def formats_of(output: OutputFlags) -> list[str]:
     reports = _reports(output)
     for _, path in reports:
         check_writable(path)
+    remember_formats([(output.output.value, ""), *reports])
     return [output.output.value, *(name for name, _ in reports)]
 
 

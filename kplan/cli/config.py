@@ -9,6 +9,7 @@ import typer
 
 from kplan.cli.faults import say
 from kplan.cli.help import KplanCommand
+from kplan.cli.pipelines import repository
 from kplan.visible import as_json, as_yaml, shown, visible
 
 if TYPE_CHECKING:
@@ -30,6 +31,17 @@ class OutputFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
+
+
+class CheckFormat(StrEnum):
+    """What `kplan config check` can print."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    JUNIT = "junit"
+    GITHUB = "github"
+    SARIF = "sarif"
 
 
 FileArgument = Annotated[
@@ -94,7 +106,7 @@ def check(
     scheduler_config: ConfigOption = None,
     kubernetes_version: KubernetesOption = _NEWEST,
     feature_gates: FeatureGatesOption = "",
-    output: OutputOption = OutputFormat.TABLE,
+    output: Annotated[CheckFormat, typer.Option("-o", "--output", help="How to print it")] = CheckFormat.TABLE,
 ) -> None:
     """Print ok, or every problem with its path and what to write instead.
 
@@ -115,7 +127,13 @@ def check(
         _print_warnings(config)
     except ConfigError as error:
         problems = error.problems
-    if output is OutputFormat.TABLE:
+    if output in (CheckFormat.JUNIT, CheckFormat.GITHUB, CheckFormat.SARIF):
+        from kplan.report.checks import told_configuration
+        from kplan.report.registry import render_for_programs
+
+        warnings = config.warnings if config is not None else ()
+        _print(render_for_programs(told_configuration(source, problems, warnings, repository()), output).rstrip("\n"))
+    elif output is CheckFormat.TABLE:
         _print(render_check(visible(source), shown(config), shown(problems)))
     else:
         _print(_dump(check_report(source, config, problems).to_dict(), output))
@@ -143,8 +161,8 @@ def _print_warnings(config: SchedulerConfiguration) -> None:
         say(f"warning: {warning.object}: {warning.message}")
 
 
-def _dump(document: dict[str, object], output: OutputFormat) -> str:
-    if output is OutputFormat.JSON:
+def _dump(document: dict[str, object], output: OutputFormat | CheckFormat) -> str:
+    if output == OutputFormat.JSON:
         return as_json(document)
     return as_yaml(document).rstrip("\n")
 

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from kplan import __version__
 from kplan.cli.conversion import convert_quickly
+from kplan.cli.pipelines import remember_formats, tell_refusal
 from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError
 from kplan.visible import visible
 
@@ -54,6 +55,7 @@ class KplanGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        remember_formats(())
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
@@ -99,6 +101,8 @@ def _print_error(error: Exception) -> None:
     if not isinstance(error, KplanError):
         _print_internal(error)
         return
+    if isinstance(error, InputError):
+        tell_refusal(error)
     problems = error.problems if isinstance(error, InputError) else ()
     told: set[str] = set()
     for problem in problems[:_MOST_PROBLEMS]:

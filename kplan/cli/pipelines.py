@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kplan.errors import KplanError
+from kplan.errors import InputError, KplanError
+
+if TYPE_CHECKING:
+    from kplan.report.checks import Repository
 
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+_FOR_PROGRAMS = ("junit", "github", "sarif")
 _WORKSPACES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE")
 """Where GitHub, GitLab and Jenkins say which directory holds the repository."""
 
@@ -43,3 +51,49 @@ def repository_around(here: str) -> str:
     said = (os.environ.get(name, "") for name in _WORKSPACES)
     around = (each for each in said if each and Path(here).is_relative_to(each))
     return next(around, here)
+
+
+def repository() -> Repository:
+    """Return where the files that annotations are about are named from."""
+    from kplan.report.checks import Repository
+
+    here = working_directory()
+    return Repository(here, repository_around(here))
+
+
+# --- what could not be answered ---------------------------------------------------------------------------------------
+
+_asked: ContextVar[Sequence[tuple[str, str]]] = ContextVar("asked", default=())
+
+
+def remember_formats(formats: Sequence[tuple[str, str]]) -> None:
+    """Keep what the command was asked to write, as (format, path), for the case that there is no answer.
+
+    The path is empty for standard output.
+    """
+    _asked.set(formats)
+
+
+def tell_refusal(error: InputError) -> None:
+    """Write what is wrong with an input in the formats for programs that the command was asked for.
+
+    An annotation stands on its line, a test fails, a page sums it up: who looks at a pipeline need not read its log.
+    """
+    asked = [(name, path) for name, path in _asked.get() if name in _FOR_PROGRAMS]
+    if not asked or not error.problems:
+        return
+    from kplan.report.refusal import refused, refused_in_markdown
+    from kplan.report.registry import render_for_programs
+    from kplan.writing import write_file
+
+    here = working_directory()
+    told = refused(error.problems, here, repository_around(here))
+    for name, path in asked:
+        text = render_for_programs(told, name)
+        if path:
+            write_file(path, text.encode())
+        else:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    if "github" in dict(asked):
+        add_to_step_summary(refused_in_markdown(told))

@@ -13,9 +13,11 @@ from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
 from kplan.cli.live_options import open_cluster
 from kplan.cli.manifests import read_manifests
 from kplan.cli.on_paper import SettledClusterFlags, asked_changes
+from kplan.cli.pipelines import remember_formats, repository
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
+    from kplan.documents.pods import PodsReport
     from kplan.snapshot.model import Snapshot
 
 
@@ -26,6 +28,9 @@ class PodsFormat(StrEnum):
     JSON = "json"
     TABLE = "table"
     NAME = "name"
+    JUNIT = "junit"
+    GITHUB = "github"
+    SARIF = "sarif"
 
 
 @with_flags
@@ -54,14 +59,14 @@ def pods(
     if names or not (files or manifests.kustomize):
         message = f"{names[0]} is no manifest" if names else "no manifest given"
         raise UsageError(message, hint="name a manifest: kplan pods web.yaml")
+    remember_formats([(output, "")])
     if [*files, *(cluster.with_ or ()), cluster.snapshot].count("-") > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     snapshot = _cluster(cluster, verbosity)
     found = read_manifests(files, manifests.within(cluster), snapshot, verbosity, replicas=manifests.replicas)
     from kplan.config.releases import nearest
     from kplan.planner.pods import made_pods, pods_report
-    from kplan.report.pods import render_names, render_table, render_yaml
-    from kplan.visible import as_json, visible
+    from kplan.visible import visible
 
     minor = nearest(snapshot.server_version).number
     made = made_pods(found, snapshot, refuse_objects=False, minor=minor)
@@ -74,13 +79,28 @@ def pods(
             if made_alike.refusal:
                 source = made_alike.source
                 say(f"refused: {visible(f'{source.kind} {source.namespace}/{source.name}: {made_alike.refusal}')}")
-    if output is PodsFormat.JSON:
-        write_out(f"{as_json(report.to_dict())}\n")
-    else:
-        render = {PodsFormat.YAML: render_yaml, PodsFormat.TABLE: render_table, PodsFormat.NAME: render_names}
-        write_out(render[output](report))
+    write_out(_rendered(report, output))
     if report.summary.refused or any(each.refusal for each in report.pods):
         raise typer.Exit(1)
+
+
+def _rendered(report: PodsReport, output: PodsFormat) -> str:
+    from kplan.report.pods import render_names, render_table, render_yaml
+    from kplan.visible import as_json
+
+    match output:
+        case PodsFormat.JSON:
+            return f"{as_json(report.to_dict())}\n"
+        case PodsFormat.YAML:
+            return render_yaml(report)
+        case PodsFormat.TABLE:
+            return render_table(report)
+        case PodsFormat.NAME:
+            return render_names(report)
+    from kplan.report.checks import told_pods
+    from kplan.report.registry import render_for_programs
+
+    return render_for_programs(told_pods(report, repository()), output)
 
 
 def _cluster(cluster: SettledClusterFlags, verbosity: VerbosityFlags) -> Snapshot:

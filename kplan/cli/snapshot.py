@@ -12,6 +12,7 @@ from kplan.cli.faults import say
 from kplan.cli.flags import with_flags
 from kplan.cli.help import KplanCommand
 from kplan.cli.live_options import ClusterFlags, open_cluster, print_warnings
+from kplan.cli.pipelines import remember_formats, repository
 from kplan.visible import as_json, as_yaml, shown
 from kplan.writing import check_writable
 
@@ -30,11 +31,22 @@ _STANDARD_OUTPUT = "-"
 
 
 class SnapshotFormat(StrEnum):
-    """What `kplan snapshot show` and `check` can print."""
+    """What `kplan snapshot show` can print."""
 
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
+
+
+class CheckFormat(StrEnum):
+    """What `kplan snapshot check` can print."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    JUNIT = "junit"
+    GITHUB = "github"
+    SARIF = "sarif"
 
 
 class RoleFormat(StrEnum):
@@ -143,7 +155,7 @@ def show(
 def check(
     file: FileArgument = "",
     *,
-    output: FormatOption = SnapshotFormat.TABLE,
+    output: Annotated[CheckFormat, typer.Option("--output", "-o", help="How to print it.")] = CheckFormat.TABLE,
     cluster: ClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
@@ -153,8 +165,15 @@ def check(
     """
     from kplan.report.snapshot_view import check_report, render_check
 
+    remember_formats([(output, "")])
     report = check_report(_open(file, cluster, quiet=quiet))
-    _print(render_check(shown(report)) if output is SnapshotFormat.TABLE else _dump(report.to_dict(), output))
+    if output in (CheckFormat.JUNIT, CheckFormat.GITHUB, CheckFormat.SARIF):
+        from kplan.report.checks import told_snapshot
+        from kplan.report.registry import render_for_programs
+
+        write_out(render_for_programs(told_snapshot(report, repository()), output))
+    else:
+        _print(render_check(shown(report)) if output is CheckFormat.TABLE else _dump(report.to_dict(), output))
     if not report.valid:
         raise typer.Exit(1)
 
@@ -183,7 +202,7 @@ def _open(file: str, cluster: ClusterFlags, *, quiet: bool) -> Snapshot:
     return open_cluster(file or cluster.snapshot, cluster.live(), quiet=quiet)
 
 
-def _dump(document: dict[str, Any], output: SnapshotFormat | RoleFormat) -> str:
+def _dump(document: dict[str, Any], output: SnapshotFormat | CheckFormat | RoleFormat) -> str:
     if output == RoleFormat.JSON:
         return as_json(document)
     return as_yaml(document).rstrip("\n")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import enum
 
+from msgspec import UNSET, UnsetType, field
+
 from kplan.documents.base import Count, Document, Positive
+from kplan.documents.placement import Origin
 
 
 class StepEvent(enum.StrEnum):
@@ -104,6 +107,7 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     pod : NAMESPACE/NAME of the pod that holds it up; empty for none
     unseen : fields of the manifest that the snapshot does not hold, so that nobody can tell whether they are new
     refused : the API server's words, where it would not take the manifest
+    origin : where its manifest stands; absent for a workload that none is given of
     """
 
     kind: str
@@ -119,6 +123,7 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     pod: str = ""
     unseen: tuple[str, ...] = ()
     refused: str = ""
+    origin: Origin | UnsetType = field(default=UNSET, name="from")
 
 
 class BudgetAtRest(Document, frozen=True, kw_only=True):

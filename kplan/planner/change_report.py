@@ -11,8 +11,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
-from kplan.documents.change import Step, StepEvent, WorkloadState
-from kplan.documents.placement import Outcome, PodPlacement, PodRef
+from kplan.documents.change import Step, StepEvent, WorkloadChange, WorkloadState
+from kplan.documents.placement import Origin, Outcome, PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.engine.cluster import Cluster
 from kplan.framework.cycle import schedule_pod
@@ -101,9 +101,15 @@ def change_report(
         cluster=cluster_map(before, after) if with_map else UNSET,
         steps=tuple(change.steps),
         after=change.after,
-        workloads=change.workloads,
+        workloads=_with_origins(change.workloads, told.origins),
         blocked=dict(change.blocked),
         obstacles=change.obstacles,
+    )
+
+
+def _with_origins(workloads: Sequence[WorkloadChange], origins: Mapping[str, Origin]) -> tuple[WorkloadChange, ...]:
+    return tuple(
+        replace(each, origin=origins.get(f"{each.kind}/{each.namespace}/{each.name}", UNSET)) for each in workloads
     )
 
 
@@ -148,6 +154,7 @@ class Told:
         self._change = change
         self._nodes = nodes
         self._kept = kept or Decisions()
+        self.origins = self._kept.origins
         keys = (base.session.cluster.pods.infos[row].key for row in base.pending().rows)
         rows = (change.simulation.session.pod_ids.get(key) for key in keys)
         pending = (change.simulation.pods.get(row) for row in rows if row is not None)

@@ -146,7 +146,8 @@ def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
     for each in document.templates:
         message = f"{count(each.fits, 'replica')} fit" if each.fits != 1 else "1 replica fits"
         if failed:
-            message = f"{message}; {', '.join(document.verdict.because)}"
+            told = ", ".join(document.verdict.because)
+            message = told if len(document.templates) == 1 else f"{message}; {told}"
         detail = message
         if stop is not None and stop.template == each.name:
             blocks = decision_blocks(stop.placement, document.snapshot.nodes, options)

@@ -10,6 +10,7 @@ from kplan.documents.plan import PlanReport
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
+from kplan.report.view import Case, State
 from kplan.report.words import count
 
 _WORDS: Mapping[Change, str] = {
@@ -150,3 +151,41 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
     ]
     note = f"and {count(len(steps) - _MOST_STEPS, 'more step')} (JSON has all)" if len(steps) > _MOST_STEPS else ""
     yield Table(("STEP", "EVENT", "WHAT", "NODE", "BECAUSE"), tuple(rows), "><<<<", note=note)
+
+
+# --- for programs -----------------------------------------------------------------------------------------------------
+
+
+def change_cases(document: PlanReport) -> Iterator[Case]:
+    """Yield a case a pod that may not go, and one a workload that is refused or says nothing new."""
+    for obstacle in document.obstacles:
+        counted = document.verdict.counted_of(obstacle.pod)
+        yield _blocked(obstacle, "failed" if counted else "skipped")
+    for each in document.workloads:
+        counted = document.verdict.counted_of(f"{each.kind}/{each.namespace}/{each.name}")
+        if each.refused:
+            yield _of_workload(each, "failed" if counted else "skipped", "Refused", each.refused)
+        elif each.state is WorkloadState.UNCHANGED:
+            yield _of_workload(each, "passed", "Unchanged", "says nothing new")
+
+
+def _blocked(obstacle: Obstacle, state: State) -> Case:
+    kind, _, name = obstacle.workload.partition("/")
+    text = obstacle_text(obstacle)
+    return Case(
+        obstacle.pod,
+        state,
+        "Blocked",
+        f"{obstacle.pod} may not leave {obstacle.node}: {obstacle.words}",
+        "\n".join(each for each in (obstacle.words, text) if each),
+        workload=f"{kind} {name}" if name else "",
+        hint=text,
+    )
+
+
+def _of_workload(each: WorkloadChange, state: State, rule: str, words: str) -> Case:
+    name = f"{each.kind} {each.namespace}/{each.name}"
+    origin = each.origin
+    if not origin:
+        return Case(name, state, rule, words, words)
+    return Case(name, state, rule, words, words, origin.file, origin.document, origin.line or None)

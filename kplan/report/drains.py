@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from kplan.api.wellknown import ZONE
@@ -14,6 +15,7 @@ from kplan.report.words import count
 
 _MOST_TOLD = 5
 _MOST_ROWS = 20
+_MOST_NAMED = 5
 
 
 def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
@@ -81,7 +83,9 @@ def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:  #
         rule = counted[0].rule if counted else "Drained"
         state: State = "failed" if counted else "skipped" if has_trouble else "passed"
         detail = f"{each.pod}: {each.because}" if each.because else ""
-        yield Case(each.name, state, rule, message, detail)
+        told = f"{message}; {detail}" if detail else message
+        more = f"kplan drain {' '.join(map(shlex.quote, each.nodes))}" if len(each.nodes) <= _MOST_NAMED else ""
+        yield Case(each.name, state, rule, told, detail or message, more=more if has_trouble or counted else "")
 
 
 def _names(document: DrainsReport) -> list[str]:

@@ -14,7 +14,7 @@ _BASE_LEVEL = 2
 
 def render_markdown(blocks: Iterable[Block], title: str) -> str:
     """Write a report as Markdown with GitHub's tables."""
-    parts = [f"# {_escape(title)}"]
+    parts = [f"# {escape_markdown(title)}"]
     in_list = False
     for block in blocks:
         text = _block(block)
@@ -32,7 +32,7 @@ def _block(block: Block) -> str:
             return f"- {_inline(spans)}" if is_item else _inline(spans)
         case Preformatted(label, text, _):
             fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
-            return f"{_escape(label)}:\n\n{fence}text\n{text}\n{fence}"
+            return f"{escape_markdown(label)}:\n\n{fence}text\n{text}\n{fence}"
         case Table():
             return _table(block)
 
@@ -43,7 +43,7 @@ def _table(table: Table) -> str:
     rows = [[_inline((cell,)) for cell in row] for row in table.rows]
     sides = ["right" if side == ">" else "left" for side in table.align]
     text = tabulate(rows, table.header, tablefmt="pipe", colalign=sides, disable_numparse=True)
-    return f"{text}\n\n{_escape(table.note)}" if table.note else text
+    return f"{text}\n\n{escape_markdown(table.note)}" if table.note else text
 
 
 def _inline(cells: Iterable[Cell]) -> str:
@@ -51,11 +51,12 @@ def _inline(cells: Iterable[Cell]) -> str:
 
 
 def _styled(cell: Cell) -> str:
-    text = _escape(plain(cell))
+    text = escape_markdown(plain(cell))
     if isinstance(cell, Span) and cell.style in ("strong", "good", "bad", "warn") and text.strip():
         return f"**{text}**"
     return text
 
 
-def _escape(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """Return a text as one line in which nothing is markup."""
     return _SPECIAL.sub(r"\\\1", text).replace("\n", " ")

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from kplan.documents.change import Change, WorkloadState
+from kplan.documents.change import Change
 from kplan.documents.placement import PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line, plain
-from kplan.report.change import change_blocks, change_sentence, is_change, obstacle_text, step_blocks
+from kplan.report.change import change_blocks, change_cases, change_sentence, is_change, step_blocks
 from kplan.report.decision import decision_blocks, decision_heading
 from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks
@@ -194,17 +194,7 @@ def plan_cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
     for change in document.changes:
         yield _case(document, change, options)
     yield from unlisted_cases(document)
-    for obstacle in document.obstacles:
-        counted = document.verdict.counted_of(obstacle.pod)
-        detail = "\n".join(each for each in (obstacle.words, obstacle_text(obstacle)) if each)
-        yield Case(obstacle.pod, "failed" if counted else "skipped", "Blocked", obstacle.words, detail)
-    for each in document.workloads:
-        name = f"{each.kind}/{each.namespace}/{each.name}"
-        counted = document.verdict.counted_of(name)
-        if each.refused:
-            yield Case(name, "failed" if counted else "skipped", "Refused", each.refused)
-        elif each.state is WorkloadState.UNCHANGED:
-            yield Case(name, "passed", "Unchanged", "says nothing new")
+    yield from change_cases(document)
 
 
 def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Case:

@@ -15,6 +15,7 @@ from kplan.visible import as_json
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"failed": "error", "warning": "warning", "skipped": "note"}
 _ROOT = "%SRCROOT%"
+_ANSWERED = (0, 1)
 
 
 def render_sarif(told: Told) -> str:
@@ -31,11 +32,19 @@ def render_sarif(told: Told) -> str:
         },
         "automationDetails": {"id": f"kplan/{told.kind}/"},
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
-        "invocations": [{"executionSuccessful": True, "exitCode": told.exit_code, "endTimeUtc": told.generated_at}],
+        "invocations": [_invocation(told)],
         "results": [_result(cases, rules, told.source) for cases in groups],
         "columnKind": "utf16CodeUnits",
     }
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
+
+
+def _invocation(told: Told) -> dict[str, Any]:
+    return {
+        "executionSuccessful": told.exit_code in _ANSWERED,
+        "exitCode": told.exit_code,
+        "endTimeUtc": told.generated_at,
+    }
 
 
 def _rule(name: str) -> dict[str, Any]:
@@ -68,8 +77,14 @@ def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[st
                 "logicalLocations": [{"fullyQualifiedName": case.about, "kind": "object"}],
             }
         ],
-        "partialFingerprints": {"kplanCase/v1": f"{case.rule}:{case.about}"},
+        "partialFingerprints": {"kplanCase/v1": _fingerprint(case)},
     }
+
+
+def _fingerprint(case: Case) -> str:
+    """Return what stays the same while other lines come and go."""
+    within = f":{case.file}:{case.document}" if case.file and not case.workload else ""
+    return f"{case.rule}:{case.about}{within}"
 
 
 def _artifact(name: str) -> dict[str, str]:

@@ -30,6 +30,7 @@ class Case:
     workload: str = ""  #: the object that asks for it, such as Deployment default/web; empty for itself
     would_help: str = ""  #: the smallest change that would, in a sentence; empty for none
     more: str = ""  #: the command that tells more
+    hint: str = ""  #: the next step, where there is no remedy
 
     @property
     def about(self) -> str:
@@ -67,6 +68,7 @@ def told_in_brief(cases: Sequence[Case]) -> list[str]:
     lines = [f"{count(len(cases), 'pod')}: {names}"] if len(cases) > 1 else []
     lines.append(" ".join(case.message.split()))
     lines += [f"What would help: {case.would_help}"] if case.would_help else []
+    lines += [f"Hint: {case.hint}"] if case.hint else []
     lines += [f"More: {case.more}"] if case.more else []
     return lines
 

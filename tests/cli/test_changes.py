@@ -220,7 +220,9 @@ def test_a_new_pod_that_stays_pending_says_from_which_document_it_comes(tmp_path
 
     document = json.loads(found.stdout)
     assert (found.exit_code, document["workloads"][1]["state"]) == (1, "stuck")
-    assert document["placements"][0]["pod"]["from"] == {
+    origin = document["placements"][0]["pod"]["from"]
+    assert both.read_text().splitlines()[origin.pop("line") - 1].strip() == "name: new"
+    assert origin == {
         "file": str(both),
         "document": 2,
         "kind": "Deployment",

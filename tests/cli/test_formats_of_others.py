@@ -65,6 +65,104 @@ def test_reports_are_valid(tmp_path: Path, command: list[str]):
     assert len(set(prints)) == len(prints)
 
 
+WRONG = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: c
+        image: i
+        imagePullPolcy: Always
+        resources:
+          requests:
+            cpu: two
+"""
+LINE_OF_POLICY, LINE_OF_WRONG_CPU = 13, 16
+WRONG_CONFIGURATION = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+parallelism: -3
+"""
+CHECKS = {
+    "pods": (["pods", str(HERE / "fixtures" / "web.yaml")], 0),
+    "pods that are refused": (["pods", "WRONG"], 2),
+    "snapshot": (["snapshot", "check", "demo"], 0),
+    "snapshot that cannot be read": (["snapshot", "check", "WRONG"], 2),
+    "configuration": (["config", "check", "CONFIGURATION"], 2),
+}
+
+
+@pytest.mark.parametrize(("command", "exit_code"), CHECKS.values(), ids=CHECKS)
+def test_checks_are_valid(tmp_path: Path, command: list[str], exit_code: int):
+    files = {"WRONG": tmp_path / "wrong.yaml", "CONFIGURATION": tmp_path / "scheduler.yaml"}
+    files["WRONG"].write_text(WRONG)
+    files["CONFIGURATION"].write_text(WRONG_CONFIGURATION)
+    words = [str(files.get(each, each)) for each in command]
+    sarif, junit, github = (invoke(*words, "-o", output) for output in ("sarif", "junit", "github"))
+
+    assert {sarif.exit_code, junit.exit_code, github.exit_code} == {exit_code}, sarif.stderr
+    assert against_sarif(sarif.stdout) == []
+    assert against_junit(junit.stdout) == []
+    assert ET.fromstring(junit.stdout).findall("testsuite/testcase")
+    assert github.stdout.splitlines()[-1].startswith("::notice title=kplan::kplan")
+
+
+@pytest.mark.parametrize("command", ["place", "plan", "capacity"])
+def test_what_the_api_server_refuses_is_annotated_on_its_line(tmp_path: Path, command: str):
+    wrong, page, sarif = tmp_path / "wrong.yaml", tmp_path / "page.md", tmp_path / "kplan.sarif"
+    wrong.write_text(WRONG)
+    environment = {"GITHUB_STEP_SUMMARY": str(page), "GITHUB_WORKSPACE": str(tmp_path)}
+    found = invoke(command, wrong, "-o", "github", "--report", f"sarif={sarif}", **environment)
+    annotations = found.stdout.splitlines()
+
+    assert found.exit_code == 2
+    assert len(annotations) == 3
+    lines = {f"::error file={wrong},line={line}" for line in (LINE_OF_POLICY, LINE_OF_WRONG_CPU)}
+    assert {",".join(each.split(",")[:2]) for each in annotations[:-1]} == lines
+    assert any("%0AHint: did you mean imagePullPolicy?" in each for each in annotations)
+    assert f"{wrong.name}:{LINE_OF_WRONG_CPU} " in page.read_text()
+    (run,) = json.loads(sarif.read_text())["runs"]
+    assert [run["invocations"][0]["executionSuccessful"], len(run["results"])] == [False, 2]
+
+
+def test_a_refused_update_is_annotated_where_its_workload_stands(tmp_path: Path):
+    cart = tmp_path / "cart.yaml"
+    cart.write_text(
+        WRONG.replace("name: web", "name: cart\n  namespace: shop").replace("imagePullPolcy: Always", "tty: true")
+    )
+    cart.write_text(cart.read_text().replace("cpu: two", "cpu: 2"))
+    found = invoke("plan", cart, "-o", "github")
+
+    (first,) = (each for each in found.stdout.splitlines() if "Refused" in each)
+    assert first.startswith(f"::error file={cart},line=4,title=kplan%3A Deployment shop/cart (Refused)::")
+    assert "field is immutable" in first
+
+
+def test_a_drain_annotates_pods_that_may_not_go_and_says_what_it_takes():
+    found = invoke("drain", "general-a-1", "-o", "github").stdout.splitlines()
+
+    (blocked,) = (each for each in found if each.startswith("::error"))
+    assert blocked.startswith("::error title=kplan%3A Deployment shop/search (Blocked)::shop/search-")
+    assert "may not leave general-a-1: Cannot evict pod as it would violate the pod's disruption budget." in blocked
+    assert "%0AHint: budget shop/search wants 3 healthy pods and has 3: 1 more healthy pod elsewhere" in blocked
+    assert all(each.count("%0A") < 5 for each in found)
+
+
+def test_of_drains_one_by_one_each_node_is_annotated_once_with_the_command_that_tells_more():
+    found = invoke("drain", "--each", "-o", "github").stdout.splitlines()
+    errors = [each for each in found if each.startswith("::error")]
+
+    assert len({each.split("::")[1] for each in errors}) == len(errors) == 12
+    assert any(each.endswith("%0AMore: kplan drain general-c-1") for each in errors)
+    assert all(each.count("%0A") < 5 for each in found)
+
+
 def test_a_file_of_the_repository_is_named_as_the_repository_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     below = tmp_path / "apps" / "shop"
     below.mkdir(parents=True)

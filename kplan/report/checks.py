@@ -1,0 +1,113 @@
+"""What `kplan pods`, `kplan snapshot check` and `kplan config check` found, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kplan.documents.base import InputWarning, now
+from kplan.documents.pods import PodsMade, PodsReport
+from kplan.documents.snapshot import SnapshotCheck
+from kplan.errors import Problem
+from kplan.report.refusal import refused
+from kplan.report.repository import file_in
+from kplan.report.view import Case, Told
+from kplan.report.words import count
+from kplan.visible import shown, visible
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Where files are named from."""
+
+    here: str = ""  #: the directory that relative names start from
+    root: str = ""  #: of the repository; empty where it is not known
+
+    def file(self, name: str) -> str:
+        """Return a file's path as the repository has it; empty for what is no file."""
+        return file_in(self.root, self.here, name)
+
+
+def told_pods(document: PodsReport, where: Repository) -> Told:
+    """Return a case an object: the API server takes its pods, or refuses them."""
+    report = shown(document)
+    n_refused = sum(1 for made in report.pods if made.refusal)
+    cases = [_made(made, where) for made in report.pods] + [_warning(each) for each in report.warnings]
+    return Told(
+        kind=report.kind,
+        title=f"kplan pods: {count(len(report.pods), 'object')}, {n_refused} refused",
+        generated_at=report.generated_at,
+        source=where.file(report.cluster),
+        cases=cases,
+        exit_code=1 if report.summary.refused or n_refused else 0,
+    )
+
+
+def _made(made: PodsMade, where: Repository) -> Case:
+    source = made.source
+    name = f"{source.kind} {source.namespace}/{source.name}"
+    message = made.refusal or f"makes {count(made.count, 'pod')}"
+    return Case(
+        name,
+        "failed" if made.refusal else "passed",
+        "Refused" if made.refusal else "Taken",
+        message,
+        message,
+        where.file(source.file),
+        source.document,
+        source.line,
+    )
+
+
+def told_snapshot(document: SnapshotCheck, where: Repository) -> Told:
+    """Return a case for each finding; what is only worth knowing does not count."""
+    report = shown(document)
+    source = report.snapshot.source
+    file = "" if source == "demo" else where.file(source)
+    cases = [
+        *(_finding(each, file) for each in report.findings),
+        *(replace(_finding(each, file), state="skipped") for each in report.notes),
+    ]
+    if report.valid:
+        cases.append(Case(source, "passed", "Valid", "everything fits together", "everything fits together", file))
+    told = f"{count(len(report.findings), 'finding')}, {count(len(report.notes), 'note')}"
+    return Told(
+        kind=report.kind,
+        title=f"kplan snapshot check: {source}: {told}",
+        generated_at=now(),
+        source=file or source,
+        cases=cases,
+        exit_code=0 if report.valid else 1,
+    )
+
+
+def _finding(found: InputWarning, file: str) -> Case:
+    return Case(found.object or "snapshot", "failed", found.code, found.message, found.message, file)
+
+
+def told_configuration(
+    source: str, problems: Sequence[Problem], warnings: Sequence[InputWarning], where: Repository
+) -> Told:
+    """Return a case for each problem of a scheduler configuration, or one that says that it has none."""
+    name = visible(source)
+    if problems:
+        return replace(
+            refused(problems, where.here, where.root),
+            kind="SchedulerConfigCheck",
+            title=f"kplan config check: {name}: {count(len(problems), 'problem')}",
+        )
+    return Told(
+        kind="SchedulerConfigCheck",
+        title=f"kplan config check: {name}: ok",
+        generated_at=now(),
+        source=where.file(name) or name,
+        cases=[*_taken(name, where), *(_warning(shown(each)) for each in warnings)],
+    )
+
+
+def _taken(name: str, where: Repository) -> Iterator[Case]:
+    yield Case(name, "passed", "Valid", "kube-scheduler takes it", "kube-scheduler takes it", where.file(name))
+
+
+def _warning(warning: InputWarning) -> Case:
+    return Case(warning.object, "warning", warning.code, warning.message)

@@ -1,0 +1,56 @@
+"""What is wrong with an input, for programs: a question that could not be answered is told where answers are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kplan.documents.base import now
+from kplan.errors import Problem
+from kplan.report.markdown import escape_markdown
+from kplan.report.repository import file_in
+from kplan.report.view import Case, Told
+from kplan.report.words import count
+from kplan.visible import visible
+
+_MOST_PROBLEMS = 50
+"""GitHub shows fewer annotations of a step."""
+
+_FAILED = 2
+
+
+def refused(problems: Sequence[Problem], here: str, repository: str) -> Told:
+    """Return each problem as a case of its own, on its line."""
+    return Told(
+        kind="Refusal",
+        title=f"kplan: nothing was decided: {count(len(problems), 'problem')} with what was given",
+        generated_at=now(),
+        source=next((name for each in problems if (name := file_in(repository, here, visible(each.path)))), "kplan"),
+        cases=[_case(each, here, repository) for each in problems[:_MOST_PROBLEMS]],
+        exit_code=_FAILED,
+    )
+
+
+def _case(problem: Problem, here: str, repository: str) -> Case:
+    message = visible(problem.message)
+    return Case(
+        name=visible(problem.json_path or problem.path) or "input",
+        state="failed",
+        rule="Invalid",
+        message=message,
+        detail=visible(str(problem)),
+        file=file_in(repository, here, visible(problem.path)),
+        document=problem.document,
+        line=problem.line,
+        hint=visible(problem.hint),
+    )
+
+
+def refused_in_markdown(told: Told) -> str:
+    """Write the page that sums a job up."""
+    items = [f"- **{escape_markdown(_place(each))}** {escape_markdown(each.message)}" for each in told.cases]
+    return "\n".join([f"# {escape_markdown(told.title)}", "", *items, ""])
+
+
+def _place(case: Case) -> str:
+    place = f"{case.file}:{case.line}" if case.file and case.line is not None else case.file
+    return f"{place} {case.name}" if place and place != case.name else case.name
