@@ -6,6 +6,7 @@ Upstream: pkg/api/pod/util.go dropDisabledFields, the strategies of pkg/registry
 from __future__ import annotations
 
 import dataclasses
+import operator
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -96,7 +97,7 @@ def without_disabled_fields(
     changes: dict[str, Any] = {}
     for kind in KINDS:
         objects = snapshot.objects(kind.attribute)
-        if objects and (kept := drop(objects, disabled)) is not objects:
+        if objects and _steps(kind.type, disabled) and (kept := drop(objects, disabled)) is not objects:
             changes[kind.attribute] = kept
     return dataclasses.replace(snapshot, **changes) if changes else snapshot
 
@@ -109,8 +110,8 @@ def disabled_fields(is_on: Callable[[str], bool], *, counts_ports_of_sidecars: b
 
 def drop(objects: tuple[S, ...], disabled: frozenset[Field]) -> tuple[S, ...]:
     """Return objects without the fields that are disabled; the same tuple where none has any."""
-    kept = tuple(_without(each, disabled) for each in objects)
-    return kept if any(new is not old for new, old in zip(kept, objects, strict=True)) else objects
+    kept = tuple([_without(each, disabled) for each in objects])
+    return objects if all(map(operator.is_, kept, objects)) else kept
 
 
 def _without(value: Any, disabled: frozenset[Field]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -68,26 +69,50 @@ class Cluster:
     @classmethod
     def build(cls, nodes: NodeTable, infos: Sequence[PodInfo]) -> Cluster:
         """Build a cluster from its nodes and all its pods; a pod whose node is not in the table runs nowhere."""
-        cluster = cls(nodes)
-        cluster.pods.extend(infos)
-        find = nodes.row_of.get
-        cluster.node_of = [find(info.pod.spec.node_name or "", NOWHERE) for info in infos]
-        cluster._node_rows = np.asarray([*cluster.node_of, *[NOWHERE] * _FIRST_CAPACITY], np.intp)
+        pods = PodTable()
+        pods.extend(infos)
         distinct, codes = work_out_resources(infos)
-        cluster.pods.keep_resources(distinct, np.asarray(codes, np.intp))
-        cluster._add_up({name for taken in distinct for name, amount in taken.requests.items() if amount})
-        pods_on = cluster.pods_on
-        for pod, row in enumerate(cluster.node_of):
-            if row == NOWHERE:
-                continue
-            pods_on[row].append(pod)
-            info = infos[pod]
-            spec = info.pod.spec
-            if any(container.ports for container in (*spec.init_containers, *spec.containers)) and info.host_ports:
-                cluster.used_ports.setdefault(row, set()).update(info.host_ports)
-            if spec.affinity is not None and info.affinity:
-                cluster.terms.change(info.affinity, row, 1)
+        pods.keep_resources(distinct, np.asarray(codes, np.intp))
+        find = nodes.row_of.get
+        cluster = cls(nodes, pods)
+        cluster._stand([find(info.pod.spec.node_name or "", NOWHERE) for info in infos])
         return cluster
+
+    def changed(self, nodes: NodeTable, rows: RowArray, infos: list[PodInfo]) -> Cluster:
+        """Return the cluster of other nodes and pods, with what is known here of those that it shares.
+
+        It is what :meth:`build` makes of them; this one must not have changed since it was built.
+
+        Parameters
+        ----------
+        rows : the row here of each pod, or NOWHERE where it is not known here
+        infos : the pods, of the same length
+        """
+        cluster = Cluster(nodes, self.pods.picked(rows, infos))
+        find = nodes.row_of.get
+        moved = np.asarray([*(find(name, NOWHERE) for name in self.nodes.names), NOWHERE], np.intp)
+        node_of = np.where(rows == NOWHERE, NOWHERE, moved[self.node_rows[rows]]) if len(self.pods) else rows.copy()
+        for pod in np.flatnonzero(node_of == NOWHERE).tolist():
+            node_of[pod] = find(infos[pod].pod.spec.node_name or "", NOWHERE)
+        cluster._stand(node_of.tolist())
+        return cluster
+
+    def _stand(self, node_of: list[int]) -> None:
+        """Put all pods where they run, and add up what follows from it."""
+        self.node_of = node_of
+        self._node_rows = np.asarray([*node_of, *[NOWHERE] * _FIRST_CAPACITY], np.intp)
+        self._add_up({name for name in self.pods.resource_names if self.pods.requests(name).any()})
+        order = np.argsort(self.node_rows, kind="stable")
+        bounds = np.searchsorted(self.node_rows[order], np.arange(len(self.nodes) + 1)).tolist()
+        on = order.tolist()
+        self.pods_on = [on[first:end] for first, end in itertools.pairwise(bounds)]
+        running = self.node_rows != NOWHERE
+        for pod in np.flatnonzero(running & (self.pods.with_ports | self.pods.with_affinity)).tolist():
+            info, row = self.pods.infos[pod], node_of[pod]
+            if info.host_ports:
+                self.used_ports.setdefault(row, set()).update(info.host_ports)
+            if info.affinity:
+                self.terms.change(info.affinity, row, 1)
 
     def _add_up(self, resources: Iterable[str]) -> None:
         """Add up what the pods of each node take, from nothing."""

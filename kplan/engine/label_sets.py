@@ -34,6 +34,7 @@ class LabelSets:
     def __init__(self) -> None:
         self.sets: list[Mapping[str, str]] = []  #: list of labels, by code
         self._code_of: dict[frozenset[tuple[str, str]], int] = {}
+        self._code_as_written: dict[tuple[tuple[str, str], ...], int] = {}
         self._postings: dict[str, dict[str, list[int]]] = {}
         self._n_posted = 0
         self._masks: Recent[_Mask] = Recent(MAX_MASKS)
@@ -43,11 +44,13 @@ class LabelSets:
 
     def code(self, labels: Mapping[str, str]) -> int:
         """Return the code of a set of labels, added when it is new."""
-        key = frozenset(labels.items())
-        code = self._code_of.get(key)
+        written = tuple(labels.items())
+        code = self._code_as_written.get(written)
         if code is None:
-            code = self._code_of[key] = len(self.sets)
-            self.sets.append(labels)
+            code = self._code_of.setdefault(frozenset(written), len(self.sets))
+            self._code_as_written[written] = code
+            if code == len(self.sets):
+                self.sets.append(labels)
         return code
 
     def mask(self, selector: Selector) -> BoolArray:

@@ -92,6 +92,24 @@ class NodeTable:
             twin.unschedulable[row] = not schedulable
         return twin
 
+    def changed(self, nodes: Sequence[Node]) -> NodeTable:
+        """Return the table of other nodes; where they are these, cordoned or not, all else is shared."""
+        own = set(map(id, self.nodes))
+        new = {node.metadata.name: node for node in nodes if id(node) not in own}
+        rows = [self.row_of.get(name) for name in new]
+        if len(nodes) != len(self.nodes) or None in rows:
+            return NodeTable(nodes)
+        older = [self.nodes[row] for row in rows if row is not None]
+        if any(map(_differ_otherwise, older, new.values())):
+            return NodeTable(nodes)
+        twin = copy.copy(self)
+        twin.nodes = self.nodes.copy()
+        twin.unschedulable = self.unschedulable.copy()
+        for name, node in new.items():
+            twin.nodes[self.row_of[name]] = node
+            twin.unschedulable[self.row_of[name]] = bool(node.spec.unschedulable)
+        return twin
+
     def label(self, key: str) -> LabelColumn:
         """Return the column of a label key, built when first asked for."""
         column = self._labels.get(key)
@@ -147,6 +165,11 @@ class NodeTable:
         places = np.empty(len(self.nodes), np.intp)
         places[self.zone_order] = np.arange(len(self.nodes))
         return places
+
+
+def _differ_otherwise(node: Node, other: Node) -> bool:
+    """Tell whether two nodes differ in anything but being cordoned."""
+    return node != replace(other, spec=replace(other.spec, unschedulable=node.spec.unschedulable))
 
 
 def _zone_key(labels: dict[str, str]) -> str:

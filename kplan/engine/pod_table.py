@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,14 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplan.api.labels import Selector
-from kplan.api.time import to_micros
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.label_sets import LabelSets
+from kplan.engine.pod_columns import (
+    HOST_PORTS,
+    NONZERO_CPU,
+    NONZERO_MEMORY,
+    START,
+    STORAGE,
+    has_ports,
+    is_resource,
+    read_column,
+)
 from kplan.engine.recent import Recent
 from kplan.rules.affinity import NO_TERMS, PodAffinityTerms
-from kplan.rules.pod_info import NO_START_TIME, PodInfo
+from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PodResources
-from kplan.rules.volume_claims import storage_kinds
 
 _FIRST_CAPACITY = 64
 
@@ -27,8 +35,16 @@ _MAX_UNSORTED = 1024
 _PODS_A_SET = 256
 """Picking out the pods of one set of labels costs about as much as looking at so many pods' codes."""
 
-_NONZERO_CPU, _NONZERO_MEMORY = "nonzero cpu", "nonzero memory"
-"""Names of columns beside those of resources, whose names have no spaces."""
+_COLUMNS = (
+    "_namespace_codes",
+    "_label_codes",
+    "_priorities",
+    "_terminating",
+    "_term_codes",
+    "_with_affinity",
+    "_with_ports",
+)
+"""What is known of every pod as soon as it is added."""
 
 MAX_MASKS = 256
 """Pod masks kept at a time: a byte a pod each."""
@@ -109,6 +125,8 @@ class PodTable:
         self._term_code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
         self._term_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
         self._without_term_code: list[int] = []
+        self._with_affinity: BoolArray = np.zeros(_FIRST_CAPACITY, np.bool_)
+        self._with_ports: BoolArray = np.zeros(_FIRST_CAPACITY, np.bool_)
 
     def __len__(self) -> int:
         return len(self.infos)
@@ -117,18 +135,49 @@ class PodTable:
         """Return a table to which pods can be added without this one noticing; the pods themselves are shared."""
         twin = PodTable()
         twin.infos = self.infos.copy()
-        twin._namespace_codes = self._namespace_codes.copy()
-        twin._label_codes = self._label_codes.copy()
-        twin._priorities = self._priorities.copy()
-        twin._terminating = self._terminating.copy()
+        for name in _COLUMNS:
+            setattr(twin, name, getattr(self, name).copy())
         twin._requests = dict(self._requests)
-        twin._namespace_code_of = self._namespace_code_of.copy()
-        twin._label_sets = self._label_sets
         twin._by_labels = self._by_labels
-        twin.term_sets = self.term_sets.copy()
-        twin._term_code_of = self._term_code_of.copy()
-        twin._term_codes = self._term_codes.copy()
         twin._without_term_code = self._without_term_code.copy()
+        twin._share_codes(self)
+        return twin
+
+    def _share_codes(self, other: PodTable) -> None:
+        self._namespace_code_of = other._namespace_code_of.copy()
+        self._label_sets = other._label_sets
+        self.term_sets = other.term_sets.copy()
+        self._term_code_of = other._term_code_of.copy()
+
+    def picked(self, rows: RowArray, infos: list[PodInfo]) -> PodTable:
+        """Return a table of other pods, most of which are in this one: what is known of those is taken over.
+
+        Parameters
+        ----------
+        rows : the row in this table of each pod, or a negative number where it is not in it
+        infos : the pods, of the same length
+        """
+        places = rows.copy()
+        new = np.flatnonzero(rows < 0)
+        places[new] = np.arange(len(new)) + len(self)
+        known = self.copy()
+        more = [infos[place] for place in new.tolist()]
+        known.extend(more)
+        for name in {name for info in more for name in info.resources.requests}:
+            known.requests(name)
+        return known.rearranged(places, infos)
+
+    def rearranged(self, rows: RowArray, infos: list[PodInfo]) -> PodTable:
+        """Return a table of some of these pods, those of the rows in their order; `infos` are these pods."""
+        twin = PodTable()
+        twin.infos = infos
+        for name in _COLUMNS:
+            setattr(twin, name, np.append(getattr(self, name)[rows], getattr(twin, name)))
+        twin._requests = {key: self._derived(key)[rows] for key in self._requests}
+        twin._share_codes(self)
+        uncoded = np.zeros(len(self), np.bool_)
+        uncoded[self._without_term_code] = True
+        twin._without_term_code = np.flatnonzero(uncoded[rows]).tolist()
         return twin
 
     def add(self, info: PodInfo) -> int:
@@ -141,7 +190,9 @@ class PodTable:
         self._label_codes[row] = self._label_sets.code(info.labels)
         self._priorities[row] = info.priority
         self._terminating[row] = info.is_terminating
+        self._with_ports[row] = has_ports(info.pod)
         if info.pod.spec.affinity is not None:
+            self._with_affinity[row] = True
             self._without_term_code.append(row)
         return row
 
@@ -150,17 +201,14 @@ class PodTable:
         first, end = len(self.infos), len(self.infos) + len(infos)
         while end > len(self._priorities):
             self._grow()
-        n_pods = len(infos)
         codes, code_of_labels = self._namespace_code_of, self._label_sets.code
-        self._namespace_codes[first:end] = np.fromiter(
-            (codes.setdefault(info.namespace, len(codes)) for info in infos), np.int32, n_pods
-        )
-        self._label_codes[first:end] = np.fromiter((code_of_labels(info.labels) for info in infos), np.int32, n_pods)
-        self._priorities[first:end] = np.fromiter((info.priority for info in infos), np.int64, n_pods)
-        self._terminating[first:end] = np.fromiter((info.is_terminating for info in infos), np.bool_, n_pods)
-        self._without_term_code += [
-            row for row, info in enumerate(infos, start=first) if info.pod.spec.affinity is not None
-        ]
+        self._namespace_codes[first:end] = [codes.setdefault(info.namespace, len(codes)) for info in infos]
+        self._label_codes[first:end] = [code_of_labels(info.labels) for info in infos]
+        self._priorities[first:end] = [info.priority for info in infos]
+        self._terminating[first:end] = [info.is_terminating for info in infos]
+        self._with_affinity[first:end] = [info.pod.spec.affinity is not None for info in infos]
+        self._with_ports[first:end] = [has_ports(info.pod) for info in infos]
+        self._without_term_code += (np.flatnonzero(self._with_affinity[first:end]) + first).tolist()
         self.infos += infos
 
     def repeat(self, info: PodInfo, n: int) -> None:
@@ -182,11 +230,11 @@ class PodTable:
         """Take in what all pods take from their nodes, as `work_out_resources` tells it."""
         for name in {name for taken in distinct for name in taken.requests}:
             self._requests[name] = np.asarray([taken.requests.get(name, 0) for taken in distinct], np.int64)[codes]
-        self._requests[_NONZERO_CPU] = np.asarray([taken.nonzero_cpu for taken in distinct], np.int64)[codes]
-        self._requests[_NONZERO_MEMORY] = np.asarray([taken.nonzero_memory for taken in distinct], np.int64)[codes]
+        self._requests[NONZERO_CPU] = np.asarray([taken.nonzero_cpu for taken in distinct], np.int64)[codes]
+        self._requests[NONZERO_MEMORY] = np.asarray([taken.nonzero_memory for taken in distinct], np.int64)[codes]
 
     def _grow(self) -> None:
-        for name in ("_namespace_codes", "_label_codes", "_priorities", "_terminating", "_term_codes"):
+        for name in _COLUMNS:
             column = getattr(self, name)
             setattr(self, name, np.concatenate((column, np.zeros_like(column))))
 
@@ -203,37 +251,52 @@ class PodTable:
     @property
     def start_micros(self) -> Int64Array:
         """Start of each pod in microseconds since the epoch, NO_START_TIME for one that has not started."""
-        return self._derived("start", _start_micros)
+        return self._derived(START)
 
     def requests(self, resource: str) -> Int64Array:
         """Return what each pod takes of a resource, int64 of shape (n_pods,), in the scheduler's units."""
-        return self._derived(resource, lambda infos: [info.resources.requests.get(resource, 0) for info in infos])
+        return self._derived(resource)
+
+    @property
+    def resource_names(self) -> list[str]:
+        """Names of the resources whose columns are worked out."""
+        return [key for key in self._requests if is_resource(key)]
 
     @property
     def nonzero_cpu(self) -> Int64Array:
         """MilliCPU that each pod counts for in scores."""
-        return self._derived(_NONZERO_CPU, lambda infos: [info.resources.nonzero_cpu for info in infos])
+        return self._derived(NONZERO_CPU)
 
     @property
     def nonzero_memory(self) -> Int64Array:
         """Bytes of memory that each pod counts for in scores."""
-        return self._derived(_NONZERO_MEMORY, lambda infos: [info.resources.nonzero_memory for info in infos])
+        return self._derived(NONZERO_MEMORY)
 
     @property
     def n_host_ports(self) -> Int64Array:
         """How many host ports each pod takes."""
-        return self._derived("host ports", lambda infos: [len(info.host_ports) for info in infos])
+        return self._derived(HOST_PORTS)
 
     @property
     def n_storage_volumes(self) -> Int64Array:
         """How many volumes of each pod storage plugins look at."""
-        return self._derived("storage", lambda infos: [_n_storage_volumes(info) for info in infos])
+        return self._derived(STORAGE)
 
-    def _derived(self, key: str, read: Callable[[list[PodInfo]], list[int]]) -> Int64Array:
+    @property
+    def with_affinity(self) -> BoolArray:
+        """Which pods say anything about affinity, bool of shape (n_pods,)."""
+        return self._with_affinity[: len(self.infos)]
+
+    @property
+    def with_ports(self) -> BoolArray:
+        """Which pods name ports, of the host or not, bool of shape (n_pods,)."""
+        return self._with_ports[: len(self.infos)]
+
+    def _derived(self, key: str) -> Int64Array:
         column = self._requests.get(key)
         known = 0 if column is None else len(column)
         if column is None or known < len(self.infos):
-            more = np.asarray(read(self.infos[known:]), np.int64)
+            more = np.asarray(read_column(key, self.infos[known:]), np.int64)
             column = more if column is None else np.concatenate((column, more))
             self._requests[key] = column
         return column
@@ -327,14 +390,3 @@ class PodTable:
             (namespaces is None or info.namespace in namespaces) and bool(self._label_sets.mask(selector)[code])
             for namespaces, selector in match.clauses
         )
-
-
-def _n_storage_volumes(info: PodInfo) -> int:
-    return sum(bool(storage_kinds(volume)) for volume in info.pod.spec.volumes)
-
-
-def _start_micros(infos: list[PodInfo]) -> list[int]:
-    """Read start times, each distinct text once: replicas start together."""
-    texts = [info.pod.status.start_time for info in infos]
-    micros_of = {text: NO_START_TIME if text is None else to_micros(text) for text in set(texts)}
-    return [micros_of[text] for text in texts]

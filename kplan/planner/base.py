@@ -17,8 +17,7 @@ from kplan.config.model import SchedulerConfiguration
 from kplan.config.releases import AUTO, HEAP, Release
 from kplan.documents.base import Context, InputWarning, SchedulerRef, SnapshotRef
 from kplan.documents.placement import Origin
-from kplan.engine.cluster import NOWHERE, Cluster
-from kplan.engine.node_table import NodeTable
+from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.framework.extenders import Extender
 from kplan.framework.listers import Listers
@@ -32,6 +31,7 @@ from kplan.planner.placement import Explain, NodesShown, placement_of
 from kplan.planner.plan import Plan
 from kplan.planner.release import Ties, as_decided, server_warnings, tie_rule
 from kplan.planner.sequence import Replay, Run
+from kplan.planner.standing import standing
 from kplan.planner.unmodelled import unmodelled, unmodelled_of
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.rules.pod_info import PodInfo
@@ -45,8 +45,6 @@ Sampling = Literal["all", "as-configured"]
 PodLike = str | Pod | Mapping[str, Any] | IncomingPod
 
 S = TypeVar("S", bound=msgspec.Struct)
-
-_TERMINATED = ("Succeeded", "Failed")
 
 _EAGER_CELLS = 2_000
 """Up to so many node explanations a plan are read out at once; beyond, a decision is brought back when asked for."""
@@ -117,32 +115,15 @@ class Base:
     @cached_property
     def session(self) -> Session:
         """The snapshot's cluster before anything is planned; not to be changed, only forked."""
-        nodes, infos = self._node_table(), self._pod_infos()
-        # Among equal victims the order on the node decides, and the order in a file must not.
-        infos.sort(key=lambda info: (info.namespace, info.name))
-        cluster = Cluster.build(nodes, infos)
+        origin = None if self.shares_with is None else self.shares_with.session.cluster
+        cluster = standing(self.world, origin)
         cluster.derive_pod_columns()
         session = Session(
             cluster, Listers(self.world), self.config, plugin_factory(self.plugins), self.options, self.extenders
         )
-        session.nominate_from_status(range(len(infos)))
+        session.nominate_from_status(range(len(cluster.pods)))
         self.shares_with = None
         return session
-
-    def _node_table(self) -> NodeTable:
-        """Return the nodes as columns; those of the planner that this one comes from, where they are the same."""
-        origin = self.shares_with
-        is_same = origin is not None and origin.world.nodes is self.world.nodes
-        return origin.session.cluster.nodes if origin is not None and is_same else NodeTable(self.world.nodes)
-
-    def _pod_infos(self) -> list[PodInfo]:
-        """Return all pods that have not ended; what was worked out about one is taken over."""
-        known = (
-            {}
-            if self.shares_with is None
-            else {id(info.pod): info for info in self.shares_with.session.cluster.pods.infos}
-        )
-        return [known.get(id(pod)) or PodInfo(pod) for pod in self.world.pods if pod.status.phase not in _TERMINATED]
 
     @cached_property
     def at_rest(self) -> Simulation:

@@ -275,7 +275,9 @@ def resources_key(pod: Pod) -> Hashable | None:
         return None
     if status.init_container_statuses or status.resources is not None:
         return None
-    if not any(each.resources is not None for each in status.container_statuses):
+    if not status.container_statuses or all(each.resources is None for each in status.container_statuses):
+        if len(spec.containers) == 1 and (only := spec.containers[0].resources.requests):
+            return tuple(only.items())
         return tuple([tuple(each.resources.requests.items()) for each in spec.containers])
     running = [
         (each.name, tuple(each.resources.requests.items()), tuple(each.allocated_resources.items()))

@@ -152,10 +152,9 @@ def reference_warnings(snapshot: Snapshot) -> list[Warning]:
 
 def _unknown_nodes(snapshot: Snapshot) -> Iterator[Warning]:
     strays: dict[str, list[str]] = {}
-    for pod in snapshot.pods:
-        node_name = pod.spec.node_name
-        if node_name and node_name not in snapshot.node_by_name:
-            strays.setdefault(node_name, []).append(f"{pod.metadata.namespace}/{pod.metadata.name}")
+    known = snapshot.node_by_name
+    for pod in [pod for pod in snapshot.pods if pod.spec.node_name and pod.spec.node_name not in known]:
+        strays.setdefault(pod.spec.node_name, []).append(f"{pod.metadata.namespace}/{pod.metadata.name}")
     for node_name, pods in sorted(strays.items()):
         verb = "runs" if len(pods) == 1 else "run"
         more = f" and {len(pods) - _NAMED_PODS} more" if len(pods) > _NAMED_PODS else ""
@@ -168,11 +167,11 @@ def _unknown_nodes(snapshot: Snapshot) -> Iterator[Warning]:
 
 
 def _roomless_nodes(nodes: Iterable[core.Node]) -> Iterator[Warning]:
-    for node in nodes:
+    for node in [node for node in nodes if "pods" not in node.status.allocatable]:
         name = object_name("Node", "", node.metadata.name)
         if not node.status.allocatable:
             yield Warning(
                 "NoAllocatable", name, "has neither allocatable nor capacity; taken as having nothing to give"
             )
-        elif "pods" not in node.status.allocatable:
+        else:
             yield Warning("NoPodCapacity", name, "allocatable names no number of pods; taken as 0, so no pod fits")
