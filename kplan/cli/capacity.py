@@ -93,7 +93,7 @@ def capacity(
     asked = Asked(
         planner, found, {"wanted": manifests.replicas, "limit": most}, fail_on, shown_nodes(output), verbosity
     )
-    document = asked.headroom(sweeping) if other.headroom else asked.count(shares, preempt=preempt)
+    document = asked.headroom(sweeping) if other.headroom else asked.count(shares, other, preempt=preempt)
     emit(document, output, verbosity, found)
 
 

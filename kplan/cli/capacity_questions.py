@@ -35,6 +35,17 @@ class OtherQuestions:
             "--headroom", help="How many more of each workload, each alone; without FILE of all that the cluster has."
         ),
     ] = False
+    lose: Annotated[
+        int | None,
+        typer.Option(
+            "--lose",
+            metavar="N",
+            min=1,
+            help="How many fit so that any N nodes may be lost, and each replica still finds a place.",
+            show_default=False,
+        ),
+    ] = None
+    zones: Annotated[bool, typer.Option("--zones", help="With --lose: any N zones; alone any one of them.")] = False
 
     @property
     def option(self) -> str:
@@ -45,7 +56,12 @@ class OtherQuestions:
         return asked[0] if asked else ""
 
     def _asked(self) -> Mapping[str, bool]:
-        return {"--headroom": self.headroom}
+        return {"--headroom": self.headroom, "--lose" if self.lose else "--zones": bool(self.lose) or self.zones}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the plain question is asked."""
+        return not self.option
 
     @property
     def may_ask_without_manifests(self) -> bool:
@@ -62,6 +78,8 @@ class OtherQuestions:
 
 _UNHEARD: Mapping[str, frozenset[str]] = {
     "--headroom": frozenset({"--mix", "--preempt"}),
+    "--lose": frozenset({"--preempt"}),
+    "--zones": frozenset({"--preempt"}),
 }
 """Options that a question has no use for."""
 
@@ -91,8 +109,8 @@ class Asked:
     shown: NodesShown
     verbosity: VerbosityFlags
 
-    def count(self, shares: Sequence[int], *, preempt: bool) -> Report:
-        """Count the replicas that fit, workloads taking turns."""
+    def count(self, shares: Sequence[int], other: OtherQuestions, *, preempt: bool) -> Report:
+        """Count the replicas that fit, workloads taking turns; with --lose and --zones those that outlast a loss."""
         from kplan.planner.templates import templates_of
 
         assert self.manifests is not None  # noqa: S101 - the question is refused without
@@ -101,9 +119,15 @@ class Asked:
             self.manifests, planner.snapshot, shares=shares, minor=planner.release.number, **self.limits
         )
         planner = planner.with_world(planner.snapshot, asked.objects, asked.warnings)
+        words = "{:,} fit so far" if other.is_plain else "trying {:,}"
         with busy("counting replicas", quiet=self.verbosity.quiet) as tell:
             answer = planner.capacity(
-                asked.templates, preempt=preempt, progress=lambda n: tell(f"{n:,} fit so far"), **self.limits
+                asked.templates,
+                preempt=preempt,
+                lose=other.lose,
+                zones=other.zones,
+                progress=lambda n: tell(words.format(n)),
+                **self.limits,
             )
         return answer.report(fail_on=self.fail_on, nodes=self.shown)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from kplan.documents.base import Count, Document, Positive, Report
 from kplan.documents.placement import PodPlacement
@@ -87,6 +87,48 @@ class Addition(Document, frozen=True, kw_only=True):
     shapes: Annotated[tuple[NodeShape, ...], Meta(min_length=1)]
 
 
+class Loss(Document, frozen=True, kw_only=True):
+    """Nodes or zones that are gone at once.
+
+    Attributes
+    ----------
+    names : of the nodes, or of the zones
+    nodes : how many nodes that are
+    replicas : replicas that have to find another place
+    others : other pods that do
+    """
+
+    names: Annotated[tuple[str, ...], Meta(min_length=1)]
+    nodes: Positive
+    replicas: Count
+    others: Count
+
+
+class Survival(Document, frozen=True, kw_only=True):
+    """What was lost in turn to find how many replicas outlast it.
+
+    Attributes
+    ----------
+    lose : so many at once
+    by : of what
+    losses : so many ways to lose them were tried
+    fits_before : replicas that fit as long as nothing is lost
+    tried_all : no larger number holds; else a larger one than the next might
+    stopped_by : what must not be lost with one replica more, whose decision is `stop`; null where all that fit outlast
+    homeless : pods of the cluster that find no other place whatever the replicas, the first of them by name
+    homeless_count : how many there are
+    """
+
+    lose: Positive
+    by: Literal["node", "zone"]
+    losses: Count
+    fits_before: Count
+    tried_all: bool
+    stopped_by: Loss | None
+    homeless: tuple[str, ...]
+    homeless_count: Count
+
+
 class CapacityReport(Report, frozen=True, kw_only=True):
     """The answer of kplan capacity: how many replicas fit, where, and what stops the next one.
 
@@ -97,6 +139,8 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     stop : the decision about the first replica that did not fit; null when the count ended before
     to_add : nodes of existing shapes with which all wanted replicas fit, each alone enough
     shapes_not_tried : so many shapes of nodes might help too
+    sets : whole sets of several templates in their ratio; absent for one template
+    survival : with --lose or --zones: so many fit that any such loss leaves a place for each of them
     """
 
     kind: Literal["CapacityReport"] = "CapacityReport"
@@ -108,3 +152,5 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     stop: Stop | None
     to_add: tuple[Addition, ...]
     shapes_not_tried: Count
+    sets: Count | UnsetType = UNSET
+    survival: Survival | UnsetType = UNSET

@@ -143,6 +143,24 @@ class Cluster:
         twin._requested = {name: column.copy() for name, column in self._requested.items()}
         return twin
 
+    def narrowed(self, nodes: NodeTable) -> Cluster:
+        """Return a copy that has some of the nodes only, in a table of their own; pods of the others run nowhere."""
+        kept = np.asarray([self.nodes.row_of[name] for name in nodes.names], np.intp)
+        places = np.full(len(self) + 1, NOWHERE, np.intp)  # the last one is where NOWHERE points
+        places[kept] = np.arange(len(kept))
+        moved = places.tolist()
+        twin = Cluster(nodes, self.pods.copy())
+        twin._node_rows = places[self._node_rows]
+        twin.node_of = twin._node_rows[: len(self.node_of)].tolist()
+        twin.pods_on = [self.pods_on[row].copy() for row in kept.tolist()]
+        twin.pod_count = self.pod_count[kept]
+        twin.nonzero_cpu = self.nonzero_cpu[kept]
+        twin.nonzero_memory = self.nonzero_memory[kept]
+        twin.used_ports = {moved[row]: ports.copy() for row, ports in self.used_ports.items() if moved[row] != NOWHERE}
+        twin.terms = self.terms.moved(moved)
+        twin._requested = {name: column[kept] for name, column in self._requested.items()}
+        return twin
+
     def derive_pod_columns(self) -> None:
         """Work out what preemption asks of every pod, for this cluster and all copies made of it from now on."""
         for resource in list(self._requested):

@@ -88,6 +88,13 @@ class TermIndex:
         twin._without_label = self._without_label.copy()
         return twin
 
+    def moved(self, places: Sequence[int]) -> TermIndex:
+        """Return a copy about nodes in other rows: `places` says where each row is now; those below zero are gone."""
+        twin = self.copy()
+        for group in twin.groups:
+            group.holders = {places[row]: n for row, n in group.holders.items() if places[row] >= 0}
+        return twin
+
     def change(self, terms: PodAffinityTerms, row: int, sign: int) -> None:
         """Note that a pod that holds these terms came to (+1) or left (-1) a node."""
         for key in pod_terms(terms):

@@ -97,6 +97,26 @@ class Session:
             random,
         )
 
+    def narrowed(self, nodes: NodeTable) -> Session:
+        """Return a session that starts from this one's pods on some of its nodes; pods of the others run nowhere."""
+        nominator, names = Nominator(), self.cluster.nodes.names
+        for row in self.nominator.rows():
+            place = nodes.row_of.get(names[row])
+            if place is not None:
+                for pod in self.nominator.pods_for(row):
+                    nominator.nominate(pod, place)
+        return Session(
+            self.cluster.narrowed(nodes),
+            self.listers,
+            self.config,
+            self.make_plugins,
+            self.options,
+            self.extenders,
+            nominator,
+            self.refused.copy(),
+            self.pod_ids.copy(),
+        )
+
     def framework_for(self, pod: PodInfo) -> Framework | None:
         """Return the profile that schedules a pod, if there is one."""
         return self.frameworks.get(pod.pod.spec.scheduler_name)

@@ -101,6 +101,7 @@ def fill(
     limit: int | None = None,
     preempt: bool = False,
     progress: Callable[[int], None] | None = None,
+    course: list[tuple[int, int]] | None = None,
 ) -> Fit:
     """Place replicas in a session of its own until one does not fit.
 
@@ -109,6 +110,7 @@ def fill(
     limit : stop after so many
     preempt : make room by evicting pods of lower priority; they do not come back
     progress : told how many fit so far, now and then
+    course : takes the template and the node row of each replica, in order
     """
     found = Fit(counts=[0] * len(templates))
     quotas = _quotas(session, templates)
@@ -128,6 +130,8 @@ def fill(
             found.stop, found.stopped_template = result, index
             break
         found.placed[index, result.row] += 1
+        if course is not None:
+            course.append((index, result.row))
         found.counts[index] += 1
         if progress is not None and n_placed % _TOLD_EVERY == 0:
             progress(n_placed)

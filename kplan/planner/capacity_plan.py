@@ -6,19 +6,22 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
+from kplan.api.volumes import Volume
 from kplan.api.wellknown import ZONE
 from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
-from kplan.documents.capacity import Addition, CapacityReport, CapacitySummary, Stop, TemplateFit, ZoneFit
+from kplan.documents.capacity import Addition, CapacityReport, CapacitySummary, Stop, Survival, TemplateFit, ZoneFit
 from kplan.documents.placement import Outcome
+from kplan.errors import UsageError
 from kplan.framework.session import Session
 from kplan.planner.additions import additions
 from kplan.planner.base import Base
 from kplan.planner.capacity import Fit, Template, fill_from
+from kplan.planner.losses import outlast, possible_losses
 from kplan.planner.not_found import no_node
 from kplan.planner.placement import NodesShown, Placement, last_placement
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
@@ -42,11 +45,21 @@ class Capacity:
     #: what to add to fit all that is wanted; empty when they fit or none was wanted
     additions: tuple[Addition, ...] = ()
     shapes_not_tried: int = 0  #: so many shapes of nodes might help too, and were not tried
+    survival: Survival | None = None  #: what was lost in turn; None where nothing was
+    #: the pod of the cluster that `stop` is about; empty where it is about a replica
+    stopped_pod: str = ""
 
     @property
     def is_enough(self) -> bool:
         """Whether all that was wanted fits."""
         return self.wanted is None or self.fit.total >= self.wanted
+
+    @property
+    def sets(self) -> int | None:
+        """Whole sets of several templates in their ratio; None for one template."""
+        if len(self.templates) == 1:
+            return None
+        return min(n // template.share for template, n in zip(self.templates, self.fit.counts, strict=True))
 
     def per_node(self) -> dict[str, dict[str, int]]:
         """Return replicas of each template on each node that has any, nodes by name."""
@@ -106,6 +119,7 @@ class Capacity:
         """
         infos = self.session.cluster.pods.infos
         stopped = self.fit.stopped_template
+        stop_name = self.stopped_pod if stopped is None else self.templates[stopped].name
         return CapacityReport(
             snapshot=self.context.snapshot,
             scheduler=self.context.scheduler,
@@ -131,11 +145,11 @@ class Capacity:
             nodes=self.per_node(),
             zones=self.per_zone(),
             victims=tuple(infos[pod].key for pod in self.fit.evicted),
-            stop=None
-            if self.stop is None or stopped is None
-            else Stop(template=self.templates[stopped].name, placement=self.stop.to_document(nodes)),
+            stop=None if self.stop is None else Stop(template=stop_name, placement=self.stop.to_document(nodes)),
             to_add=self.additions,
             shapes_not_tried=self.shapes_not_tried,
+            sets=UNSET if self.sets is None else self.sets,
+            survival=self.survival or UNSET,
         )
 
     def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
@@ -162,6 +176,76 @@ def measure(
         return answer
     tried, not_tried = additions(base, templates, fit, wanted, preempt=preempt)
     return dataclasses.replace(answer, additions=tried, shapes_not_tried=not_tried)
+
+
+def measure_outlasting(
+    base: Base,
+    templates: Sequence[Template],
+    *,
+    lose: int,
+    zones: bool,
+    wanted: int | None = None,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> Capacity:
+    """Count how many replicas fit so that any loss leaves a place for each; see `kplan.planner.losses`.
+
+    Parameters
+    ----------
+    lose : so many nodes, or zones, at once
+    """
+    _refuse_devices(templates)
+    losses = possible_losses(base, lose, zones=zones)
+    stop_at = limit if wanted is None else wanted if limit is None else min(wanted, limit)
+    found = outlast(base, templates, losses, lose=lose, zones=zones, limit=stop_at, progress=progress)
+    broken, before = found.broken, found.before
+    fit = Fit(Counter(found.course), [0] * len(templates))
+    for index, _ in found.course:
+        fit.counts[index] += 1
+    if broken is None:
+        fit.stop, fit.stopped_template, fit.exhausted_template = (
+            before.stop,
+            before.stopped_template,
+            before.exhausted_template,
+        )
+        session = found.before_session
+    else:
+        fit.stop, fit.stopped_template, session = broken.result, broken.template, broken.session
+    origin = None if fit.stopped_template is None else templates[fit.stopped_template].origin
+    stop = None if fit.stop is None else last_placement(session, fit.stop, origin)
+    tell = partial(_context_of_losses, base, templates)
+    return Capacity(
+        tuple(templates),
+        fit,
+        wanted,
+        limit,
+        stop,
+        found.before_session,
+        tell,
+        survival=found.survival,
+        stopped_pod="" if broken is None else broken.pod,
+    )
+
+
+def _refuse_devices(templates: Sequence[Template]) -> None:
+    for template in templates:
+        if template.replicas[0].pod.spec.resource_claims:
+            raise UsageError(
+                f"{template.name} claims devices, and which replica holds which is not followed from loss to loss",
+                hint="ask without --lose, or leave out the nodes that may be lost with --exclude-nodes",
+            )
+
+
+def _context_of_losses(base: Base, templates: Sequence[Template]) -> Context:
+    context = base.context()
+    message = "its replicas have volumes of their own, which are taken to be made anew where a replica is lost"
+    own = [each.name for each in templates if any(volume.persistent_volume_claim for volume in _volumes(each))]
+    warnings = tuple(InputWarning("LostVolumes", name, message) for name in own)
+    return structs.replace(context, warnings=(*context.warnings, *warnings))
+
+
+def _volumes(template: Template) -> Sequence[Volume]:
+    return template.replicas[0].pod.spec.volumes if template.are_distinct else ()
 
 
 def requests_of(template: Template) -> dict[str, str]:

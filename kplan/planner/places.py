@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kplan.documents.base import Report
 from kplan.documents.capacity import CapacityReport
+from kplan.documents.headroom import HeadroomReport
 from kplan.documents.placement import Origin, PlacementReport, PodPlacement
 from kplan.documents.plan import PlanReport
 from kplan.documents.preemption_report import PreemptionReport
@@ -30,6 +31,9 @@ def with_lines(document: R, manifests: Manifests | None) -> R:
             return replace(document, placements=tuple(map(places.of, document.placements)))
         case CapacityReport(stop=stop) if stop is not None:
             return replace(document, stop=replace(stop, placement=places.of(stop.placement)))
+        case HeadroomReport(workloads=workloads):
+            told = tuple(each if each.stop is None else replace(each, stop=places.of(each.stop)) for each in workloads)
+            return replace(document, workloads=told)
         case _:
             return document
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from kplan.errors import UsageError
 from kplan.planner.base import Base
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kplan.planner.capacity import Template
     from kplan.planner.capacity_plan import Capacity
     from kplan.planner.headroom import AskAll
+    from kplan.workloads.manifests import Manifests
     from kplan.workloads.sources import Source
 
 
@@ -24,25 +26,82 @@ class RoomQuestions(Base):
 
     def capacity(
         self,
-        templates: Sequence[Template],
+        templates: Sequence[Template | Source],
         *,
+        mix: Sequence[int] = (),
         wanted: int | None = None,
         limit: int | None = None,
         preempt: bool = False,
+        lose: int | None = None,
+        zones: bool = False,
+        namespace: str | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Capacity:
         """Count how many replicas of pods fit, taking templates in turn.
 
         Parameters
         ----------
-        wanted : how many should fit; when fewer do, the answer says what to add
+        templates : of pods; or manifests: files, directories, ``-``, or objects, one workload each or more
+        mix : of the workloads of manifests so many in a row; one of each when empty
+        wanted : how many should fit, all together; when fewer do, the answer says what to add
         limit : stop counting after so many
         preempt : count room that pods of lower priority would give up
+        lose : so many fit that any such number of nodes may be lost, and each replica still finds a place
+        zones : of zones; one, where `lose` says nothing
+        namespace : for objects that name none
         progress : told now and then how many fit so far
-        """
-        from kplan.planner.capacity_plan import measure
 
-        return measure(self, templates, wanted=wanted, limit=limit, preempt=preempt, progress=progress)
+        Raises
+        ------
+        ManifestError
+            With everything that is wrong with the manifests.
+        UsageError
+            When there is nothing to count, or there are more ways to lose nodes than are tried.
+        """
+        from kplan.planner.capacity import Template
+        from kplan.planner.capacity_plan import measure, measure_outlasting
+
+        ready = [each for each in templates if isinstance(each, Template)]
+        sources = [each for each in templates if not isinstance(each, Template)]
+        base: Base = self
+        if sources:
+            base, ready = self._with_manifests(sources, mix, namespace, wanted=wanted, limit=limit)
+        if lose is None and not zones:
+            return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, progress=progress)
+        if preempt:
+            raise UsageError("nobody is evicted where nodes are lost", hint="ask without preempt, or without lose")
+        return measure_outlasting(
+            base, ready, lose=lose or 1, zones=zones, wanted=wanted, limit=limit, progress=progress
+        )
+
+    def _with_manifests(
+        self,
+        sources: Sequence[Source],
+        mix: Sequence[int],
+        namespace: str | None,
+        *,
+        wanted: int | None,
+        limit: int | None,
+    ) -> tuple[Self, list[Template]]:
+        """Return a planner whose cluster holds what comes with manifests, and their workloads."""
+        from kplan.planner.templates import templates_of
+
+        asked = templates_of(
+            self._one_of_each(sources, namespace),
+            self.snapshot,
+            shares=mix,
+            wanted=wanted,
+            limit=limit,
+            minor=self.release.number,
+        )
+        return self.with_world(self.snapshot, asked.objects, asked.warnings), list(asked.templates)
+
+    def _one_of_each(self, sources: Sequence[Source], namespace: str | None) -> Manifests:
+        """Read manifests: one replica of each workload, numbered as if nothing of the name ran."""
+        from kplan.workloads.manifests import load_manifests
+
+        alone = replace(self.snapshot, pods=())
+        return load_manifests(sources, snapshot=alone, namespace=namespace, replicas=1)
 
     def headroom(
         self,
@@ -74,9 +133,6 @@ class RoomQuestions(Base):
 
         if manifests is None:
             return headroom_report(self, wanted=wanted, limit=limit, ask_all=ask_all)
-        from kplan.workloads.manifests import load_manifests
-
-        alone = replace(self.snapshot, pods=())
-        found = load_manifests(manifests, snapshot=alone, namespace=namespace, replicas=1)
+        found = self._one_of_each(manifests, namespace)
         base, templates = base_of_manifests(self, found, wanted=wanted, limit=limit)
         return headroom_report(base, templates, wanted=wanted, limit=limit, ask_all=ask_all)

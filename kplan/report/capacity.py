@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from kplan.documents.capacity import Addition, CapacityReport, TemplateFit
+from kplan.documents.capacity import Addition, CapacityReport, Survival, TemplateFit
 from kplan.documents.placement import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
 from kplan.report.decision import decision_blocks
@@ -19,6 +19,7 @@ from kplan.report.words import count, name_ranges
 
 _MOST_SINGLE_NODES = 10
 _MOST_VICTIMS = 20
+_MOST_HOMELESS = 5
 _DETAIL_WIDTH = 120
 
 
@@ -31,8 +32,10 @@ def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterato
     if len(templates) == 1:
         yield line(f"Each asks for {_asks(templates[0])}.")
     else:
+        yield _sets(document)
         rows = tuple((each.name, str(each.share), str(each.fits), _asks(each)) for each in templates)
         yield Table(("TEMPLATE", "IN A ROW", "FIT", "EACH ASKS FOR"), rows, "<>><")
+    yield from survival_blocks(document)
     yield from _where(document, options)
     yield from _victims(document)
     yield from _stop(document, options)
@@ -50,10 +53,47 @@ def _sentence(document: CapacityReport) -> str:
     fits, wanted = summary.fits, summary.wanted
     names = listing([each.name for each in document.templates])
     on = f" on {summary.nodes} of {count(document.snapshot.nodes, 'node')}" if fits else ""
+    on += f", with any {_lost(document.survival)} lost" if document.survival else ""
     if wanted is not None:
         return f"{names}: {fits} of {count(wanted, 'replica')} {'fit' if wanted != 1 else 'fits'}{on}"
     more = " or more" if document.stop is None else ""
     return f"{names}: {fits}{more} {'replica fits' if fits == 1 and not more else 'replicas fit'}{on}"
+
+
+def _sets(document: CapacityReport) -> Block:
+    """Say how many whole sets fit, and what is left of the next."""
+    templates, sets = document.templates, document.sets or 0
+    ratio = " and ".join(f"{each.share} of {each.name}" for each in templates)
+    rest = [f"{n} of {each.name}" for each in templates if (n := each.fits - sets * each.share)]
+    begun = f", and {' and '.join(rest)} of the next" if rest else ""
+    return line(f"{count(sets, 'whole set')} of {ratio}{begun}; they take turns in this order.")
+
+
+def _lost(survival: Survival) -> str:
+    return f"one {survival.by}" if survival.lose == 1 else f"{survival.lose} {survival.by}s"
+
+
+def survival_blocks(document: CapacityReport) -> Iterator[Block]:
+    """Say what was lost in turn, and what a loss means."""
+    survival = document.survival
+    if not survival:
+        return
+    ways = f"Each of {survival.losses} ways" if survival.losses != 1 else "The only way"
+    yield line(
+        f"{survival.fits_before} would fit as long as nothing is lost. {ways} to lose {_lost(survival)} was tried: "
+        "what ran there is placed again on what is left, by priority, the cluster's own pods before the replicas. "
+        "Nobody is evicted for it, and pods of lower priority do not count."
+    )
+    if survival.homeless_count:
+        finds, does = ("finds", "does") if survival.homeless_count == 1 else ("find", "do")
+        shown = survival.homeless[:_MOST_HOMELESS]
+        names = listing(shown, survival.homeless_count - len(shown), most=_MOST_HOMELESS)
+        yield line(
+            f"{count(survival.homeless_count, 'pod')} of the cluster {finds} no other place, whatever the replicas, "
+            f"and {does} not count: {names}."
+        )
+    if not survival.tried_all:
+        yield line("Found by halving: one replica more does not hold, and of larger numbers not all were tried.")
 
 
 def _asks(template: TemplateFit) -> str:
@@ -97,13 +137,22 @@ def _stop(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     if stop is None:
         return
     which = f" of {stop.template}" if len(document.templates) > 1 else ""
+    survival = document.survival
+    if survival and survival.stopped_by is not None:
+        loss = survival.stopped_by
+        names = listing(loss.names)
+        yield Heading((f"What stops the next replica: the loss of {names}",))
+        replicas, others = count(loss.replicas, "replica"), count(loss.others, "other pod")
+        yield line(f"{replicas} and {others} would have to find a place elsewhere, and {stop.template} finds none.")
+        yield from decision_blocks(stop.placement, document.snapshot.nodes - loss.nodes, options)
+        return
     yield Heading((f"What stops the next replica{which}",))
     yield from decision_blocks(stop.placement, document.snapshot.nodes, options)
 
 
 def _to_add(document: CapacityReport) -> Iterator[Block]:
     tried, missing, stop = document.to_add, _missing(document), document.stop
-    if not missing or stop is None or stop.placement.outcome is not Outcome.UNSCHEDULABLE:
+    if document.survival or not missing or stop is None or stop.placement.outcome is not Outcome.UNSCHEDULABLE:
         return
     yield Heading((f"What to add to fit all {document.summary.wanted}",))
     helpful = [each for each in tried if each.nodes is not None]

@@ -108,6 +108,10 @@ def test_several_workloads_take_turns(web: Path, tmp_path: Path) -> None:
         (("--mix", "1:2"), "is for 2 templates"),
         (("--mix", "1:x"), "expected numbers"),
         (("--mix", "0"), "expected numbers"),
+        (("--lose", "20"), "there are only 13 nodes"),
+        (("--lose", "7", "--exclude-nodes", "none-such"), "no node none-such"),
+        (("--lose", "1", "--preempt"), "--preempt does not go with --lose"),
+        (("--lose", "1", "--headroom"), "--headroom and --lose are two questions"),
         (("--max", "2", "--replicas", "3"), "--max 2 is below --replicas 3"),
         (("shop/voucher-api",), "shop/voucher-api is no manifest"),
     ],
@@ -147,3 +151,38 @@ def test_without_any_node_nothing_fits(web: Path) -> None:
     assert found.exit_code == 0
     assert found.stdout.startswith("default/web: 0 replicas fit\n")
     assert "no nodes available to schedule pods" in found.stdout
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_what_outlasts_a_loss_in_every_format(web: Path, output: str) -> None:
+    assert invoke("capacity", web, "--lose", "1", "--replicas", "1", "-o", output).exit_code == 0
+    found = invoke("capacity", web, "--zones", "--replicas", "8", "-o", output)
+    assert found.exit_code == 1
+    assert "default/web" in found.stdout
+
+
+def test_tells_what_was_lost_and_what_stops_one_more(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(POD)
+    text, found = invoke("capacity", path, "--zones").stdout, report(path, "--zones")
+
+    jsonschema.Draft202012Validator(load_schema("CapacityReport")).validate(found)
+    survival = found["survival"]
+    assert (survival["lose"], survival["by"], survival["losses"]) == (1, "zone", 3)
+    assert 0 < found["summary"]["fits"] < survival["fitsBefore"] == report(path)["summary"]["fits"]
+    assert text.startswith(f"default/hello: {found['summary']['fits']} replicas fit on ")
+    assert "with any one zone lost" in text
+    assert f"What stops the next replica: the loss of {survival['stoppedBy']['names'][0]}" in text
+    assert "pods of the cluster find no other place, whatever the replicas, and do not count" in text
+    assert {**report(path, "--zones", "--lose", "1"), "generatedAt": found["generatedAt"]} == found
+
+
+def test_whole_sets_are_counted(web: Path, tmp_path: Path) -> None:
+    hello = tmp_path / "pod.yaml"
+    hello.write_text(POD)
+    found = report(web, hello, "--mix", "3:1", "--max", "6")
+
+    assert found["sets"] == 1
+    text = invoke("capacity", web, hello, "--mix", "3:1", "--max", "6").stdout
+    assert "1 whole set of 3 of default/web and 1 of default/hello, and 2 of default/web of the next" in text
+    assert "sets" not in report(web)

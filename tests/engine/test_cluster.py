@@ -12,6 +12,7 @@ from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.engine import cluster as cluster_module
 from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.node_table import NodeTable
 from kplan.rules.pod_info import PodInfo
 from tests.engine.crowds import MATCHES, PODS, STEPS, built, change, is_meant, node_table, read, recounted
 
@@ -196,3 +197,20 @@ def test_replicas_added_together_are_as_if_added_one_by_one(steps, info, rows, m
     assert [together.pods.term_sets[code] for code in together.pods.term_codes] == [
         apart.pods.term_sets[code] for code in apart.pods.term_codes
     ]
+
+
+@settings(deadline=None, max_examples=60)
+@given(STEPS, st.sets(st.integers(0, 3), max_size=3), MATCHES)
+def test_a_narrowed_cluster_is_one_that_never_had_the_other_nodes(steps, gone, match):
+    cluster = built(4, steps)
+    before = read(cluster)
+    nodes = NodeTable([node for row, node in enumerate(cluster.nodes.nodes) if row not in gone])
+
+    narrowed = cluster.narrowed(nodes)
+
+    assert read(narrowed) == recounted(narrowed)
+    kept = [row for row in range(4) if row not in gone]
+    assert narrowed.pods_on == [cluster.pods_on[row] for row in kept]
+    assert narrowed.match_counts(match).tolist() == [cluster.match_counts(match).tolist()[row] for row in kept]
+    assert narrowed.node_of == [kept.index(row) if row in kept else NOWHERE for row in cluster.node_of]
+    assert read(cluster) == before

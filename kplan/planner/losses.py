@@ -1,0 +1,301 @@
+"""How many replicas fit so that any one node, or zone, may be lost, and each of them still finds a place.
+
+What is lost takes its pods along. Controllers make them again, those of the cluster like the replicas, and all compete
+for what is left: by priority, and at the same priority those of the cluster first. Nobody is evicted for them. Replicas
+outlast a loss when each has a place then, and so has every other pod that would have one without the replicas, but for
+those of lower priority, which come after them anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from math import comb
+
+from kplan.api.wellknown import ZONE
+from kplan.documents.capacity import Loss, Survival
+from kplan.documents.placement import Outcome
+from kplan.engine.node_table import NodeTable
+from kplan.errors import NotFoundError, UsageError
+from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.listers import Listers
+from kplan.framework.session import Session
+from kplan.planner.base import Base
+from kplan.planner.capacity import Fit, Template, fill
+from kplan.planner.incoming import with_objects
+from kplan.planner.successors import claims_of_successors, is_recreated, successor
+from kplan.rules.pod_info import PodInfo
+
+MAX_LOSSES = 5_000
+"""More ways to lose nodes or zones are not tried."""
+
+MAX_NUMBERS = 200
+"""So many numbers above one that holds are tried one by one: more replicas may find places where fewer do not."""
+
+_MOST_NAMED = 20
+_MOST_TABLES = 256
+"""Node tables kept, each of which is most of a cluster's."""
+
+_ON_EACH_NODE = "DaemonSet"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Nodes or zones that go together."""
+
+    names: tuple[str, ...]
+    rows: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A loss that a number of replicas does not outlast."""
+
+    loss: Loss
+    session: Session = field(repr=False)
+    result: CycleResult = field(repr=False)  #: the decision about the first pod that finds no place; live
+    template: int | None  #: that of the pod; None for a pod of the cluster
+    pod: str = ""  #: NAMESPACE/NAME of the pod of the cluster in whose place it comes
+
+
+@dataclass(frozen=True)
+class Outlasting:
+    """So many replicas outlast any loss."""
+
+    total: int
+    course: Sequence[tuple[int, int]]  #: (template, node row) of each replica, in the order in which they were placed
+    before: Fit = field(repr=False)  #: what fits as long as nothing is lost
+    before_session: Session = field(repr=False)
+    broken: Broken | None  #: by one replica more; None where all that fit outlast every loss
+    survival: Survival
+
+
+def possible_losses(base: Base, lose: int, *, zones: bool) -> list[Lost]:
+    """List all ways to lose so many nodes, or zones.
+
+    Raises
+    ------
+    NotFoundError
+        When no node says in which zone it is.
+    UsageError
+        When there are not so many, or more ways than are tried.
+    """
+    nodes = base.session.cluster.nodes
+    groups: dict[str, list[int]] = {}
+    labels = nodes.label(ZONE)
+    for row, name in enumerate(nodes.names):
+        if not zones:
+            groups[name] = [row]
+        elif labels.present[row]:
+            groups.setdefault(labels.values[labels.codes[row]], []).append(row)
+    what = "zone" if zones else "node"
+    if zones and not groups:
+        raise NotFoundError("no node says in which zone it is", hint=f"label nodes with {ZONE}, or leave out --zones")
+    if lose > len(groups):
+        raise UsageError(f"--lose {lose}: there are only {len(groups)} {what}s", hint="lose fewer")
+    ways = comb(len(groups), lose)
+    if ways > MAX_LOSSES:
+        hint = "lose fewer, whole zones with --zones, or leave nodes out with --exclude-nodes"
+        raise UsageError(
+            f"--lose {lose}: {ways:,} ways to lose {what}s, and {MAX_LOSSES:,} are tried at most", hint=hint
+        )
+    return [
+        Lost(names, frozenset(row for name in names for row in groups[name]))
+        for names in combinations(sorted(groups), lose)
+    ]
+
+
+def outlast(
+    base: Base,
+    templates: Sequence[Template],
+    losses: Sequence[Lost],
+    *,
+    lose: int,
+    zones: bool,
+    limit: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Outlasting:
+    """Search for the most replicas that outlast every loss; the number that is found is tried against each.
+
+    Parameters
+    ----------
+    limit : more than so many are not looked at
+    progress : told which number is tried
+    """
+    session = base.fork()
+    course: list[tuple[int, int]] = []
+    before = fill(session, templates, limit=limit, course=course)
+    trials = _Trials(base, templates, course, list(losses), progress or (lambda _: None))
+    total, tried_all = _most(trials, before.total)
+    broken = trials.broken_by(total + 1) if total < before.total else None
+    survival = Survival(
+        lose=lose,
+        by="zone" if zones else "node",
+        losses=len(losses),
+        fits_before=before.total,
+        tried_all=tried_all,
+        stopped_by=None if broken is None else broken.loss,
+        homeless=trials.homeless[:_MOST_NAMED],
+        homeless_count=len(trials.homeless),
+    )
+    return Outlasting(total, course[:total], before, session, broken, survival)
+
+
+def _most(trials: _Trials, n_fit: int) -> tuple[int, bool]:
+    """Return the largest number found that holds, and whether no larger one does.
+
+    Whether a number holds need not follow from the next smaller one, though it mostly does. So it is found by halving;
+    then larger ones are tried from above, where they are few.
+    """
+    if trials.holds(n_fit):
+        return n_fit, True
+    low, high = 0, n_fit
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if trials.holds(middle) else (low, middle)
+    if n_fit - low > MAX_NUMBERS:
+        return low, False
+    return next((number for number in range(n_fit - 1, low, -1) if trials.holds(number)), low), True
+
+
+class _Trials:
+    """Tries numbers of replicas against losses; the one that broke the last number is tried first."""
+
+    def __init__(
+        self,
+        base: Base,
+        templates: Sequence[Template],
+        course: Sequence[tuple[int, int]],
+        losses: list[Lost],
+        tell: Callable[[int], None],
+    ) -> None:
+        self._base, self._templates, self._course, self._tell = base, templates, course, tell
+        self._losses = losses
+        self._least_priority = min(each.replicas[0].priority for each in templates)
+        self._known: dict[int, bool] = {0: True}
+        self._anyway: dict[Lost, frozenset[int]] = {}
+        self._infos: dict[int, PodInfo] = {}
+        self._tables: dict[Lost, NodeTable] = {}
+
+    def holds(self, number: int) -> bool:
+        """Tell whether so many replicas outlast every loss."""
+        if number not in self._known:
+            self._tell(number)
+            self._known[number] = self._first_broken(number) is None
+        return self._known[number]
+
+    def broken_by(self, number: int) -> Broken | None:
+        """Return the loss that so many replicas do not outlast."""
+        return self._first_broken(number)
+
+    @cached_property
+    def homeless(self) -> tuple[str, ...]:
+        """Pods of the cluster that find no other place when what they run on is lost, by name."""
+        infos = self._base.session.cluster.pods.infos
+        pods = {pod for loss in self._losses for pod in self._without_replicas(loss)}
+        return tuple(sorted(infos[pod].key for pod in pods))
+
+    def _first_broken(self, number: int) -> Broken | None:
+        start, rows = self._with_replicas(number)
+        for index, loss in enumerate(self._losses):
+            broken = self._broken(loss, start, rows)
+            if broken is not None:
+                self._losses.insert(0, self._losses.pop(index))
+                return broken
+        return None
+
+    def _with_replicas(self, number: int) -> tuple[Session, dict[int, int]]:
+        """Return a session in which so many replicas run, and the template of each by its row."""
+        session = self._base.fork(listers=self._listers)
+        counts = [0] * len(self._templates)
+        rows: dict[int, int] = {}
+        for index, place in self._course[:number]:
+            info = self._templates[index].replica(counts[index])
+            assert info is not None  # noqa: S101 - it was placed before
+            counts[index] += 1
+            pod = session.add_pod(info)
+            session.bind(pod, place)
+            rows[pod] = index
+        return session, rows
+
+    @cached_property
+    def _listers(self) -> Listers | None:
+        """The objects of the cluster, with the claims of pods that are made again."""
+        claims = claims_of_successors(self._base.session.cluster.pods.infos, self._base.world)
+        return Listers(with_objects(self._base.world, claims)) if claims else None
+
+    def _broken(self, loss: Lost, start: Session, replicas: Mapping[int, int]) -> Broken | None:
+        """Let what is lost be gone, and find a place for each pod that was there; return why that does not go well."""
+        mine, others = self._leaving(loss, start, replicas)
+        if not mine and not others:
+            return None
+        session = start.narrowed(self._left(loss))
+        told = Loss(names=loss.names, nodes=len(loss.rows), replicas=len(mine), others=len(others))
+        for pod, info in self._queue(mine, others, start):
+            row = pod if pod in replicas else session.add_pod(info)
+            if _finds_place(session, row):
+                continue
+            if pod in replicas or pod not in self._without_replicas(loss):
+                known = "" if pod in replicas else start.cluster.pods.infos[pod].key
+                return Broken(told, session, schedule_pod(session, row), replicas.get(pod), known)
+        return None
+
+    def _without_replicas(self, loss: Lost) -> frozenset[int]:
+        """Return the pods that find no place after a loss though there are no replicas."""
+        if loss not in self._anyway:
+            start = self._base.fork(listers=self._listers)
+            _, others = self._leaving(loss, start, {})
+            session = start.narrowed(self._left(loss)) if others else start
+            queue = self._queue([], others, start)
+            self._anyway[loss] = frozenset(
+                pod for pod, info in queue if not _finds_place(session, session.add_pod(info))
+            )
+        return self._anyway[loss]
+
+    def _leaving(self, loss: Lost, start: Session, replicas: Mapping[int, int]) -> tuple[list[int], list[int]]:
+        """Return the replicas, and the other pods that controllers make again, that run on what is lost."""
+        infos = start.cluster.pods.infos
+        there = [pod for row in sorted(loss.rows) for pod in start.cluster.pods_on[row]]
+        others = [
+            pod
+            for pod in there
+            if pod not in replicas and infos[pod].priority >= self._least_priority and _is_made_again(infos[pod])
+        ]
+        return [pod for pod in there if pod in replicas], others
+
+    def _queue(self, mine: Sequence[int], others: Sequence[int], start: Session) -> list[tuple[int, PodInfo]]:
+        """Return pods as the scheduler takes them: by priority, those of the cluster first, then in their order."""
+        infos = start.cluster.pods.infos
+        entries = [(-infos[pod].priority, 0, infos[pod].key, pod, self._again(pod)) for pod in others]
+        entries += [(-infos[pod].priority, 1, "", pod, infos[pod]) for pod in mine]
+        return [(pod, info) for *_, pod, info in sorted(entries, key=lambda entry: entry[:4])]
+
+    def _again(self, pod: int) -> PodInfo:
+        if pod not in self._infos:
+            info = self._base.session.cluster.pods.infos[pod]
+            self._infos[pod] = successor(info, 1, self._base.world.taken_at, self._base.world)
+        return self._infos[pod]
+
+    def _left(self, loss: Lost) -> NodeTable:
+        """Return the nodes that are left."""
+        nodes = self._base.session.cluster.nodes.nodes
+        if loss not in self._tables:
+            if len(self._tables) >= _MOST_TABLES:
+                self._tables.clear()
+            self._tables[loss] = NodeTable([node for row, node in enumerate(nodes) if row not in loss.rows])
+        return self._tables[loss]
+
+
+def _finds_place(session: Session, pod: int) -> bool:
+    """Place a pod, if it finds a place."""
+    result = schedule_pod(session, pod, looks_for_victims=False)
+    if result.outcome is not Outcome.SCHEDULED or result.row is None:
+        return False
+    session.bind(pod, result.row)
+    return True
+
+
+def _is_made_again(info: PodInfo) -> bool:
+    return is_recreated(info) and (info.controller is None or info.controller[1] != _ON_EACH_NODE)
