@@ -1,24 +1,38 @@
-"""Help of commands: options in groups, and examples.
+"""Commands: help with options in groups and examples, and the order in which options stood on the command line.
 
-Laid out by Typer's own plain formatter, since Rich alone takes three times as long to load as all of the help.
+Changes of a cluster follow each other, whichever options ask for them. Help is laid out by Typer's own plain formatter,
+since Rich alone takes three times as long to load as all of the help.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
+from typer.core import TyperCommand
+
 from kplan.cli.conversion import convert_quickly
-from kplan.cli.ordering import OrderedCommand
+
+_ORDER: ContextVar[tuple[str, ...]] = ContextVar("order of options", default=())
+
 
 _OPTIONS = "Options"
 _ARGUMENTS = "Arguments"
 
 
-class KplanCommand(OrderedCommand):
+class KplanCommand(TyperCommand):
     """A command whose options stand in groups (``rich_help_panel``), and whose epilog holds examples.
 
-    Each line of the epilog is a command, two blanks, ``#`` and what it is for.
+    It keeps the order of its options; Typer itself collects the values of each. Each line of the epilog is a command,
+    two blanks, ``#`` and what it is for.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line once more, for the order alone."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        _ORDER.set(tuple(parameter.name or "" for parameter in order))
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return all parameters."""
@@ -55,3 +69,13 @@ def examples_of(epilog: str) -> list[tuple[str, str]]:
     """Return the commands of an epilog, each with what it is for."""
     parts = (line.partition("  # ") for line in epilog.strip().splitlines())
     return [(command.strip(), purpose.strip()) for command, _, purpose in parts]
+
+
+def in_order(options: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield the values of options as they stood, each with the name of its option."""
+    left = {name: iter(values) for name, values in options.items()}
+    for name in _ORDER.get():
+        if name in left:
+            yield from ((name, value) for value in (next(left[name], None),) if value is not None)
+    for name, values in left.items():
+        yield from ((name, value) for value in values)

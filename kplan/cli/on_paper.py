@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kplan.cli.help import in_order
 from kplan.cli.live_options import ClusterFlags
-from kplan.cli.ordering import in_order
 from kplan.errors import InputError, KplanError
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ def preempt(
     formats = formats_of(output)
     question = ask(what, cluster, scheduler, verbosity, manifests)
     planner, pods = question.planner, list(question.pods)
-    from kplan.planner.follow import follow as follow_victims
+    from kplan.planner.preemption_report import follow as follow_victims
     from kplan.planner.preemption_report import pending_in_turn, preemption_report, without_room
     from kplan.report.registry import HUMAN_FORMATS
 

@@ -192,7 +192,7 @@ def rbac(
     output: Annotated[RoleFormat, typer.Option("--output", "-o", help="How to print it.")] = RoleFormat.YAML,
 ) -> None:
     """Print the smallest ClusterRole with which kplan sees all it needs: get and list, no secrets, no config maps."""
-    from kplan.live.rbac import cluster_role
+    from kplan.live.resources import cluster_role
 
     _print(_dump(cluster_role(name), output))
 

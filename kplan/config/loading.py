@@ -1,25 +1,65 @@
-"""Loading a KubeSchedulerConfiguration: read, decode, default, validate, expand; all problems at once."""
+"""Loading a KubeSchedulerConfiguration: read, decode, default, validate, expand; all problems at once.
+
+Every repeated field is noted, for which kube-scheduler refuses a file.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import msgspec
 
+from kplan.api.decode import DecodeError
 from kplan.config.args import NodeResourcesFitArgs
 from kplan.config.decoding import decode
 from kplan.config.defaults import default_configuration
 from kplan.config.foreign import check_type_meta
 from kplan.config.model import DEFAULT_EXTENDER_TIMEOUT, Extender, Profile, SchedulerConfiguration
-from kplan.config.problems import Problems, child, index
+from kplan.config.problems import Problems, child, go_value, index
 from kplan.config.profiles import Warn, build_profiles
 from kplan.config.releases import Release, chosen_release, newest, with_gates
 from kplan.config.validation import settings_of, validate_configuration
 from kplan.config.wire import KubeSchedulerConfiguration
+from kplan.errors import ConfigError, Problem
+from kplan.reading import SETTINGS, read_documents
 from kplan.snapshot.model import Warning as InputWarning
+
+_EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler.config.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDocument:
+    """A document of a file, as plain values."""
+
+    value: object
+    problems: Problems
+    others: int = 0  #: documents of the file that follow it
+
+
+def read_file(path: str) -> ConfigDocument:
+    """Read the first document of a file, or of standard input for `-`.
+
+    Raises ConfigError when the file is missing, is no text, or neither YAML nor JSON.
+    """
+    unread: list[Problem] = []
+    documents = list(read_documents(path, unread, limits=SETTINGS, expected=_EXPECTED))
+    if unread:
+        raise ConfigError(unread)
+    if not documents:
+        raise ConfigError([Problem("holds comments only", path=path, hint=f"expected {_EXPECTED}")])
+    first = documents[0]
+    try:
+        value = first.value()
+    except DecodeError as error:
+        raise ConfigError([first.locate(problem) for problem in error.problems]) from None
+    problems = Problems(first.file, lines=first.lines)
+    for repeated in first.duplicates():
+        place = repeated.path.removeprefix("$").removeprefix(".")
+        problems.add(place, f"duplicate field {go_value(place)}", "keep one of the two")
+    return ConfigDocument(value, problems, others=len(documents) - 1)
 
 
 def load_scheduler_config(
@@ -59,8 +99,6 @@ def read_configuration(
         return default_configuration(release)
     if isinstance(source, dict):
         return _load(source, "object", Problems("", release=release), others=0)
-    from kplan.config.reading import read_file
-
     document = read_file(os.fspath(source))
     document.problems.release = release
     return _load(document.value, document.problems.file, document.problems, document.others)

@@ -12,6 +12,6 @@ Conventions:
   written before it.
 
 A report is added in three steps: a module here with a struct that inherits `Report` and is named like its kind; an
-entry in `kplan.documents.registry.REPORTS`; for text formats a view in `kplan.report`. `kplan schema KIND` and
+entry in `kplan.documents.schemas.REPORTS`; for text formats a view in `kplan.report`. `kplan schema KIND` and
 `kplan show` know it from then on.
 """

@@ -105,3 +105,27 @@ RESOURCES: tuple[Resource, ...] = tuple(
     )
     for kind in sorted(KINDS, key=lambda kind: _FIRST.index(kind.resource) if kind.resource in _FIRST else len(_FIRST))
 )
+
+
+#: Only these; a test holds the transport to GET, and get and list are what GET needs.
+VERBS = ("get", "list")
+
+
+def cluster_role(name: str = "kplan") -> dict[str, Any]:
+    """Return a ClusterRole (rbac.authorization.k8s.io/v1) over exactly the kinds that the collector asks for.
+
+    Discovery and ``/version`` need no rule: every signed-in user may ask for them (system:discovery).
+    """
+    groups: dict[str, list[str]] = {}
+    for resource in RESOURCES:
+        groups.setdefault(resource.group, []).append(resource.plural)
+    rules = [
+        {"apiGroups": [group], "resources": sorted(plurals), "verbs": list(VERBS)}
+        for group, plurals in sorted(groups.items())
+    ]
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": rules,
+    }

@@ -6,8 +6,8 @@ from typing import Any
 
 from kplan.api.decode import DecodeError, convert, describe
 from kplan.documents.base import Report
-from kplan.documents.registry import REPORTS as KINDS
-from kplan.documents.registry import report_struct
+from kplan.documents.schemas import REPORTS as KINDS
+from kplan.documents.schemas import report_struct
 from kplan.errors import InputError, Problem
 from kplan.reading import REPORTS, read_one
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from kplan.cli.snapshot import app
 from kplan.errors import SnapshotError, UsageError
-from kplan.live.rbac import cluster_role
+from kplan.live.resources import cluster_role
 from kplan.snapshot import load_snapshot
 
 NODE = {

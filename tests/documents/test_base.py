@@ -9,7 +9,7 @@ import pytest
 
 from kplan.documents.base import Counted, Document, Verdict, to_json
 from kplan.documents.placement import Origin, PodRef
-from kplan.documents.registry import KINDS, REPORTS, report_struct, struct_of
+from kplan.documents.schemas import KINDS, REPORTS, report_struct, struct_of
 
 WEB = PodRef("shop", "web-0", "u", 0, "default-scheduler", Origin("web.yaml", 1, "Deployment", "web"))
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 import kplan
 from kplan.documents.placement import Origin
 from kplan.planner.capacity import Template
-from kplan.planner.follow import follow
 from kplan.planner.incoming import IncomingPod
+from kplan.planner.preemption_report import follow
 from kplan.planner.queue_plan import queue_report
 from kplan.planner.whereabouts import explain_pod
 from kplan.rules.pod_info import PodInfo

@@ -12,8 +12,7 @@ import kplan
 from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport
 from kplan.planner.explanation import Shown
-from kplan.planner.follow import follow
-from kplan.planner.preemption_report import pending_in_turn, preemption_report, without_room
+from kplan.planner.preemption_report import follow, pending_in_turn, preemption_report, without_room
 from kplan.planner.whereabouts import explain_pod
 
 WHEN = "2026-03-01T10:00:00Z"

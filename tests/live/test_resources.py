@@ -3,8 +3,7 @@ from __future__ import annotations
 from kplan.api.kinds import KINDS
 from kplan.live import LiveOptions
 from kplan.live.collect import collect
-from kplan.live.rbac import cluster_role
-from kplan.live.resources import RESOURCES
+from kplan.live.resources import RESOURCES, cluster_role
 
 from .server import Cluster
 from .test_discovery import Direct
