@@ -95,10 +95,11 @@ def told_nodes(
     in_full : for the first of each outcome of a workload
     is_outlined : the other replicas need not be told about
     """
-    from kplan.report.placement import representatives, workload_groups
+    from kplan.report.placement import representatives, unplaced_daemons, workload_groups
 
     groups = workload_groups([placement.pod for placement in placements])
     chosen = representatives([(each.outcome, each.message) for each in placements], groups)
+    chosen |= unplaced_daemons([(each.outcome, each.pod) for each in placements])
     return {
         index: in_full if index in chosen else else_shown
         for index in range(len(placements))

@@ -29,7 +29,9 @@ class Heading:
     """What the following blocks are about."""
 
     spans: tuple[Cell, ...]
-    level: int = 1  #: 1 for a pod or a group of pods, 2 for a part of what is said of it
+    level: int = 1  #: 0 for the verdict, 1 for a pod or a group of pods, 2 for a part of what is said of it
+    about: str = ""  #: who that is, in short, for whoever refers to what is told here; empty for the heading itself
+    folds: bool = True  #: what follows need not be seen at once, where a format can hide it
 
 
 @dataclass(frozen=True, slots=True)

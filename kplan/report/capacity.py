@@ -10,7 +10,7 @@ from kplan.documents.placement import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
 from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
-from kplan.report.footer import closing_blocks, opening_blocks
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import layout
@@ -25,9 +25,9 @@ _DETAIL_WIDTH = 120
 
 def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a CapacityReport."""
-    yield from opening_blocks(document, options)
     is_enough = document.summary.wanted is None or not _missing(document)
-    yield Heading((Span(_sentence(document), "good" if is_enough else "bad"),))
+    yield verdict_heading(Span(_sentence(document), "good" if is_enough else "bad"))
+    yield from opening_blocks(document, options)
     templates = document.templates
     if len(templates) == 1:
         yield line(f"Each asks for {_asks(templates[0])}.")

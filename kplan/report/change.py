@@ -67,7 +67,6 @@ def _is_asked(each: WorkloadChange) -> bool:
 
 def change_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Tell what becomes of the workloads, and what stands in the way."""
-    yield Heading((change_sentence(document),))
     told = [each for each in document.workloads if options.is_wide or not _is_quiet(each)]
     if told:
         yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, told)), "<<>>><")

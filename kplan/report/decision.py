@@ -30,29 +30,40 @@ _NO_PLUGIN = "PreFilter"
 _MOST_DETAIL_LINES = 2
 
 
-def decision_heading(name: str, placement: PodPlacement) -> Heading:
-    """Say in one line what came of a pod."""
+def decision_heading(name: str, placement: PodPlacement, level: int = 1) -> Heading:
+    """Say in one line what came of a pod; with level 0 as the verdict."""
+    return Heading(_decision(name, placement), level, placement.pod.key)
+
+
+def outcome_text(placement: PodPlacement) -> str:
+    """Say in a few words what came of a pod that has no node."""
+    found = placement.preemption
+    if found is not None and found.nominated_node:
+        return "fits nowhere as things are"
+    return OUTCOME_WORDS[placement.outcome]
+
+
+def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
     style = OUTCOME_STYLES[placement.outcome]
     if placement.current:
-        return _current_heading(name, placement.current)
+        return _current_decision(name, placement.current)
     if placement.node is not None:
-        return Heading((f"{name} -> ", Span(placement.node, style)))
-    preemption = placement.preemption
-    if preemption is not None and preemption.nominated_node:
-        return Heading((f"{name}: ", Span("fits nowhere as things are", style)))
-    return Heading((f"{name}: ", Span(OUTCOME_WORDS[placement.outcome], style)))
+        return (f"{name} -> ", Span(placement.node, style))
+    return (f"{name}: ", Span(outcome_text(placement), style))
 
 
-def _current_heading(name: str, current: Current) -> Heading:
+def _current_decision(name: str, current: Current) -> tuple[Cell, ...]:
     if current.still_best:
-        return Heading((f"{name} runs on {current.node}, ", Span("where it would go again", "good")))
+        return (f"{name} runs on {current.node}, ", Span("where it would go again", "good"))
     if current.still_fits:
-        return Heading((f"{name} runs on {current.node}; ", Span("today it would go elsewhere", "warn")))
-    return Heading((f"{name} runs on {current.node}, ", Span("which would not take it again", "bad")))
+        return (f"{name} runs on {current.node}; ", Span("today it would go elsewhere", "warn"))
+    return (f"{name} runs on {current.node}, ", Span("which would not take it again", "bad"))
 
 
-def decision_blocks(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> Iterator[Block]:
-    """Tell what came of one pod, below its heading."""
+def decision_blocks(
+    placement: PodPlacement, n_nodes: int, options: ReportOptions, *, is_brief: bool = False
+) -> Iterator[Block]:
+    """Tell what came of one pod, below its heading; in brief without what each node says."""
     outcome = placement.outcome
     if placement.current:
         yield from _current(placement, placement.current)
@@ -68,8 +79,9 @@ def decision_blocks(placement: PodPlacement, n_nodes: int, options: ReportOption
         yield from _winner(placement, n_nodes, options)
     elif placement.preemption is not None:
         yield preemption_line(placement.preemption)
-    yield from _passed_over(placement)
-    yield from _rejected(placement, n_nodes, options)
+    if not is_brief:
+        yield from _passed_over(placement)
+        yield from _rejected(placement, n_nodes, options)
     if placement.message:
         yield Preformatted("kube-scheduler writes", placement.message)
 

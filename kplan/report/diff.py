@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kplan.documents.diff import Cause, Difference, DiffReport, Fate, PodDifference, Side
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
-from kplan.report.footer import change_text, closing_blocks
+from kplan.report.footer import change_text, closing_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import count
@@ -25,9 +25,9 @@ _WORDS = {
 
 def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a DiffReport."""
-    yield line("Before: ", _side(document.before), indent=0)
-    yield line("After: ", _side(document.after), indent=0)
-    yield Heading((_sentence(document),))
+    yield verdict_heading(_sentence(document))
+    yield line("Before: ", _side(document.before))
+    yield line("After: ", _side(document.after))
     shown = document.pods if options.explain or options.top is None else document.pods[:_MOST_PODS]
     if shown:
         left_out = len(document.pods) - len(shown)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kplan.api.wellknown import ZONE
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Table, line
-from kplan.report.footer import closing_blocks, opening_blocks
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
 from kplan.report.words import count
@@ -20,9 +20,9 @@ _MOST_NAMED = 5
 
 def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a DrainsReport."""
-    yield from opening_blocks(document, options)
     stay = _that_stay(document)
-    yield Heading((Span(_sentence(document), "bad" if stay else "good"),))
+    yield verdict_heading(Span(_sentence(document), "bad" if stay else "good"))
+    yield from opening_blocks(document, options)
     shown = document.drains if options.top is None or options.is_wide else document.drains[: max(_MOST_ROWS, len(stay))]
     yield Table(
         (_what(document).upper(), "MAY GO", "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "GONE FOR GOOD"),

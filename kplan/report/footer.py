@@ -1,37 +1,36 @@
-"""What every report for people starts and ends with: where the answer comes from, what was odd, and the verdict."""
+"""What every report for people starts and ends with: where the answer comes from, and what was odd."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kplan.documents.base import ClusterChange, Report, Verdict
+from kplan.documents.base import ClusterChange, Report
 from kplan.documents.placement import PlacementReport
 from kplan.documents.preemption_report import PreemptionReport
-from kplan.report.blocks import Block, Heading, Line, Span, line
+from kplan.report.blocks import Block, Cell, Heading, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.words import count
 
-_MOST_REASONS = 5
+
+def verdict_heading(sentence: Cell) -> Heading:
+    """Say in the first line what the answer is."""
+    return Heading((sentence,), 0)
 
 
 def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
     """Say what was changed on paper; which cluster and which scheduler it is about, if much is asked for."""
     for change in document.snapshot.changes or ():
-        yield line("On paper: ", change_text(change), indent=0)
+        yield line("On paper: ", change_text(change))
     if not options.is_wide:
         return
     snapshot, scheduler = document.snapshot, document.scheduler
     taken = f", taken {snapshot.taken_at}" if snapshot.taken_at else ""
-    yield line(
-        f"Cluster: {snapshot.source} ({count(snapshot.nodes, 'node')}, {count(snapshot.pods, 'pod')}{taken})",
-        indent=0,
-    )
+    yield line(f"Cluster: {snapshot.source} ({count(snapshot.nodes, 'node')}, {count(snapshot.pods, 'pod')}{taken})")
     profiles = ", ".join(scheduler.profiles)
     gates = "".join(f", {gate}={str(is_on).lower()}" for gate, is_on in (scheduler.feature_gates or {}).items())
     yield line(
         f"Scheduler: v{scheduler.kubernetes_version}{gates}, configuration {scheduler.config_source}, profiles "
-        f"{profiles}",
-        indent=0,
+        f"{profiles}"
     )
 
 
@@ -44,46 +43,16 @@ def change_text(change: ClusterChange) -> str:
     return f"{word} {change.what}{more}"
 
 
-def footer_blocks(document: PlacementReport | PreemptionReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell warnings, kinds that are missing, and the verdict."""
+def closing_blocks(document: Report) -> Iterator[Block]:
+    """Tell warnings."""
     warnings = warning_texts(document)
     if warnings:
-        yield Heading((Span("Warnings", "warn"),))
+        yield Heading((Span("Warnings", "warn"),), folds=False)
         yield from (line(text, indent=1, is_item=True) for text in warnings)
-    text = summary_text(document)
-    verdict = document.verdict
-    if verdict.failed or document.summary.pods > 1 or options.is_wide:
-        yield Heading((text,))
-        yield from _verdict_lines(verdict)
 
 
-def closing_blocks(document: Report, summary: str = "") -> Iterator[Block]:
-    """Tell warnings and what failed, under a sentence that sums up."""
-    warnings = warning_texts(document)
-    if warnings:
-        yield Heading((Span("Warnings", "warn"),))
-        yield from (line(text, indent=1, is_item=True) for text in warnings)
-    verdict = document.verdict
-    if summary:
-        yield Heading((summary,))
-    if verdict.failed and not summary:
-        yield Heading(("Verdict",))
-    yield from _verdict_lines(verdict)
-
-
-def _verdict_lines(verdict: Verdict) -> Iterator[Line]:
-    conditions = ",".join(verdict.fail_on)
-    if not verdict.failed:
-        return
-    yield line(Span("Failed", "bad"), f" (exit code {verdict.exit_code}), since --fail-on {conditions} holds for:")
-    reasons = verdict.because
-    yield from (line(reason, indent=2, is_item=True) for reason in reasons[:_MOST_REASONS])
-    if left_out := max(len(reasons) - _MOST_REASONS, 0) + verdict.more:
-        yield line(f"and {left_out} more", indent=2, is_item=True)
-
-
-def summary_text(document: PlacementReport | PreemptionReport) -> str:
-    """Count outcomes in one sentence."""
+def summary_text(document: PlacementReport | PreemptionReport, workloads: int = 0) -> str:
+    """Count outcomes in one sentence; of so many workloads, if it is about some."""
     summary = document.summary
     parts = [f"{summary.scheduled} scheduled"]
     others = ((summary.unschedulable, "unschedulable"), (summary.gated, "gated"), (summary.errors, "in error"))
@@ -92,7 +61,8 @@ def summary_text(document: PlacementReport | PreemptionReport) -> str:
         parts.append(f"{count(summary.victims, 'victim')} of preemption")
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
-    return f"{count(summary.pods, 'pod')}: {', '.join(parts)}"
+    of = f" of {count(workloads, 'workload')}" if workloads else ""
+    return f"{count(summary.pods, 'pod')}{of}: {', '.join(parts)}"
 
 
 def warning_texts(document: Report) -> list[str]:

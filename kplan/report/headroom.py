@@ -9,7 +9,7 @@ from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line, plain
 from kplan.report.decision import decision_blocks
-from kplan.report.footer import closing_blocks, opening_blocks
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import layout
@@ -25,10 +25,10 @@ _DETAIL_WIDTH = 120
 
 def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a HeadroomReport."""
-    yield from opening_blocks(document, options)
     short = _short(document)
     style: Style = "" if document.wanted is None else "bad" if short else "good"
-    yield Heading((Span(_sentence(document), style),))
+    yield verdict_heading(Span(_sentence(document), style))
+    yield from opening_blocks(document, options)
     workloads = document.workloads
     is_whole = options.top is None or options.is_wide
     shown = workloads if is_whole else workloads[: max(_MOST_ROWS, len(short))]

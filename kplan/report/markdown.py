@@ -3,38 +3,81 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 
+from kplan.documents.base import Verdict
+from kplan.report.arranging import end_of_section, failure_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
+_AT_FIRST = re.compile(r"^([-+#])")
+"""What would make a heading or a list of a line."""
+
 _BACKTICKS = re.compile("`+")
-_BASE_LEVEL = 2
 
 
-def render_markdown(blocks: Iterable[Block], title: str) -> str:
-    """Write a report as Markdown with GitHub's tables."""
-    parts = [f"# {escape_markdown(title)}"]
-    in_list = False
-    for block in blocks:
-        text = _block(block)
-        is_item = isinstance(block, Line) and block.is_item
-        parts.append(("" if in_list and is_item else "\n") + text)
-        in_list = is_item
-    return "\n".join(parts) + "\n"
+def render_markdown(blocks: Sequence[Block], title: str, verdict: Verdict) -> str:
+    """Write a report as Markdown with GitHub's tables: the verdict, what sums up, and details that are folded away.
+
+    Parameters
+    ----------
+    title : says what came of the question, so that the blocks' own verdicts are left out
+    """
+    ending = " - failed" if verdict.failed else ""
+    parts = [f"## {escape_markdown(title)}{ending}"]
+    if verdict.failed:
+        parts.append(f"**Failed**{escape_markdown(failure_text(verdict))}")
+    told = [block for block in blocks if not isinstance(block, Heading) or block.level > 0]
+    return "\n\n".join([*parts, *_parts(told)]) + "\n"
+
+
+def _parts(blocks: Sequence[Block]) -> Iterator[str]:
+    """Yield what stands in paragraphs of its own: sections, blocks, and items that follow each other as one list."""
+    index = 0
+    while index < len(blocks):
+        block = blocks[index]
+        end = index + 1
+        if isinstance(block, Heading):
+            end = end_of_section(blocks, index)
+            yield from _section(block, blocks[index + 1 : end])
+        elif _is_item(block):
+            while end < len(blocks) and _is_item(blocks[end]):
+                end += 1
+            yield "\n".join(_block(each) for each in blocks[index:end])
+        else:
+            yield _block(block)
+        index = end
+
+
+def _section(heading: Heading, body: Sequence[Block]) -> Iterator[str]:
+    """Yield a section, folded away where it may be and holds something; GitHub wants blank lines around."""
+    if not body:
+        yield f"**{_inline(map(plain, heading.spans))}**"
+    elif heading.folds:
+        yield f"<details><summary>{escape(plain(heading.spans))}</summary>"
+        yield from _parts(body)
+        yield "</details>"
+    else:
+        yield f"### {_inline(map(plain, heading.spans))}"
+        yield from _parts(body)
+
+
+def _is_item(block: Block) -> bool:
+    return isinstance(block, Line) and block.is_item
 
 
 def _block(block: Block) -> str:
     match block:
-        case Heading(spans, level):
-            return f"{'#' * (_BASE_LEVEL + level - 1)} {_inline(spans)}"
         case Line(spans, _, is_item):
-            return f"- {_inline(spans)}" if is_item else _inline(spans)
+            return f"- {_inline(spans)}" if is_item else _AT_FIRST.sub(r"\\\1", _inline(spans))
         case Preformatted(label, text, _):
             fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
             return f"{escape_markdown(label)}:\n\n{fence}text\n{text}\n{fence}"
         case Table():
             return _table(block)
+        case Heading(spans):
+            return _inline(spans)
 
 
 def _table(table: Table) -> str:

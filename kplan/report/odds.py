@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kplan.documents.odds import OddsReport, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
-from kplan.report.footer import closing_blocks, opening_blocks
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
 from kplan.report.words import count, name_ranges
@@ -20,8 +20,8 @@ _DRAWS = (
 
 
 def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
+    yield verdict_heading(_sentence(document))
     yield from opening_blocks(document, options)
-    yield Heading((_sentence(document),))
     summary = document.summary
     if summary.certain:
         yield line(Span("Certain", "good"), f": every pod ends up the same in all {count(summary.runs, 'run')}.")

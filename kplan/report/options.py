@@ -33,6 +33,12 @@ class ReportOptions:
     is_wide: bool = False  #: every plugin's score in a column, and where the answer comes from
     width: int = DEFAULT_WIDTH  #: of text, in characters
     has_colour: bool = False  #: text may hold a terminal's control sequences
+    is_page: bool = False  #: it is for a page, which has room for what tables leave out
     ties: str = ""  #: which of equal best nodes was taken, as the document says; empty where it does not
     here: str = ""  #: the directory that relative names of manifests start from
     repository: str = ""  #: the root of what annotations are about; empty leaves names as they were given
+
+    @property
+    def in_full(self) -> bool:
+        """Tell of every workload why, and not only of those that need attention."""
+        return self.explain or self.is_page

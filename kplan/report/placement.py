@@ -1,18 +1,22 @@
-"""The PlacementReport for people: each pod's decision, replicas of one workload together."""
+"""The PlacementReport for people: an overview of many workloads, and the decisions about those that need attention."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import UNSET
 
 from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
-from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading
-from kplan.report.footer import footer_blocks, opening_blocks, summary_text
+from kplan.report.daemons import DAEMON_SET, daemon_blocks, daemon_message, nodes_text
+from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, outcome_text
+from kplan.report.details import listing
+from kplan.report.footer import closing_blocks, opening_blocks, summary_text, verdict_heading
 from kplan.report.options import ReportOptions
+from kplan.report.overview import overview_blocks, row_of, workload_name
 from kplan.report.remedies import located
 from kplan.report.text import layout
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
@@ -24,29 +28,189 @@ _NOWHERE = "(nowhere)"
 _LEAST_NODES = 20
 """A workload's nodes are its answer, so a few more of them are told than `--top` says."""
 
+_MOST_NAMES = 2
+_MOST_DAEMONS = 200
+_TELLS_MORE = "--explain tells why each goes where it goes, and what every other node says"
+
 
 def placement_blocks(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a PlacementReport."""
-    yield from opening_blocks(document, options)
-    placements = document.placements
+    groups = _groups(document)
     n_nodes = document.snapshot.nodes
-    for group in workload_groups([placement.pod for placement in placements]):
-        members = [placements[index] for index in group]
-        origin = members[0].pod.origin
-        if len(members) == 1 or not origin:
-            yield decision_heading(members[0].pod.key, members[0])
-            if len(placements) == 1 or options.explain or not _stays(members[0]):
-                yield from decision_blocks(members[0], n_nodes, options)
+    if len(groups) == 1:
+        yield from _only(document, groups[0], options)
+    elif groups:
+        yield verdict_heading(_sentence(document))
+        yield from opening_blocks(document, options)
+        yield from _overview(document, groups, options)
+        if options.in_full:
+            for members in groups:
+                yield from _in_full(members, n_nodes, options)
         else:
-            yield from _workload(origin, members, n_nodes, options)
+            yield line(Span(_TELLS_MORE, "dim"))
+            yield from _that_need_attention(groups, n_nodes, options)
+    else:
+        yield verdict_heading(_sentence(document))
+        yield from opening_blocks(document, options)
     yield from unlisted_blocks(document.unlisted, options)
-    yield from footer_blocks(document, options)
+    yield from closing_blocks(document)
 
 
-def _stays(placement: PodPlacement) -> bool:
-    """Tell whether a pod runs where it would go again: of several pods, there is no more to say about such a one."""
+def _groups(document: PlacementReport) -> list[list[PodPlacement]]:
+    placements = document.placements
+    return [[placements[index] for index in group] for group in workload_groups([each.pod for each in placements])]
+
+
+def _is_one_pod(members: Sequence[PodPlacement]) -> bool:
+    return len(members) == 1 or not members[0].pod.origin
+
+
+def _sentence(document: PlacementReport) -> str:
+    """Say in one sentence what came of all pods."""
+    groups = _groups(document)
+    if len(groups) == 1 and not document.unlisted:
+        members = groups[0]
+        if _is_one_pod(members):
+            return plain(decision_heading(members[0].pod.key, members[0]).spans)
+        return plain(_workload_heading(members).spans)
+    current = [each.current for each in document.placements]
+    if current and all(isinstance(each, Current) for each in current):
+        return _whereabouts_sentence([each for each in current if isinstance(each, Current)])
+    workloads = len(groups) if all(members[0].pod.origin for members in groups) else 0
+    return summary_text(document, workloads)
+
+
+def _whereabouts_sentence(current: Sequence[Current]) -> str:
+    stay = sum(each.still_best for each in current)
+    elsewhere = sum(each.still_fits and not each.still_best for each in current)
+    out = len(current) - stay - elsewhere
+    numbers = (
+        (stay, "would go again where they run"),
+        (elsewhere, "would go elsewhere today"),
+        (out, "would not be taken again by their nodes"),
+    )
+    return f"{count(len(current), 'pod')}: {', '.join(f'{number} {words}' for number, words in numbers if number)}"
+
+
+def _overview(
+    document: PlacementReport, groups: Sequence[Sequence[PodPlacement]], options: ReportOptions
+) -> Iterator[Block]:
+    placements = [members[0] for members in groups]
+    if any(each.current for each in placements):
+        yield _whereabouts_table(placements)
+        return
+    more: dict[str, Counter[str]] = {}
+    n_more: Counter[str] = Counter()
+    for each in document.unlisted:
+        more.setdefault(each.workload, Counter()).update(each.nodes)
+        n_more[each.workload] += each.pods
+    rows = []
+    for members in groups:
+        pod = members[0].pod
+        origin = pod.origin or Origin("", kind="Pod", name=pod.name)
+        key = f"{origin.kind}/{pod.namespace}/{origin.name}"
+        rows.append(row_of(members, more.get(key, {}), n_more[key]))
+    yield from overview_blocks(rows, options)
+
+
+def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for each in placements:
+        current = each.current
+        if not isinstance(current, Current):
+            rows.append((each.pod.key, "-", Span(outcome_text(each), OUTCOME_STYLES[each.outcome])))
+        elif current.still_best:
+            rows.append((each.pod.key, current.node, Span("there again", "good")))
+        elif each.node is not None:
+            style = "warn" if current.still_fits else "bad"
+            rows.append((each.pod.key, current.node, Span(each.node, style)))  # type: ignore[arg-type] # a style
+        else:
+            rows.append((each.pod.key, current.node, Span("nowhere", "bad")))
+    return Table(("POD", "NODE", "WOULD GO TODAY"), tuple(rows), "<<<")
+
+
+def _only(document: PlacementReport, members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
+    """Tell about the only workload, or the only pod, in full: its decision is the verdict."""
+    n_nodes = document.snapshot.nodes
+    first = members[0]
+    if document.unlisted:
+        yield verdict_heading(_sentence(document))
+        yield from opening_blocks(document, options)
+        yield from _in_full(members, n_nodes, options)
+    elif _is_one_pod(members):
+        yield decision_heading(first.pod.key, first, level=0)
+        yield from opening_blocks(document, options)
+        yield from decision_blocks(first, n_nodes, options)
+    else:
+        yield _workload_heading(members, level=0)
+        yield from opening_blocks(document, options)
+        yield from _workload(members, n_nodes, options)
+
+
+def _in_full(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
+    if _is_one_pod(members):
+        yield decision_heading(members[0].pod.key, members[0])
+        yield from decision_blocks(members[0], n_nodes, options)
+    else:
+        yield _workload_heading(members)
+        yield from _workload(members, n_nodes, options)
+
+
+def _that_need_attention(
+    groups: Sequence[Sequence[PodPlacement]], n_nodes: int, options: ReportOptions
+) -> Iterator[Block]:
+    """Tell in brief about workloads of which not all pods are well; those that end for one reason together."""
+    alike: dict[tuple[object, ...], list[Sequence[PodPlacement]]] = {}
+    for members in groups:
+        failed = [member for member in members if not _is_well(member)]
+        if failed:
+            reasons = tuple(dict.fromkeys((each.outcome, each.message, each.diagnosis) for each in failed))
+            is_daemon = _is_daemon_set(members)
+            alike.setdefault((reasons, workload_name(members[0]) if is_daemon else ""), []).append(members)
+    for ending in alike.values():
+        members = ending[0]
+        if len(ending) == 1 and _is_one_pod(members):
+            yield decision_heading(members[0].pod.key, members[0])
+        elif len(ending) == 1:
+            yield _workload_heading(members)
+        else:
+            first = next(member for member in members if not _is_well(member))
+            names = listing([workload_name(each[0]) for each in ending], most=_MOST_NAMES)
+            yield Heading((f"{names}: ", Span(f"each {outcome_text(first)}", OUTCOME_STYLES[first.outcome])))
+        yield from _origin(members[0].pod.origin or None)
+        yield from _ends(members, n_nodes, options)
+
+
+def _is_well(placement: PodPlacement) -> bool:
+    """Tell whether a pod has a node, and if it runs already, the one where it would go again."""
     current = placement.current
-    return isinstance(current, Current) and current.still_best
+    if isinstance(current, Current):
+        return current.still_best
+    return placement.outcome is Outcome.SCHEDULED
+
+
+def _ends(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
+    """Tell in brief why pods of a workload have no node: once for all that end alike."""
+    if _is_daemon_set(members):
+        yield from daemon_blocks(members, options)
+        return
+    ends: dict[tuple[object, ...], list[PodPlacement]] = {}
+    for member in members:
+        if not _is_well(member):
+            ends.setdefault((member.outcome, member.message), []).append(member)
+    for alike in ends.values():
+        if len(ends) > 1:
+            yield line(Span(_names(alike), "strong"), f": {outcome_text(alike[0])}")
+        yield from decision_blocks(alike[0], n_nodes, options, is_brief=True)
+
+
+def _names(members: Sequence[PodPlacement]) -> str:
+    return f"{members[0].pod.namespace}/{name_ranges([member.pod.name for member in members])}"
+
+
+def _is_daemon_set(members: Sequence[PodPlacement]) -> bool:
+    origin = members[0].pod.origin or None
+    return origin is not None and origin.kind == DAEMON_SET
 
 
 def placement_names(document: PlacementReport) -> list[str]:
@@ -69,6 +233,16 @@ def workload_groups(pods: Sequence[PodRef]) -> list[list[int]]:
     return groups
 
 
+def unplaced_daemons(decisions: Sequence[tuple[Outcome, PodRef]]) -> set[int]:
+    """Return the first pods of DaemonSets that have no place: each is about a node of its own."""
+    found = (
+        index
+        for index, (outcome, pod) in enumerate(decisions)
+        if outcome is not Outcome.SCHEDULED and pod.origin and pod.origin.kind == DAEMON_SET
+    )
+    return set(itertools.islice(found, _MOST_DAEMONS))
+
+
 def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[Sequence[int]]) -> set[int]:
     """Choose the placements that are told in full: of a group the first of each outcome and message.
 
@@ -85,19 +259,31 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
     return chosen
 
 
-def _workload(origin: Origin, members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
-    pod = members[0].pod
+def _workload_heading(members: Sequence[PodPlacement], level: int = 1) -> Heading:
+    """Say in one line what came of the pods of a workload."""
     outcomes = Counter(member.outcome for member in members)
-    told = ", ".join(f"{number} {outcome.lower()}" for outcome, number in outcomes.items())
     worst = next((each for each in _WORST_FIRST if outcomes[each]), Outcome.SCHEDULED)
+    name = workload_name(members[0])
+    if _is_daemon_set(members):
+        told = nodes_text(members)
+    else:
+        ends = ", ".join(f"{number} {outcome.lower()}" for outcome, number in outcomes.items())
+        told = f"{count(len(members), 'replica')}, {ends}"
+    return Heading((f"{name}: ", Span(told, OUTCOME_STYLES[worst])), level, name if level else "")
+
+
+def _origin(origin: Origin | None) -> Iterator[Block]:
+    if origin is None:
+        return
     where = origin.file + (f", document {origin.document}" if origin.document is not None else "")
-    yield Heading(
-        (
-            f"{origin.kind} {pod.namespace}/{origin.name}: ",
-            Span(f"{count(len(members), 'replica')}, {told}", OUTCOME_STYLES[worst]),
-        )
-    )
-    yield line(Span(f"from {where}", "dim"))
+    yield line(Span(f"from {where}" + (f", line {origin.line}" if origin.line else ""), "dim"))
+
+
+def _workload(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
+    yield from _origin(members[0].pod.origin or None)
+    if _is_daemon_set(members) and not options.explain:
+        yield from daemon_blocks(members, options)
+        return
     yield _node_table(members, options)
     decisions = [(member.outcome, member.message) for member in members]
     for index in sorted(representatives(decisions, [range(len(members))])):
@@ -129,16 +315,34 @@ _DETAIL_WIDTH = 120
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
     """Return a case a pod; of a pod that was tried twice the last try counts."""
     placements = {each.pod.key: each for each in document.placements}
-    cases = [_case(each, document, options) for each in placements.values()]
+    daemons = _daemons(placements.values())
+    cases = [_case(each, document, options, daemons) for each in placements.values()]
     return cases + (unlisted_cases(document) if isinstance(document, PlacementReport) else [])
 
 
-def _case(placement: PodPlacement, document: PlacementReport | PreemptionReport, options: ReportOptions) -> Case:
+def _daemons(placements: Iterable[PodPlacement]) -> dict[str, list[PodPlacement]]:
+    """Group the pods of DaemonSets."""
+    groups: dict[str, list[PodPlacement]] = {}
+    for each in placements:
+        if _is_daemon_set([each]):
+            groups.setdefault(workload_name(each), []).append(each)
+    return groups
+
+
+def _case(
+    placement: PodPlacement,
+    document: PlacementReport | PreemptionReport,
+    options: ReportOptions,
+    daemons: Mapping[str, Sequence[PodPlacement]],
+) -> Case:
     key = placement.pod.key
     counted = document.verdict.counted_of(key)
     is_scheduled = placement.outcome is Outcome.SCHEDULED
     state: State = "failed" if counted else "passed" if is_scheduled else "skipped"
     message = f"scheduled on {placement.node}" if is_scheduled else placement.diagnosis or placement.message
+    members = daemons.get(workload_name(placement))
+    if members and not is_scheduled:
+        message = f"{nodes_text(members)}; {daemon_message(placement)}"
     if counted and is_scheduled:
         message = f"{', '.join(each.text for each in counted)}; {message}"
     blocks = [decision_heading(key, placement), *decision_blocks(placement, document.snapshot.nodes, options)]
@@ -149,7 +353,7 @@ def _case(placement: PodPlacement, document: PlacementReport | PreemptionReport,
 
 def _title(document: PlacementReport) -> str:
     is_explained = any(placement.current is not UNSET for placement in document.placements)
-    return f"kplan {'explain' if is_explained else 'place'}: {summary_text(document)}"
+    return f"kplan {'explain' if is_explained else 'place'}: {_sentence(document)}"
 
 
 VIEW = View(_title, placement_blocks, placement_cases, placement_names)

@@ -2,63 +2,52 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kplan.documents.change import Change
-from kplan.documents.placement import PodPlacement
+from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
-from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line, plain
+from kplan.report.blocks import Block, Heading, Preformatted, Span, line, plain
 from kplan.report.change import change_blocks, change_cases, change_sentence, is_change, step_blocks
-from kplan.report.decision import decision_blocks, decision_heading
+from kplan.report.changes import changes_blocks, is_daemon, workload_of
+from kplan.report.daemons import daemon_blocks
+from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
 from kplan.report.details import listing
-from kplan.report.footer import closing_blocks, opening_blocks
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
 from kplan.report.text import layout
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
-from kplan.report.utilisation import largest_fit_blocks, utilisation_blocks
+from kplan.report.utilisation import fullness_blocks, largest_fit_blocks, utilisation_blocks
 from kplan.report.view import Case, State, View
-from kplan.report.words import count, name_ranges
+from kplan.report.words import count
 
-_STYLES: Mapping[Action, Style] = {
-    Action.PLACED: "good",
-    Action.MOVED: "warn",
-    Action.EVICTED: "bad",
-    Action.PENDING: "bad",
-}
 _MOST_TOLD = 5
 """Of pods that stay pending for different reasons, so many are told about in full."""
 
-_MOST_NODES = 3
-
-_PENDING_WORDS: Mapping[str, str] = {
-    "Unschedulable": "fits nowhere",
-    "Gated": "waits for its scheduling gates",
-    "Error": "cannot be scheduled",
-}
+_MOST_DAEMONS = 200
 
 
 def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a PlanReport."""
+    yield verdict_heading(plan_sentence(document))
     yield from opening_blocks(document, options)
-    changes = document.changes
     if is_change(document):
         yield from change_blocks(document, options)
-    else:
-        yield Heading((plan_sentence(document),))
-    if changes:
-        yield line("+ placed   ~ moved (evicted and placed elsewhere)   - evicted for good   ! stays pending")
-        yield _changes_table(changes, options, by_workload=is_change(document))
+    yield from changes_blocks(document, options)
+    tells_all = options.in_full or options.is_wide
+    if not tells_all and document.changes:
+        yield from fullness_blocks(document.utilisation, document.largest_fit)
     yield from _new(document, options)
     yield from _pending(document, options)
     yield from unlisted_blocks(document.unlisted, options)
     if options.explain:
         yield from step_blocks(document.steps)
-    yield from utilisation_blocks(document.utilisation, options)
-    yield from largest_fit_blocks(document.largest_fit, options)
-    yield from closing_blocks(document, plan_sentence(document) if document.verdict.failed else "")
+    if tells_all:
+        yield from utilisation_blocks(document.utilisation, options)
+        yield from largest_fit_blocks(document.largest_fit, options)
+    yield from closing_blocks(document)
 
 
 def plan_sentence(document: PlanReport) -> str:
@@ -77,67 +66,6 @@ def plan_sentence(document: PlanReport) -> str:
     return f"{count(n_pods, 'pod')}: {', '.join(parts)}"
 
 
-def _changes_table(changes: Sequence[PodChange], options: ReportOptions, *, by_workload: bool) -> Table:
-    """Table the changes; of many pods with `by_workload` only whose they are, as they are all alike."""
-    most = 1 if by_workload else _MOST_NODES
-    groups = [[change] for change in changes] if options.is_wide else _alike(changes)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            Span(group[0].action, _STYLES[group[0].action]),
-            _pods(group, by_workload=by_workload),
-            _nodes([each.from_node for each in group], most),
-            _nodes([each.to_node for each in group], most),
-            _note(group, is_wide=options.is_wide),
-        )
-        for group in groups
-    ]
-    return Table(("", "POD", "FROM", "TO", "NOTE"), tuple(rows), "<<<<<")
-
-
-def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
-    """Group pods of one workload with the same fate, in the order in which the first of them comes."""
-    groups: dict[tuple[str, ...], list[PodChange]] = {}
-    for change in changes:
-        namespace = change.pod.partition("/")[0]
-        who = f"{namespace}/{change.workload}" if change.workload else change.pod
-        fate = (change.action, who, str(change.by), change.outcome, change.reason, change.because)
-        groups.setdefault(fate, []).append(change)
-    return list(groups.values())
-
-
-def _pods(group: Sequence[PodChange], *, by_workload: bool) -> str:
-    if len(group) == 1:
-        return str(group[0].pod)
-    namespace = group[0].pod.partition("/")[0]
-    if by_workload and group[0].workload:
-        kind, _, name = group[0].workload.partition("/")
-        return f"{count(len(group), 'pod')} of {kind} {namespace}/{name}"
-    names = name_ranges([each.pod.partition("/")[2] for each in group], most=2)
-    return f"{namespace}/{names} ({count(len(group), 'pod')} of {group[0].workload})"
-
-
-def _nodes(names: Sequence[str | None], most: int) -> str:
-    known = Counter(name for name in names if name is not None)
-    texts = [name if n == 1 and len(names) == 1 else f"{name} ({n})" for name, n in known.most_common()]
-    return listing(texts, most=most) if texts else "-"
-
-
-def _note(group: Sequence[PodChange], *, is_wide: bool) -> str:
-    change = group[0]
-    parts = []
-    if change.by is not None:
-        parts.append(f"evicted for {change.by}")
-    if change.because:
-        parts.append(change.because)
-    elif change.action is Action.EVICTED:
-        parts.append("no controller recreates it")
-    if change.action is Action.PENDING:
-        parts.append(_PENDING_WORDS.get(change.outcome, change.reason))
-    if is_wide and change.recreated_as not in (None, change.pod):
-        parts.append(f"recreated as {change.recreated_as}")
-    return ", ".join(parts)
-
-
 def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Tell for each new workload why its first pod goes where it goes."""
     placed: dict[tuple[str, str], list[PodPlacement]] = {}
@@ -146,9 +74,8 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             namespace, _, name = change.pod.partition("/")
             key = (namespace, change.workload or f"Pod/{name}")
             placed.setdefault(key, []).append(document.placements[change.attempt])
-    for each in document.workloads:
-        if each.change is not Change.NEW:
-            continue
+    new = [each for each in document.workloads if each.change is Change.NEW]
+    for each in new if options.in_full or len(new) == 1 else ():
         members = placed.get((each.namespace, f"{each.kind}/{each.name}"), [])
         first = next((member for member in members if member.feasible_count), None)
         if first is not None:
@@ -157,33 +84,61 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def told_attempts(changes: Sequence[PodChange]) -> list[int]:
-    """List the placements that tables tell about in full: of pods that stay pending, the first of some messages."""
+    """List the placements that tables tell about in full: of pods that stay pending, the first of some messages.
+
+    Of a DaemonSet's pods each is about a node of its own.
+    """
     first: dict[tuple[str, str], int] = {}
+    daemons: list[int] = []
     for change in changes:
         if change.action is Action.PENDING and change.attempt is not None:
             first.setdefault((change.outcome, change.reason), change.attempt)
-    return sorted([*first.values()][:_MOST_TOLD])
+            if is_daemon(change):
+                daemons.append(change.attempt)
+    return sorted({*[*first.values()][:_MOST_TOLD], *daemons[:_MOST_DAEMONS]})
 
 
 def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    n_nodes = document.snapshot.nodes
+    """Tell why pods stay pending: once for all that do so for one reason, and for all of a DaemonSet."""
     in_full = set(told_attempts(document.changes))
-    groups: dict[tuple[str, str], list[PodChange]] = {}
+    groups: dict[tuple[str, ...], list[PodChange]] = {}
     for change in document.changes:
         if change.action is Action.PENDING:
-            groups.setdefault((change.outcome, change.reason), []).append(change)
-    for (outcome, reason), members in groups.items():
-        names = listing([each.pod for each in members])
-        words = _PENDING_WORDS.get(outcome, reason if outcome else "stays pending")
-        yield Heading((f"{names}: ", Span(words, "bad")))
-        attempt = members[0].attempt
-        placement = None if attempt is None else document.placements[attempt]
-        if placement is not None and attempt in in_full:
-            yield from decision_blocks(placement, n_nodes, options)
+            end = (change.outcome, change.reason)
+            key = (workload_of(change), change.outcome) if is_daemon(change) else end
+            groups.setdefault(key, []).append(change)
+    for members in groups.values():
+        first = members[0]
+        if is_daemon(first) and all(each.attempt is not None for each in members):
+            yield from _daemons(document, members, options)
+            continue
+        words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
+        each = "" if len(members) == 1 else "each "
+        yield Heading((f"{_names_of(members)}: ", Span(f"{each}{words}", "bad")))
+        placement = None if first.attempt is None else document.placements[first.attempt]
+        if placement is not None and first.attempt in in_full:
+            yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
         elif placement is not None:
             yield Preformatted("kube-scheduler writes", placement.message)
         else:
-            yield line(f"{reason}.")
+            yield line(f"{first.reason}.")
+
+
+def _names_of(members: Sequence[PodChange]) -> str:
+    """Name pods by their workloads where several of one are meant."""
+    by_workload: dict[str, list[str]] = {}
+    for each in members:
+        by_workload.setdefault(workload_of(each), []).append(each.pod)
+    names = [pods[0] if len(pods) == 1 else f"{count(len(pods), 'pod')} of {of}" for of, pods in by_workload.items()]
+    return listing(names)
+
+
+def _daemons(document: PlanReport, members: Sequence[PodChange], options: ReportOptions) -> Iterator[Block]:
+    wanted = sum(workload_of(each) == workload_of(members[0]) for each in document.changes)
+    told = f"{wanted - len(members)} of {count(wanted, 'node')}"
+    yield Heading((f"{workload_of(members[0])}: ", Span(told, "bad")))
+    placements = [document.placements[each.attempt] for each in members if each.attempt is not None]
+    yield from daemon_blocks(placements, options)
 
 
 _DETAIL_WIDTH = 120

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kplan.api.readable import readable
-from kplan.documents.placement import PodPlacement
+from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.preemption import Criteria, Criterion, DecidedBy, Preemption, Victim
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction
 from kplan.report.details import listing
-from kplan.report.footer import footer_blocks, opening_blocks, summary_text
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.placement import placement_cases
 from kplan.report.remedies import diagnosis_blocks
+from kplan.report.tries import tries_blocks, tries_of
 from kplan.report.view import View
 from kplan.report.words import age_text, count, moment_text
 
@@ -40,30 +42,76 @@ _MOST_FREED = 3
 
 def preemption_blocks(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a PreemptionReport."""
-    yield from opening_blocks(document, options)
-    if not document.placements:
-        yield line("No pod needs to evict another: every pending pod that is looked at fits somewhere.", indent=0)
-    for placement in document.placements:
-        yield from _one(document, placement, options)
+    tries = tries_of(document.placements)
+    if len(tries) == 1:
+        yield from _only(document, options)
+    else:
+        yield verdict_heading(_sentence(document))
+        yield from opening_blocks(document, options)
+        if tries:
+            yield from tries_blocks(tries, options)
+        told = [each for each in document.placements if options.in_full or _needs_attention(each)]
+        for placement in told:
+            yield from _one(document, placement, options, is_brief=not options.in_full)
     if document.aftermath:
-        yield from _aftermath(document.aftermath)
-    yield from footer_blocks(document, options)
+        yield from _aftermath(document.aftermath, is_brief=len(tries) > 1 and not options.in_full)
+    yield from closing_blocks(document)
 
 
-def _one(document: PreemptionReport, placement: PodPlacement, options: ReportOptions) -> Iterator[Block]:
+def _only(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
+    """Tell about the only pod in full: whom it evicts is the verdict. It may have been tried twice."""
+    for index, placement in enumerate(document.placements):
+        heading, *others = _one(document, placement, options)
+        if index == 0 and isinstance(heading, Heading):
+            yield replace(heading, level=0)
+            yield from opening_blocks(document, options)
+        else:
+            yield heading
+        yield from others
+
+
+def _needs_attention(placement: PodPlacement) -> bool:
+    found = placement.preemption
+    if placement.outcome is Outcome.SCHEDULED:
+        return False
+    return found is None or found.nominated_node is None or any(victim.pdb_violation for victim in found.victims)
+
+
+def _sentence(document: PreemptionReport) -> str:
+    """Say in one sentence how many pods get in, and over whom."""
+    summary = document.summary
+    if not document.placements:
+        return "No pod needs to evict another: every pending pod that is looked at fits somewhere"
+    tries = tries_of(document.placements)
+    evicting = sum(each.evicts is not None for each in tries)
+    fits = sum(each.evicts is None and each.node is not None for each in tries)
+    numbers = (
+        (evicting, f"by evicting {count(summary.victims, 'other pod')}"),
+        (fits, "as things are"),
+        (len(tries) - evicting - fits, "nowhere"),
+    )
+    parts = [f"{number} {'fits' if number == 1 else 'fit'} {how}" for number, how in numbers if number]
+    if summary.pdb_violations:
+        parts.append(count(summary.pdb_violations, "disruption budget violation"))
+    return f"{count(summary.pods, 'pod')}: {', '.join(parts)}"
+
+
+def _one(
+    document: PreemptionReport, placement: PodPlacement, options: ReportOptions, *, is_brief: bool = False
+) -> Iterator[Block]:
     key, found = placement.pod.key, placement.preemption
     if found is None:
         yield decision_heading(key, placement)
-        yield from decision_blocks(placement, document.snapshot.nodes, options)
+        yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=is_brief)
         return
     if found.nominated_node is None:
-        yield Heading((f"{key}: ", Span("no eviction helps", "bad")))
+        yield Heading((f"{key}: ", Span("no eviction helps", "bad")), about=key)
         yield from diagnosis_blocks(placement, options)
-        yield line(f"{_sentence(why_no_eviction(found))}.")
+        yield line(f"{_capitalized(why_no_eviction(found))}.")
     else:
         victims = found.victims
         names = count(len(victims), "pod")
-        yield Heading((f"{key}: ", Span(f"evicts {names} on {found.nominated_node}", "warn")))
+        yield Heading((f"{key}: ", Span(f"evicts {names} on {found.nominated_node}", "warn")), about=key)
         yield from diagnosis_blocks(placement, options)
         yield from _choice(found, found.nominated_node)
         yield from _victims(document, victims, options)
@@ -71,7 +119,8 @@ def _one(document: PreemptionReport, placement: PodPlacement, options: ReportOpt
         yield from _runners_up(found, options)
         if options.explain:
             yield from _reprieves(found, options)
-    yield from _not_helpful(found)
+    if not is_brief:
+        yield from _not_helpful(found)
     if found.cleared_nominations:
         names = listing(found.cleared_nominations)
         yield line(f"Pods of lower priority that lose their nomination to that node: {names}.")
@@ -204,12 +253,12 @@ def _reprieves(found: Preemption, options: ReportOptions) -> Iterator[Block]:
     for node in shown:
         name: Cell = node
         for step in found.candidates[node].reprieve or ():
-            fate: Cell = "kept: it still fits with it" if step.kept else Span("evicted: no room with it", "warn")
-            first = "first, since its budget would be violated" if step.pdb_violation else ""
+            fate: Cell = "kept" if step.kept else Span("evicted", "warn")
+            first = "tried first, since its budget would be violated" if step.pdb_violation else ""
             rows.append((name, str(step.step), step.pod, fate, first))
             name = ""
     if rows:
-        yield Heading(("Who could stay, tried from the most important down with all of lower priority gone",), 2)
+        yield Heading(("Who is kept, since there is room with it; tried from the most important down",), 2)
         yield Table(("NODE", "STEP", "POD", "FATE", "NOTE"), tuple(rows), "<><<<")
 
 
@@ -224,13 +273,18 @@ def _not_helpful(found: Preemption) -> Iterator[Block]:
         yield Line((f"{count(group.nodes, 'node')}: {group.reason}, {why} ", Span(f"({nodes})", "dim")), is_item=True)
 
 
-def _aftermath(aftermath: Sequence[Aftermath]) -> Iterator[Block]:
+def _aftermath(aftermath: Sequence[Aftermath], *, is_brief: bool) -> Iterator[Block]:
     yield Heading(("Where the victims go, if all of these take place in queue order",))
     for each in aftermath:
-        yield line(Span(each.victim, "strong"), f" (from {each.from_node}, for {each.by}) ", *_fate(each), is_item=True)
+        yield line(
+            Span(each.victim, "strong"),
+            f" (from {each.from_node}, for {each.by}) ",
+            *_fate(each, is_brief=is_brief),
+            is_item=True,
+        )
 
 
-def _fate(each: Aftermath) -> tuple[Cell, ...]:
+def _fate(each: Aftermath, *, is_brief: bool) -> tuple[Cell, ...]:
     placement = each.placement
     if each.circling:
         return Span("goes round", "bad"), ": its replacements are evicted again and again"
@@ -241,10 +295,11 @@ def _fate(each: Aftermath) -> tuple[Cell, ...]:
     preemption = placement.preemption
     if preemption is not None and preemption.nominated_node:
         return Span("evicts others", "warn"), f" on {preemption.nominated_node}, recreated as {each.recreated_as}"
-    return Span("stays pending", "bad"), f", recreated as {each.recreated_as}: {placement.message}"
+    why = "" if is_brief else f": {placement.message}"
+    return Span("stays pending", "bad"), f", recreated as {each.recreated_as}{why}"
 
 
-def _sentence(text: str) -> str:
+def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
@@ -258,7 +313,7 @@ def _names(document: PreemptionReport) -> Iterator[str]:
 
 
 def _title(document: PreemptionReport) -> str:
-    return f"kplan preempt: {summary_text(document)}"
+    return f"kplan preempt: {_sentence(document)}"
 
 
 VIEW = View(_title, preemption_blocks, placement_cases, _names)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport
-from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
-from kplan.report.footer import closing_blocks, opening_blocks
+from kplan.report.blocks import Block, Cell, Span, Style, Table, line
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
 from kplan.report.words import count
@@ -21,9 +21,9 @@ _STYLES: Mapping[QueuePlace, Style] = {
 
 def queue_blocks(document: QueueReport, options: ReportOptions) -> Iterator[Block]:
     """Tell a QueueReport."""
-    yield from opening_blocks(document, options)
     queue = document.queue
-    yield Heading((_sentence(document),))
+    yield verdict_heading(_sentence(document))
+    yield from opening_blocks(document, options)
     if queue:
         yield line("By priority, then by age; what is not active is kept out of the order.")
         yield queue_table(queue)

@@ -47,7 +47,7 @@ def render(document: Report, output: str, options: ReportOptions) -> str:
     if output == "yaml":
         return as_yaml(document.to_dict())
     view = view_of(document.kind)
-    options = replace(options, ties=document.scheduler.ties or "")
+    options = replace(options, ties=document.scheduler.ties or "", is_page=output == "html")
     as_it_is, document = document, shown(document)
     if output == "name":
         return _lines(view.names(document))
@@ -57,13 +57,16 @@ def render(document: Report, output: str, options: ReportOptions) -> str:
 
 
 def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any], options: ReportOptions) -> str:
+    from kplan.report.arranging import arranged
     from kplan.report.text import render_plain, render_terminal
 
     blocks = list(view.blocks(document, options))
+    if output != "html":
+        blocks = arranged(blocks, document.verdict, is_wide=options.is_wide)
     if output == "markdown":
         from kplan.report.markdown import render_markdown
 
-        return render_markdown(blocks, view.title(document))
+        return render_markdown(blocks, view.title(document), document.verdict)
     if output == "html":
         from kplan.report.html.page import render_html
 

@@ -46,6 +46,11 @@ def remedy_text(remedy: r.Remedy) -> str:
     return f"{_change(remedy)}{then}{'' if remedy.checked else ' (not tried)'}"
 
 
+def remedy_change(remedy: r.Remedy) -> str:
+    """Write a remedy as a sentence without a full stop."""
+    return f"{_change(remedy)}{'' if remedy.checked else ' (not tried)'}"
+
+
 def located(case: Case, placement: PodPlacement) -> Case:
     """Add to a case where its pod comes from, what would help it, and how to ask for more."""
     would_help = remedy_text(placement.remedies[0]) if placement.remedies else ""

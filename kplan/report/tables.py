@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 GAP = 2
+_STEP = "  "
 _PREFERRED_LAST = 24
 """The last column, most often a sentence, gives way first, down to this.
 
@@ -70,6 +71,13 @@ def rich_table(table: Table, width: int, styles: dict[str, str]) -> RichTable:
             )
         )
     return made
+
+
+def natural_width(table: Table) -> int:
+    """Return how wide a table is when no cell of it is folded."""
+    columns = zip(table.header, *table.rows, strict=True)
+    widths = [max(len(plain(cell)) for cell in column) for column in columns]
+    return len(_STEP) * table.indent + sum(widths) + GAP * (len(widths) - 1)
 
 
 def _widths(table: Table, width: int) -> list[int]:

@@ -82,7 +82,7 @@ def _needs_gap(previous: Block, block: Block) -> bool:
     if isinstance(block, Heading):
         return True
     if isinstance(previous, Heading):
-        return previous.level == 1 and isinstance(block, Table)
+        return previous.level < 2 and isinstance(block, Table)
     return isinstance(block, Table) or isinstance(previous, Table)
 
 
@@ -90,7 +90,7 @@ def _lines_of(block: Block, width: int) -> list[TextLine]:
     match block:
         case Heading(spans, level):
             styled = [Span(span.text, span.style or "strong") for span in spans_of(spans)]
-            return _wrapped(styled, _STEP * (level - 1), _STEP * level, width)
+            return _wrapped(styled, _STEP * max(level - 1, 0), _STEP * max(level, 1), width)
         case Line(spans, indent, is_item):
             first = _STEP * indent + ("- " if is_item else "")
             return _wrapped(spans_of(spans), first, " " * (len(first) + 2 * (not is_item)), width)

@@ -6,11 +6,31 @@ from collections.abc import Iterator, Sequence
 
 from kplan.api.readable import readable
 from kplan.documents.plan import LargestFit, NodeGroup, Usage, Utilisation
-from kplan.report.blocks import Block, Cell, Heading, Span, Table
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.options import ReportOptions
 
 _MOST_RESOURCES = 6
 _NEARLY_FULL = 90.0
+_MOST_FITS = 2
+
+
+def fullness_blocks(utilisation: Utilisation, fits: Sequence[LargestFit]) -> Iterator[Block]:
+    """Tell in a sentence how full the cluster is, and how large a pod still fits."""
+    whole = utilisation.cluster
+    if not whole.nodes:
+        return
+    shares = [f"{name} {text}" for name, usage in whole.resources.items() if (text := _percent(usage))]
+    yield line(Span(f"How full, before -> after: {', '.join(shares[:_MOST_RESOURCES])} (-o wide tells more)", "dim"))
+    largest = [f"{readable(fit.after.free)} {fit.resource}" for fit in fits[:_MOST_FITS] if fit.after.free != "0"]
+    if largest:
+        yield line(Span(f"The most that one more pod can get: {', '.join(largest)}", "dim"))
+
+
+def _percent(usage: Usage) -> str:
+    if usage.allocatable == "0" and usage.after == "0":
+        return ""
+    then, now = f"{usage.percent_before:.0f}%", f"{usage.percent_after:.0f}%"
+    return now if then == now else f"{then} -> {now}"
 
 
 def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iterator[Block]:
@@ -41,14 +61,13 @@ def _row(name: str, group: NodeGroup, resources: Sequence[str], options: ReportO
 
 
 def _share(usage: Usage | None, options: ReportOptions) -> Cell:
-    if usage is None or (usage.allocatable == "0" and usage.after == "0"):
+    text = "" if usage is None else _percent(usage)
+    if usage is None or not text:
         return "-"
-    after = usage.percent_after
-    then, now = f"{usage.percent_before:.0f}%", f"{after:.0f}%"
-    text = now if then == now else f"{then} -> {now}"
+    has_moved = round(usage.percent_before) != round(usage.percent_after)
     if options.is_wide:
         text += f" ({readable(usage.after)} of {readable(usage.allocatable)})"
-    return Span(text, "warn") if after >= _NEARLY_FULL and then != now else text
+    return Span(text, "warn") if usage.percent_after >= _NEARLY_FULL and has_moved else text
 
 
 def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> Iterator[Block]:

@@ -51,8 +51,10 @@ def test_a_workload_is_told_pod_by_pod_briefly_where_all_is_well() -> None:
     lines = [line for line in found.stdout.splitlines() if line]
 
     assert found.exit_code == 0
-    assert len(lines) == 7
-    assert all("where it would go again" in line for line in lines[:6])
+    assert lines[0] == "6 pods: 6 would go again where they run"
+    assert lines[1].strip() == "Same for all: WOULD GO TODAY there again"
+    assert [line.split()[0] for line in lines[3:9]] == sorted(line.split()[0] for line in lines[3:9])
+    assert all(line.strip().startswith("shop/cart-") for line in lines[3:9])
     assert "6 of 13 nodes" in invoke("explain", "Deployment/shop/cart", "--explain").stdout
     placements = json.loads(invoke("explain", "deployment/shop/cart", "-o", "json").stdout)["placements"]
     assert [each["current"]["stillBest"] for each in placements] == [True] * 6

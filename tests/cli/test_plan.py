@@ -35,10 +35,11 @@ def test_the_whole_queue_through_a_real_process() -> None:
     found = kplan("plan", "-s", "demo")
 
     assert (found.returncode, found.stderr) == (1, "")
-    assert found.stdout.startswith("7 pods: 3 placed, 1 moved, 3 stay pending\n")
+    assert found.stdout.startswith("7 pods: 3 placed, 1 moved, 3 stay pending - failed\n")
     assert "  ~  batch/report-daily-4swkz  general-c-1  spot-a-1     evicted for shop/flash-sale\n" in found.stdout
-    assert "How full the nodes are, before -> after" in found.stdout
-    assert "The largest pod that still fits" in found.stdout
+    assert "How full, before -> after: cpu 58% -> 61%" in found.stdout
+    assert "The most that one more pod can get: 2450m cpu" in found.stdout
+    assert found.stdout.splitlines()[-2].startswith("Failed (exit code 1): --fail-on unschedulable,pdb-violation holds")
 
 
 @pytest.mark.parametrize("output", FORMATS)
@@ -99,7 +100,7 @@ def test_replicas_with_one_fate_share_a_line_and_are_apart_in_wide(web: Path) ->
     short = invoke("plan", web, "--only-given", "--replicas", "4").stdout
     wide = invoke("plan", web, "--only-given", "--replicas", "4", "-o", "wide").stdout
 
-    assert "default/web-0..web-3 (4 pods of" in short
+    assert "  +  Deployment default/web     4/4  " in short
     assert all(f"+  default/web-{i}" in wide for i in range(4))
     assert "\n  database-a-1 " in wide
     assert "\n  database-a-1 " not in short
@@ -183,5 +184,5 @@ def test_a_pod_of_a_manifest_counts_when_it_fits_nowhere(tmp_path: Path) -> None
     found = invoke("plan", path, "--only-given")
 
     assert found.exit_code == 1
-    assert "- default/hello: Unschedulable" in found.stdout
+    assert "Unschedulable default/hello" in " ".join(found.stdout.split())
     assert "asks for 900 cpu" in found.stdout

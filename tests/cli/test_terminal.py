@@ -58,7 +58,7 @@ def test_colour_adds_nothing_but_colour() -> None:
 )
 def test_no_colour_where_none_is_wanted(option: tuple[str, ...], environment: dict[str, str]) -> None:
     _, text = on_terminal(*QUESTION, *option, **environment)
-    assert "shop/voucher-api -> " in text
+    assert "  shop/voucher-api" in text
     assert "\x1b" not in text
 
 

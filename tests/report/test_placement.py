@@ -24,7 +24,8 @@ def test_ties_are_told_with_what_the_scheduler_does() -> None:
     assert "default/p -> a" in text
     assert "A tie: b, c have the same best score" in text
     assert "kube-scheduler may take any of them" in " ".join(text.split())
-    assert "  b       454      tie\n" in text
+    assert "Same for all: SCORE 454" in text
+    assert "  b         tie\n" in text
 
 
 def test_a_single_node_is_not_scored() -> None:

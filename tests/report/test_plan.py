@@ -7,7 +7,7 @@ from kplan.documents.plan import PlanReport
 from kplan.planner.explanation import Shown
 from kplan.report.options import ReportOptions
 from kplan.report.plan import VIEW, told_attempts
-from kplan.report.text import render_plain
+from kplan.report.registry import render
 from tests.report.documents import node, pod
 
 
@@ -18,7 +18,8 @@ def document(*objects: dict[str, Any], in_full: bool = True) -> PlanReport:
 
 
 def text(report: PlanReport, **options: Any) -> str:
-    return render_plain(VIEW.blocks(report, ReportOptions(**options)), 160)
+    output = "wide" if options.get("is_wide") else "table"
+    return render(report, output, ReportOptions(width=160, **options))
 
 
 def owned(name: str, **more: Any) -> dict[str, Any]:
@@ -33,15 +34,15 @@ def test_an_idle_queue_is_said_in_one_sentence() -> None:
 def test_pods_of_one_workload_with_one_fate_share_a_line() -> None:
     told = text(document(node("n"), *(owned(f"web-{i}") for i in range(3)), pod("alone")))
 
-    assert "  +  default/web-0..web-2 (3 pods of ReplicaSet/web)  -     n (3)" in told
-    assert "  +  default/alone " in told
+    assert "  +  ReplicaSet default/web     3/3  n (3)\n" in told
+    assert "  +  default/alone              1/1  n\n" in told
 
 
-def test_those_of_different_fate_do_not() -> None:
+def test_a_workload_is_told_in_one_line_whatever_becomes_of_its_pods() -> None:
     told = text(document(node("n", cpu="2"), *(owned(f"web-{i}") for i in range(3))))
 
-    assert "  +  default/web-0, web-1 (2 pods of ReplicaSet/web)" in told
-    assert "  !  default/web-2 " in told
+    assert "  !  ReplicaSet default/web     2/3  n (2)  fits nowhere\n" in told
+    assert "default/web-2: fits nowhere" in told
 
 
 def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> None:
@@ -49,13 +50,14 @@ def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> N
     report = document(node("n"), *(pod(f"p{i}", **each) for i, each in enumerate(selectors)))
 
     assert len(told_attempts(report.changes)) == 1
-    assert text(report).count("What stands in the way") == 1
+    assert text(report, explain=True).count("What stands in the way") == 1
 
     reasons = [f"extra.example.com/kind-{i}" for i in range(7)]
     asks = [[{"name": "c", "image": "i", "resources": {"requests": {name: "1"}}}] for name in reasons]
     report = document(node("n"), *(pod(f"p{i}", containers=each) for i, each in enumerate(asks)))
     assert len(told_attempts(report.changes)) == 5
-    assert text(report).count("What stands in the way") == 5
+    assert text(report, explain=True).count("What stands in the way") == 5
+    assert text(report).count("What would help") == 0
     assert text(report).count("kube-scheduler writes") == 7
 
 
@@ -64,9 +66,10 @@ def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() ->
     report = document(*zones, pod("p", cpu="3"))
 
     told, wide = text(report), text(report, is_wide=True)
-    assert "  cluster      4  0% -> 19%      0%    0%\n" in told
-    assert "  zone z0      2  0% -> 38%      0%    0%\n" in told
-    assert "pool" not in told
+    assert "How full, before -> after: cpu 0% -> 19%, memory 0%, pods 0% (-o wide tells more)" in told
+    assert "z0" not in told
+    assert "  cluster      4  0% -> 19% (3 of 16)" in wide
+    assert "  zone z0      2   0% -> 38% (3 of 8)" in wide
     assert "  n0           1   0% -> 75% (3 of 4)" in wide
     assert "  pool a       4" in wide
     assert "pools by pool" in wide

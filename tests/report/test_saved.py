@@ -67,7 +67,7 @@ def test_a_report_of_the_first_format_is_told_with_its_details_fact_by_fact(tmp_
     path = tmp_path / "old.json"
     path.write_text(json.dumps(report))
 
-    text = render(read_report(str(path)), "table", ReportOptions())
+    text = render(read_report(str(path)), "table", ReportOptions(explain=True))
 
     assert "resource cpu, requested" in text
 

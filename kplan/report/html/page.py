@@ -143,6 +143,8 @@ class _Inside:
 
     def _block(self, block: Block) -> str:
         match block:
+            case Heading(level=0):
+                return ""
             case Heading(spans, level):
                 tag = f"h{level + 2}"
                 return f"<{tag}{self._id(plain(spans))}>{self._inline(spans)}</{tag}>"

@@ -1,0 +1,137 @@
+"""What holds for reports of every kind: the verdict first and last, and nothing said twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from kplan.documents.base import Verdict
+from kplan.report.blocks import Block, Heading, Line, Span, Table, line, plain
+from kplan.report.details import listing
+
+_LEAST_SAID_ELSEWHERE = 2
+"""A section of fewer blocks is said again, rather than where it was said before."""
+
+_NOTHING = frozenset({"", "-"})
+_MOST_OBJECTS = 3
+_MOST_LINES = 5
+
+
+def arranged(blocks: Iterable[Block], verdict: Verdict, *, is_wide: bool) -> list[Block]:
+    """Return a report with its verdict in the first and the last line, and what repeats said once.
+
+    Parameters
+    ----------
+    is_wide : tables keep all of their columns
+    """
+    told = list(_sections_once(list(blocks)))
+    found = told if is_wide else [each for block in told for each in _columns_once(block)]
+    return [*_opened(found, verdict), *_closing(found, verdict)]
+
+
+def failure_text(verdict: Verdict) -> str:
+    """Say why an answer counts as a failure, after the word for it."""
+    objects: dict[str, list[str]] = {}
+    because, told = set(verdict.because), set()
+    for each in verdict.counted:
+        line_of = f"{each.object}: {each.text}"
+        if line_of in because:
+            objects.setdefault(each.text, []).append(each.object)
+            told.add(line_of)
+    also = [reason for reason in verdict.because if reason not in told]
+    left_out = f"; and {len(also) - _MOST_LINES} more" if len(also) > _MOST_LINES else ""
+    parts = [*also[:_MOST_LINES], *(f"{text} {listing(names, most=_MOST_OBJECTS)}" for text, names in objects.items())]
+    more = f"; and {verdict.more} more" if verdict.more else ""
+    fail_on = ",".join(verdict.fail_on)
+    return f" (exit code {verdict.exit_code}): --fail-on {fail_on} holds: {'; '.join(parts)}{left_out}{more}"
+
+
+def _opened(blocks: Sequence[Block], verdict: Verdict) -> Iterator[Block]:
+    """Yield the blocks; the first, where it is the verdict, says whether that counts as a failure."""
+    for index, block in enumerate(blocks):
+        if index == 0 and verdict.failed and isinstance(block, Heading) and block.level == 0:
+            yield replace(block, spans=(*block.spans, " - ", Span("failed", "bad")))
+        else:
+            yield block
+
+
+def _closing(blocks: Sequence[Block], verdict: Verdict) -> Iterator[Block]:
+    """Yield the verdict for the last line: why it is a failure, or once more what it was, below details."""
+    if verdict.failed:
+        yield Heading((Span("Failed", "bad"), failure_text(verdict)), 0)
+        return
+    first, *others = blocks
+    if not isinstance(first, Heading) or first.level > 0 or first.about:
+        # What came of a single pod is no sum of what stands between.
+        return
+    if any(isinstance(block, Heading) for block in others):
+        yield first
+
+
+def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Yield the blocks; a section that was told of another pod word for word is named only."""
+    told: dict[tuple[Block, ...], str] = {}
+    about = ""
+    index = 0
+    while index < len(blocks):
+        block = blocks[index]
+        end = end_of_section(blocks, index)
+        body = tuple(blocks[index + 1 : end])
+        if not isinstance(block, Heading) or block.level == 0 or len(body) < _LEAST_SAID_ELSEWHERE:
+            about = _about(block) if isinstance(block, Heading) and block.level == 1 else about
+            yield block
+            index += 1
+            continue
+        about = _about(block) if block.level == 1 else about
+        key = body if block.level == 1 else (block, *body)
+        if key in told:
+            yield block
+            yield line(Span(f"the same as for {told[key]}", "dim"), indent=block.level)
+            index = end
+            continue
+        told[key] = about
+        yield block
+        index += 1
+
+
+def end_of_section(blocks: Sequence[Block], start: int) -> int:
+    """Return where the section ends that a heading begins."""
+    head = blocks[start]
+    level = head.level if isinstance(head, Heading) else 0
+    for index in range(start + 1, len(blocks)):
+        block = blocks[index]
+        if isinstance(block, Heading) and block.level <= level:
+            return index
+    return len(blocks)
+
+
+def _about(heading: Heading) -> str:
+    return heading.about or plain(heading.spans)
+
+
+def _columns_once(block: Block) -> Iterator[Block]:
+    """Yield a table without the columns that say the same in all of its rows, and before it what they say.
+
+    The first column stays: it says what the rows are about.
+    """
+    if not isinstance(block, Table) or not block.rows:
+        yield block
+        return
+    columns = list(zip(*block.rows, strict=True))
+    texts = [{plain(cell) for cell in column} for column in columns]
+    is_one_row = len(block.rows) == 1
+    kept = [
+        number
+        for number, different in enumerate(texts)
+        if number == 0 or len(different) > 1 or (is_one_row and not different <= _NOTHING)
+    ]
+    dropped = {block.header[number]: plain(column[0]) for number, column in enumerate(columns) if number not in kept}
+    said = [f"{name} {text}" for name, text in dropped.items() if text not in _NOTHING]
+    if said:
+        yield Line((Span(f"Same for all: {', '.join(said)}", "dim"),), block.indent)
+    yield replace(
+        block,
+        header=tuple(block.header[number] for number in kept),
+        rows=tuple(tuple(row[number] for number in kept) for row in block.rows),
+        align="".join(block.align[number] for number in kept),
+    )

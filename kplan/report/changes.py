@@ -1,0 +1,163 @@
+"""What becomes of the pods of a plan: a line for those of a workload that share their fate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.report.blocks import Block, Cell, Span, Style, Table, line
+from kplan.report.daemons import DAEMON_SET, own_node
+from kplan.report.details import listing
+from kplan.report.options import ReportOptions
+from kplan.report.overview import common_suffix, suffix_line, where_text
+from kplan.report.tables import natural_width
+
+_STYLES: Mapping[Action, Style] = {
+    Action.PLACED: "good",
+    Action.MOVED: "warn",
+    Action.EVICTED: "bad",
+    Action.PENDING: "bad",
+}
+_LEGEND: Mapping[Action, str] = {
+    Action.PLACED: "+ placed",
+    Action.MOVED: "~ moved (evicted and placed elsewhere)",
+    Action.EVICTED: "- evicted for good",
+    Action.PENDING: "! stays pending",
+}
+_PENDING: Mapping[str, str] = {
+    "Unschedulable": "fits nowhere",
+    "Gated": "gated",
+    "Error": "cannot be scheduled",
+}
+_MOST_NODES = 3
+_MOST_ROWS = 60
+"""Rows of pods that need no attention, those that do included."""
+
+
+def workload_of(change: PodChange) -> str:
+    """Name what makes a pod: KIND NAMESPACE/NAME, or the pod where nothing does."""
+    namespace = change.pod.partition("/")[0]
+    kind, _, name = change.workload.partition("/")
+    return f"{kind} {namespace}/{name}" if name else change.pod
+
+
+def is_daemon(change: PodChange) -> bool:
+    """Tell whether a pod is one of a DaemonSet."""
+    return change.workload.partition("/")[0] == DAEMON_SET
+
+
+def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+    """Table what becomes of pods, in the order of the queue."""
+    changes = document.changes
+    if not changes:
+        return
+    legend = [text for action, text in _LEGEND.items() if any(each.action is action for each in changes)]
+    yield line(Span("   ".join(legend), "dim"))
+    groups = [[change] for change in changes] if options.is_wide else _alike(changes)
+    shown = groups if options.is_wide or options.top is None else _shown(groups)
+    names = {name for group in shown for each in group for name in (each.from_node, each.to_node) if name is not None}
+    suffix = "" if options.is_wide else common_suffix(names)
+    roomy = (_table(document, shown, suffix, most, options) for most in (_MOST_NODES, 2))
+    table = next((each for each in roomy if natural_width(each) <= options.width), None)
+    left_out = len(groups) - len(shown)
+    note = f"and {left_out} more that are placed (-o wide shows all)" if left_out else ""
+    yield replace(table or _table(document, shown, suffix, 1, options), note=note)
+    yield from suffix_line(suffix)
+
+
+def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
+    """Group the pods of a workload that come from nowhere, and those that leave nodes by what becomes of them."""
+    groups: dict[tuple[str, ...], list[PodChange]] = {}
+    for change in changes:
+        fate: tuple[str, ...] = ()
+        if change.from_node is not None:
+            fate = (change.action, str(change.by), change.outcome, change.reason, change.because)
+        groups.setdefault((workload_of(change), *fate), []).append(change)
+    return list(groups.values())
+
+
+def _shown(groups: Sequence[list[PodChange]]) -> list[list[PodChange]]:
+    """Leave out the last of those that are only placed, where there are many."""
+    n_others = sum(not _is_placed(group) for group in groups)
+    left = max(_MOST_ROWS - n_others, 0)
+    shown = []
+    for group in groups:
+        if _is_placed(group):
+            left -= 1
+            if left < 0:
+                continue
+        shown.append(group)
+    return shown
+
+
+def _is_placed(group: Sequence[PodChange]) -> bool:
+    return all(each.action is Action.PLACED for each in group)
+
+
+def _table(
+    document: PlanReport, groups: Sequence[Sequence[PodChange]], suffix: str, most: int, options: ReportOptions
+) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            _sign(group),
+            group[0].pod if options.is_wide else _who(document, group),
+            f"{sum(each.to_node is not None for each in group)}/{len(group)}",
+            _nodes([each.from_node for each in group], suffix, most),
+            _nodes([each.to_node for each in group], suffix, most),
+            _note(document, group, is_wide=options.is_wide),
+        )
+        for group in groups
+    ]
+    if any(len(group) > 1 for group in groups):
+        return Table(("", "POD OR WORKLOAD", "PLACED", "FROM", "TO", "NOTE"), tuple(rows), "<<><<<")
+    # Of single pods the first column says whether they are placed.
+    return Table(("", "POD", "FROM", "TO", "NOTE"), tuple((*row[:2], *row[3:]) for row in rows), "<<<<<")
+
+
+def _sign(group: Sequence[PodChange]) -> Span:
+    """Say what becomes of pods, of different ends the one that needs attention."""
+    actions = {each.action for each in group}
+    action = next(each for each in reversed(Action) if each in actions)
+    return Span(action, _STYLES[action])
+
+
+def _who(document: PlanReport, group: Sequence[PodChange]) -> str:
+    """Name a workload, or a single pod, unless it is made up for a manifest."""
+    first = group[0]
+    attempt = None if first.attempt is None else document.placements[first.attempt]
+    is_made_up = attempt is not None and bool(attempt.pod.origin) and first.from_node is None
+    return workload_of(first) if len(group) > 1 or is_made_up else first.pod
+
+
+def _nodes(names: Sequence[str | None], suffix: str, most: int) -> str:
+    return where_text(Counter(name for name in names if name is not None), suffix, most)
+
+
+def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) -> str:
+    first = group[0]
+    parts = []
+    if first.by is not None:
+        parts.append(f"evicted for {first.by}")
+    if first.because:
+        parts.append(first.because)
+    elif first.action is Action.EVICTED:
+        parts.append("no controller recreates it")
+    pending = [each for each in group if each.action is Action.PENDING]
+    words = Counter(_PENDING.get(each.outcome, each.reason) for each in pending)
+    if is_daemon(first) and pending:
+        parts.append(f"not on {listing([_meant_for(document, each) for each in pending])}")
+    else:
+        parts += words
+    if is_wide and first.recreated_as not in (None, first.pod):
+        parts.append(f"recreated as {first.recreated_as}")
+    return ", ".join(parts)
+
+
+def _meant_for(document: PlanReport, change: PodChange) -> str:
+    """Name the node that a DaemonSet's pod is meant for, or the pod where the report does not say."""
+    if change.from_node is not None:
+        return change.from_node
+    node = "" if change.attempt is None else own_node(document.placements[change.attempt])
+    return node or change.pod.partition("/")[2]

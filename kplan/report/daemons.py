@@ -1,0 +1,76 @@
+"""A DaemonSet's pods told as one: on how many nodes it runs, and of each other node why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kplan.documents.placement import Outcome, PodPlacement
+from kplan.report.blocks import Block, Cell, Preformatted, Span, Table
+from kplan.report.decision import outcome_text
+from kplan.report.details import failure_lines, listing
+from kplan.report.options import ReportOptions
+from kplan.report.remedies import remedy_change
+from kplan.report.words import count
+
+DAEMON_SET = "DaemonSet"
+_MOST_ROWS = 20
+_MOST_NAMES = 3
+
+
+def nodes_text(members: Sequence[PodPlacement]) -> str:
+    """Say on how many of the nodes that it is meant for a DaemonSet has a place."""
+    placed = sum(member.node is not None for member in members)
+    return f"{placed} of {count(len(members), 'node')}"
+
+
+def daemon_message(placement: PodPlacement) -> str:
+    """Say of a DaemonSet's pod that has no place which node it is meant for, and what is against it."""
+    return f"{_where(placement)}: {_why(placement)}"
+
+
+def daemon_blocks(members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
+    """Tell of the nodes where a DaemonSet has no place why not, and what would help; nodes that say the same as one."""
+    pending = [member for member in members if member.outcome is not Outcome.SCHEDULED]
+    if not pending:
+        return
+    nodes: dict[tuple[str, str], list[str]] = {}
+    for member in pending:
+        nodes.setdefault((_why(member), _help(member)), []).append(_where(member))
+    shown = list(nodes.items())
+    if options.top is not None and not options.is_wide:
+        shown = shown[:_MOST_ROWS]
+    rows: list[tuple[Cell, ...]] = [
+        (Span(listing(names, most=_MOST_NAMES), "bad"), why, would_help) for (why, would_help), names in shown
+    ]
+    left_out = sum(map(len, nodes.values())) - sum(len(names) for _, names in shown)
+    note = f"and {count(left_out, 'more node')} (--all-nodes shows all)" if left_out else ""
+    yield Table(("NODE", "WHY NOT", "WHAT WOULD HELP"), tuple(rows), "<<<", note=note)
+    if message := pending[0].message:
+        yield Preformatted("kube-scheduler writes", message)
+
+
+def own_node(placement: PodPlacement) -> str:
+    """Return the node that a DaemonSet's pod is meant for; empty where a report does not say."""
+    if placement.node is not None:
+        return placement.node
+    # PreFilter leaves out all other nodes, without a plugin that names them.
+    named = {node for group in placement.rejection_summary if group.plugin is not None for node in group.closest}
+    return named.pop() if len(named) == 1 else ""
+
+
+def _where(placement: PodPlacement) -> str:
+    return own_node(placement) or placement.pod.name
+
+
+def _why(placement: PodPlacement) -> str:
+    rejection = placement.rejections.get(own_node(placement))
+    if rejection is not None:
+        return "; ".join(failure_lines(rejection))
+    return placement.diagnosis or placement.message or outcome_text(placement)
+
+
+def _help(placement: PodPlacement) -> str:
+    found = placement.preemption
+    if found is not None and found.nominated_node:
+        return f"evicting {listing([victim.key for victim in found.victims])}"
+    return remedy_change(placement.remedies[0]) if placement.remedies else "-"

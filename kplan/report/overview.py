@@ -1,0 +1,149 @@
+"""A line for each workload: how many pods it wants, how many have a node, where, and what became of the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kplan.documents.placement import Outcome, PodPlacement
+from kplan.report.blocks import Block, Cell, Line, Span, Style, Table
+from kplan.report.details import listing
+from kplan.report.options import ReportOptions
+from kplan.report.tables import natural_width
+from kplan.report.words import count
+
+_MOST_ROWS = 50
+"""Of workloads that need no attention so many are listed at most, those that do included."""
+
+_LEAST_SUFFIX = 8
+
+STATES: Mapping[Outcome, str] = {
+    Outcome.SCHEDULED: "scheduled",
+    Outcome.UNSCHEDULABLE: "fits nowhere",
+    Outcome.GATED: "gated",
+    Outcome.ERROR: "cannot be scheduled",
+}
+_STYLES: Mapping[Outcome, Style] = {
+    Outcome.SCHEDULED: "good",
+    Outcome.UNSCHEDULABLE: "bad",
+    Outcome.GATED: "warn",
+    Outcome.ERROR: "bad",
+}
+_WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED, Outcome.SCHEDULED)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the overview."""
+
+    name: str  #: of the workload, or of a pod of its own
+    wanted: int
+    nodes: Mapping[str, int]  #: node -> how many of its pods
+    state: str
+    style: Style
+    needs_attention: bool  #: not all of its pods have a node
+
+    @property
+    def placed(self) -> int:
+        """How many of its pods have a node."""
+        return sum(self.nodes.values())
+
+
+def workload_name(placement: PodPlacement) -> str:
+    """Name what a pod comes from: KIND NAMESPACE/NAME, or the pod where nothing else asks for it."""
+    pod = placement.pod
+    return f"{pod.origin.kind} {pod.namespace}/{pod.origin.name}" if pod.origin else pod.key
+
+
+def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int) -> Row:
+    """Return the line about the pods of one workload.
+
+    Parameters
+    ----------
+    more, n_more : nodes of those that are not listed one by one, and how many these are
+    """
+    ends = Counter(_end(member) for member in members)
+    worst = min((member.outcome for member in members), key=_WORST_FIRST.index)
+    nodes = Counter(member.node for member in members if member.node is not None)
+    nodes.update(more)
+    wanted = len(members) + n_more
+    is_whole = worst is Outcome.SCHEDULED and nodes.total() == wanted
+    words = [end for end in ends if end != STATES[Outcome.SCHEDULED]]
+    if worst is Outcome.SCHEDULED and not is_whole:
+        words, worst = ["not all listed"], Outcome.GATED
+    return Row(
+        name=workload_name(members[0]),
+        wanted=wanted,
+        nodes=nodes,
+        state=", ".join(words) or STATES[Outcome.SCHEDULED],
+        style=_STYLES[worst],
+        needs_attention=not is_whole,
+    )
+
+
+def _end(member: PodPlacement) -> str:
+    found = member.preemption
+    if member.outcome is Outcome.UNSCHEDULABLE and found is not None and found.nominated_node:
+        return f"fits by evicting {count(len(found.victims), 'pod')}"
+    return STATES[member.outcome]
+
+
+def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Block]:
+    """Tell what becomes of the workloads, those that need attention first."""
+    ordered = sorted(rows, key=lambda row: not row.needs_attention)
+    n_first = sum(row.needs_attention for row in rows)
+    shows_all = options.is_wide or options.top is None
+    shown = ordered if shows_all else ordered[: max(n_first, _MOST_ROWS)]
+    suffix = "" if options.is_wide else common_suffix({node for row in shown for node in row.nodes})
+    tables = (_table(shown, suffix, most) for most in (None if options.is_wide else 3, 2, 1))
+    table = next((each for each in tables if options.is_wide or natural_width(each) <= options.width), None)
+    left_out = len(ordered) - len(shown)
+    more = f"and {count(left_out, 'more workload')}, all scheduled (-o wide shows all)" if left_out else ""
+    yield replace(table or _table(shown, suffix, 1), note=more)
+    yield from suffix_line(suffix)
+
+
+def _table(rows: Sequence[Row], suffix: str, most: int | None) -> Table:
+    cells: list[tuple[Cell, ...]] = [
+        (row.name, f"{row.placed}/{row.wanted}", where_text(row.nodes, suffix, most), Span(row.state, row.style))
+        for row in rows
+    ]
+    return Table(("WORKLOAD", "PLACED", "WHERE", "STATE"), tuple(cells), "<><<")
+
+
+def common_suffix(names: Iterable[str]) -> str:
+    """Return the domain that all of some nodes' names end with; empty where it is not worth leaving out."""
+    known = list(names)
+    if len(known) < 2 or not all("." in name for name in known):
+        return ""
+    first, *others = ([*reversed(name.split(".")[1:])] for name in known)
+    shared = len(first)
+    for other in others:
+        same = 0
+        while same < min(shared, len(other)) and other[same] == first[same]:
+            same += 1
+        shared = same
+    suffix = "." + ".".join(reversed(first[:shared])) if shared else ""
+    return suffix if len(suffix) >= _LEAST_SUFFIX else ""
+
+
+def suffix_line(suffix: str) -> Iterator[Line]:
+    """Say what node names of the table before are without."""
+    if suffix:
+        yield Line((Span(f"node names without {suffix}", "dim"),))
+
+
+def where_text(nodes: Mapping[str, int], suffix: str, most: int | None) -> str:
+    """Write the first few nodes, each with its number of pods where that is more than one, and how many more there are.
+
+    Parameters
+    ----------
+    suffix : that the names are written without
+    most : so many nodes; None for all
+    """
+    if not nodes:
+        return "-"
+    ordered = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
+    texts = [name.removesuffix(suffix) + (f" ({n})" if n > 1 else "") for name, n in ordered]
+    return listing(texts, most=len(texts) if most is None else most)

@@ -1,0 +1,62 @@
+"""A line for each pod that needs room: whom it evicts, and on which node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kplan.documents.placement import PodPlacement
+from kplan.documents.preemption import Preemption
+from kplan.report.blocks import Block, Cell, Span, Table, line
+from kplan.report.decision import outcome_text
+from kplan.report.details import listing
+from kplan.report.options import ReportOptions
+
+_MOST_VICTIMS = 2
+_TELLS_MORE = "--explain, or kplan preempt with the name of one, tells why those and not others"
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """What came of a pod that was tried once, or once more after its victims had gone."""
+
+    placement: PodPlacement
+    evicts: Preemption | None  #: None where it evicts nobody
+    node: str | None  #: where it gets in, by eviction or without; None for nowhere
+
+
+def tries_of(placements: Sequence[PodPlacement]) -> list[Tries]:
+    """Put the decisions about each pod together."""
+    by_pod: dict[str, list[PodPlacement]] = {}
+    for each in placements:
+        by_pod.setdefault(each.pod.key, []).append(each)
+    return [_of(tries) for tries in by_pod.values()]
+
+
+def _of(tries: Sequence[PodPlacement]) -> Tries:
+    found = next((each.preemption for each in tries if each.preemption and each.preemption.nominated_node), None)
+    last = tries[-1]
+    return Tries(last, found, last.node or (found.nominated_node if found is not None else None))
+
+
+def tries_blocks(tries: Sequence[Tries], options: ReportOptions) -> Iterator[Block]:
+    """Table what came of pods, those that get in nowhere first."""
+    ordered = sorted(tries, key=lambda each: each.node is not None)
+    yield Table(("POD", "EVICTS", "ON NODE", "STATE"), tuple(_row(each, options) for each in ordered), "<<<<")
+    if not options.in_full and any(each.evicts for each in tries):
+        yield line(Span(_TELLS_MORE, "dim"))
+
+
+def _row(each: Tries, options: ReportOptions) -> tuple[Cell, ...]:
+    key = each.placement.pod.key
+    if each.evicts is None:
+        state = Span("fits as things are", "good") if each.node is not None else Span(_nowhere(each.placement), "bad")
+        return (key, "-", each.node or "-", state)
+    victims = [victim.key for victim in each.evicts.victims]
+    broken = sum(victim.pdb_violation for victim in each.evicts.victims)
+    state = Span("violates a disruption budget", "bad") if broken else Span("gets in", "warn")
+    return (key, listing(victims, most=len(victims) if options.is_wide else _MOST_VICTIMS), each.node or "-", state)
+
+
+def _nowhere(placement: PodPlacement) -> str:
+    return "no eviction helps" if placement.preemption is not None else outcome_text(placement)

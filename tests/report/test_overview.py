@@ -1,0 +1,119 @@
+"""Many workloads are told in a line each, those that need attention first and in brief."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kplan.documents.placement import Origin, Outcome, PlacementReport
+from kplan.report.options import ReportOptions
+from kplan.report.overview import common_suffix, overview_blocks, row_of, where_text
+from kplan.report.registry import render
+from kplan.report.text import render_plain
+from tests.report.documents import node, placed, pod
+
+LONG = "ip-10-100-100-{}.eu-central-1.compute.internal"
+
+
+def chart(n_workloads: int, failing: tuple[int, ...] = (), *, names: str = "n{}") -> PlacementReport:
+    """Return the report on so many Deployments of two replicas each, some of which ask for too much."""
+    pods = [pod(f"svc-{i:02}-{k}", cpu="90" if i in failing else "10m") for i in range(n_workloads) for k in range(2)]
+    report = placed([node(names.format(i)) for i in range(100, 104)], pods)
+    told = []
+    for index, each in enumerate(report.placements):
+        origin = Origin("chart.yaml", index // 2 + 1, "Deployment", f"svc-{index // 2:02}", index // 2 * 7 + 4)
+        told.append(replace(each, pod=replace(each.pod, origin=origin)))
+    return replace(report, placements=tuple(told))
+
+
+def lines_of(report: PlacementReport, width: int = 80, **options: bool) -> list[str]:
+    return render(report, "table", ReportOptions(width=width, **options)).splitlines()
+
+
+def test_a_chart_of_fifty_workloads_of_which_two_fail_is_told_in_a_line_each_and_details_of_those() -> None:
+    lines = lines_of(chart(50, (17, 31)))
+
+    assert lines[0] == "100 pods of 50 workloads: 96 scheduled, 4 unschedulable - failed"
+    rows = [line for line in lines if line.startswith("  Deployment default/svc-")]
+    assert len(rows) == 50
+    assert [row.split()[1] for row in rows[:3]] == ["default/svc-17", "default/svc-31", "default/svc-00"]
+    assert lines[-2].startswith("Failed (exit code 1): --fail-on unschedulable,preemption,gated holds")
+    assert len(lines) < 80
+
+
+def test_workloads_that_end_for_one_reason_are_told_together() -> None:
+    lines = lines_of(chart(9, (2, 3, 7)))
+
+    start = lines.index("Deployment default/svc-02, Deployment default/svc-03 and 1 more: each fits")
+    assert lines[start + 1 : start + 3] == ["  nowhere", "  from chart.yaml, document 3, line 18"]
+    assert sum("kube-scheduler writes" in line for line in lines) == 1
+
+
+def test_all_is_told_with_explain_and_what_repeats_once() -> None:
+    text = "\n".join(lines_of(chart(3, (1,)), explain=True))
+
+    assert all(f"Deployment default/svc-0{i}: 2 replicas" in text for i in range(3))
+    assert text.count("What stands in the way") == 1
+
+
+def test_of_very_many_workloads_those_that_need_attention_are_listed() -> None:
+    lines = lines_of(chart(70, (65,)))
+
+    assert sum(line.startswith("  Deployment") for line in lines) == 50
+    assert lines[3].split()[1] == "default/svc-65"
+    assert "  and 20 more workloads, all scheduled (-o wide shows all)" in lines
+
+
+@pytest.mark.parametrize("output", ["table", "markdown", "html", "wide"])
+def test_every_format_for_people_has_the_overview(output: str) -> None:
+    text = render(chart(3, (1,)), output, ReportOptions())
+    assert "WORKLOAD" in text
+    assert "svc-01" in text
+
+
+@pytest.mark.parametrize("explain", [False, True])
+def test_long_names_of_nodes_fit_eighty_columns(explain: bool) -> None:
+    lines = lines_of(chart(12, (3,), names=LONG), explain=explain)
+
+    assert max(map(len, lines)) <= 80
+    assert any(".eu-central-1.compute.internal" in line and "without" in line for line in lines)
+
+
+def test_the_domain_that_all_nodes_share_is_left_out_where_it_is_worth_it() -> None:
+    assert common_suffix([LONG.format(i) for i in range(3)]) == ".eu-central-1.compute.internal"
+    assert common_suffix(["a.b.example.internal", "c.d.example.internal"]) == ".example.internal"
+    assert common_suffix(["a.lan", "b.lan"]) == ""
+    assert common_suffix([LONG.format(1)]) == ""
+    assert common_suffix([LONG.format(1), "plain"]) == ""
+
+
+@given(st.lists(st.text("ab.", min_size=1, max_size=20), min_size=2, max_size=5, unique=True))
+def test_what_is_left_out_of_names_is_a_domain_that_all_end_with(names: list[str]) -> None:
+    suffix = common_suffix(names)
+
+    assert all(name.endswith(suffix) and name != suffix[1:] for name in names)
+    assert not suffix or suffix.startswith(".")
+
+
+def test_nodes_are_told_in_short_the_fullest_first() -> None:
+    assert where_text({"a": 1, "b": 3, "c": 1}, "", 2) == "b (3), a and 1 more"
+    assert where_text({"a": 1, "b": 3, "c": 1}, "", None) == "b (3), a, c"
+    assert where_text({}, "", 2) == "-"
+
+
+def test_pods_that_are_not_listed_one_by_one_count() -> None:
+    members = chart(1).placements
+    row = row_of(members, {"n100": 40}, 40)
+
+    assert (row.placed, row.wanted, row.state, row.needs_attention) == (42, 42, "scheduled", False)
+    assert row_of(members, {"n100": 39}, 40).needs_attention
+
+
+def test_a_workload_says_all_that_happened_to_its_pods() -> None:
+    first, second = chart(1, (0,)).placements
+    row = row_of([first, replace(second, outcome=Outcome.GATED)], {}, 0)
+
+    assert row.state == "fits nowhere, gated"
+    assert "0/2" in render_plain(overview_blocks([row], ReportOptions()), 80)
