@@ -12,6 +12,9 @@ from msgspec import field as named
 
 from kplan.documents.base import Document, Positive
 
+RESOURCE = "resource"
+"""What a changed name may be of, besides kinds of objects."""
+
 
 class RemedyBase(Document, frozen=True, kw_only=True, tag_field="kind"):
     """What all remedies share.

@@ -53,6 +53,10 @@ class LabelSets:
                 self.sets.append(labels)
         return code
 
+    def values(self, key: str) -> list[str]:
+        """Return the values that a label has in any of the sets."""
+        return list(self._posted().get(key, {}))
+
     def mask(self, selector: Selector) -> BoolArray:
         """Return which sets a selector takes, bool of shape (n_sets,); not to be written to."""
         kept = self._masks.get(selector, lambda: _Mask(self._select(selector)))

@@ -180,6 +180,10 @@ class PodTable:
         twin._without_term_code = np.flatnonzero(uncoded[rows]).tolist()
         return twin
 
+    def label_values(self, key: str) -> list[str]:
+        """Return the values that a label has on any pod."""
+        return self._label_sets.values(key)
+
     def add(self, info: PodInfo) -> int:
         """Append a pod and return its row."""
         row = len(self.infos)

@@ -88,6 +88,14 @@ class NoSuchLabel:
 
 
 @dataclass(frozen=True, slots=True)
+class NoSuchCombination:
+    """Conditions on labels each of which some nodes meet, and no node meets all."""
+
+    nodes: int
+    labels: tuple[tuple[str, int], ...]  #: KEY=VALUE, and how many nodes have it
+
+
+@dataclass(frozen=True, slots=True)
 class NoSuchNode:
     """The pod names a node that does not exist."""
 
@@ -105,6 +113,7 @@ class TooLarge:
     asks: str
     largest: str
     node: str
+    nearest: str = ""  #: where none offers it, the resource whose name comes closest; empty for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,7 @@ class NodesOut:
     #: resource -> what the largest of these nodes offers of it, where that is less than the pod asks for
     largest: dict[str, str] = field(default_factory=dict)
     domains: int = 0  #: how many domains of a topology key are out with these nodes; 0 where there is no such key
+    meant: str = ""  #: the label of pods that was probably meant, where those to run beside are nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +150,7 @@ Whole = (
     | UnboundClaim
     | Promised
     | NoSuchLabel
+    | NoSuchCombination
     | NoSuchNode
     | TooLarge
 )

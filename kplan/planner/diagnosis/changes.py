@@ -42,6 +42,22 @@ def with_request(pod: Pod, container: Container, resource: str, amount: str) -> 
     )
 
 
+def with_resource_named(pod: Pod, old: str, new: str) -> Pod:
+    """Return the pod with another name for a resource that its containers ask for."""
+
+    def renamed(container: Container) -> Container:
+        resources = container.resources
+        requests, limits = (
+            {new if name == old else name: amount for name, amount in given.items()}
+            for given in (resources.requests, resources.limits)
+        )
+        return replace(container, resources=replace(resources, requests=requests, limits=limits))
+
+    spec = pod.spec
+    containers, init = tuple(map(renamed, spec.containers)), tuple(map(renamed, spec.init_containers))
+    return replace(pod, spec=replace(spec, containers=containers, init_containers=init))
+
+
 def tolerating(pod: Pod, taints: Sequence[Taint]) -> Pod:
     """Return the pod with tolerations for taints."""
     added = tuple(Toleration(each.key, "Equal", each.value, each.effect) for each in taints)
@@ -102,6 +118,26 @@ def relaxed_apart(pod: Pod) -> Iterator[tuple[str, Pod]]:
 def relaxed_together(pod: Pod) -> Iterator[tuple[str, Pod]]:
     """Yield topology keys with the pod that only prefers to be near others within each."""
     yield from _relaxed(pod, pod.spec.affinity.pod_affinity if pod.spec.affinity is not None else None)
+
+
+def with_affinity_to(pod: Pod, key: str, value: str) -> Iterator[tuple[str, Pod]]:
+    """Yield values with the pod that must run beside pods with another value of a label instead."""
+    affinity = pod.spec.affinity
+    rules = affinity.pod_affinity if affinity is not None else None
+    if rules is None or affinity is None:
+        return
+    required = rules.required_during_scheduling_ignored_during_execution
+    for each in required:
+        selector = each.label_selector
+        if selector is None or key not in selector.match_labels:
+            continue
+        meant = replace(each, label_selector=replace(selector, match_labels={**selector.match_labels, key: value}))
+        terms = tuple(meant if other is each else other for other in required)
+        changed = replace(rules, required_during_scheduling_ignored_during_execution=terms)
+        yield (
+            selector.match_labels[key],
+            replace(pod, spec=replace(pod.spec, affinity=replace(affinity, pod_affinity=changed))),
+        )
 
 
 def _relaxed(pod: Pod, rules: PodAffinity | PodAntiAffinity | None) -> Iterator[tuple[str, Pod]]:

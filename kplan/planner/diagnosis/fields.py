@@ -18,6 +18,9 @@ from kplan.rules.volume_claims import claim_name
 Field = tuple[Step, ...]
 """A way through the pod's JSON."""
 
+SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Taints that say how a node is, not for whom it is: nobody should tolerate them to get in."""
+
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE_AFFINITY: Field = ("spec", "affinity", "nodeAffinity", _REQUIRED)
 _TOLERATIONS: Field = ("spec", "tolerations")
@@ -53,6 +56,8 @@ def _of_whole(cause: c.Whole, pod: Pod) -> Field:  # noqa: PLR0911 - one case a 
             return _volume(pod, claim)
         case c.NoSuchLabel(label=label):
             return _label(pod, label)
+        case c.NoSuchCombination():
+            return ("spec", "nodeSelector") if len(pod.spec.node_selector) == len(cause.labels) else _NODE_AFFINITY
         case c.NoSuchNode() if pod.spec.node_name:
             return ("spec", "nodeName")
         case c.NoSuchNode():
@@ -74,10 +79,8 @@ def _of_detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
     match detail:
         case d.InsufficientResource(resource=resource) if resource != PODS:
             return _request(pod, resource)
-        case d.UntoleratedTaint(unschedulable=True):
-            return ()
-        case d.UntoleratedTaint():
-            return _TOLERATIONS
+        case d.UntoleratedTaint(taint=taint):
+            return () if taint.startswith(SYSTEM_TAINTS) or detail.unschedulable else _TOLERATIONS
         case d.UnmatchedNodeSelector(node_selector=label):
             return _label(pod, label.partition("=")[0])
         case d.UnmatchedNodeAffinity():
@@ -102,7 +105,7 @@ def _of_detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return ()
 
 
-def _of_remedy(remedy: r.Remedy, pod: Pod) -> Field:
+def _of_remedy(remedy: r.Remedy, pod: Pod) -> Field:  # noqa: PLR0911 - one case a kind, in one place
     match remedy:
         case r.LowerRequest(change=change):
             return _container(pod, change.container, ("resources", "requests", change.resource))
@@ -112,6 +115,8 @@ def _of_remedy(remedy: r.Remedy, pod: Pod) -> Field:
             return ("spec", change.where, change.old.partition("=")[0])
         case r.CorrectSelector():
             return _NODE_AFFINITY
+        case r.CorrectName(change=change) if change.what == r.RESOURCE:
+            return _request(pod, change.old)
         case r.RelaxRule(change=change):
             return _rule(pod, change.rule, change.topology_key)
         case _:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from msgspec import structs
 
 from kplan.api.core import Pod
-from kplan.documents.details import AntiAffinity, Detail, InsufficientResource, TooMuchSkew
+from kplan.documents.details import AntiAffinity, Detail, InsufficientResource, TooMuchSkew, UnmetAffinity
 from kplan.documents.placement import Outcome
 from kplan.engine.arrays import RowArray
 from kplan.engine.node_matching import first_untolerated_hard_taints
@@ -28,6 +27,7 @@ from kplan.planner.diagnosis.causes import (
     MissingClaim,
     NodesOut,
     NoNodes,
+    NoSuchCombination,
     NoSuchLabel,
     NoSuchNode,
     NotNamed,
@@ -38,6 +38,7 @@ from kplan.planner.diagnosis.causes import (
     UnboundClaim,
     Whole,
 )
+from kplan.planner.diagnosis.names import is_fact, nearest
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, is_counted, quantity_text
 from kplan.rules.volume_claims import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
@@ -62,12 +63,6 @@ def gather(session: Session, result: CycleResult) -> Causes:
     whole = tuple(_for_all_nodes(session, info)) if outcome.rows is None else ()
     out = _nodes_out(session, info, outcome)
     return Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out)
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the name that was probably meant, or nothing."""
-    found = difflib.get_close_matches(name, sorted(set(known)), n=1)
-    return found[0] if found else ""
 
 
 def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> Whole:
@@ -140,12 +135,7 @@ def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[Whole]:
     n_nodes = len(nodes)
     if pod.spec.node_name and pod.spec.node_name not in nodes.row_of:
         yield NoSuchNode(n_nodes, pod.spec.node_name, nearest(pod.spec.node_name, nodes.names))
-    for label, wanted in wanted_labels(pod):
-        column = nodes.label(label)
-        if not any(value in column.code_of for value in wanted):
-            keys = () if column.values else {key for node in nodes.nodes for key in node.metadata.labels}
-            meant = nearest(wanted[0], column.values) if column.values else nearest(label, keys)
-            yield NoSuchLabel(n_nodes, label, wanted, tuple(sorted(column.values)), meant)
+    yield from _missing_labels(nodes, list(wanted_labels(pod)))
     for resource, amount in info.requests.items():
         if amount <= 0 or resource == PODS or not is_counted(resource) or resource in _of_devices(session):
             continue
@@ -153,7 +143,32 @@ def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[Whole]:
         row = int(column_of.argmax())
         if column_of[row] < amount:
             largest = quantity_text(resource, int(column_of[row]))
-            yield TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row])
+            meant = "" if column_of[row] else nearest(resource, resources_of(nodes))
+            yield TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row], meant)
+
+
+def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[Whole]:
+    """Find conditions on labels that no node meets: one alone, else all of them together."""
+    has_all = np.ones(len(nodes), np.bool_)
+    counts: list[tuple[str, int]] = []
+    for label, values in wanted:
+        column = nodes.label(label)
+        codes = [column.code_of[value] for value in values if value in column.code_of]
+        if not codes:
+            keys = () if column.values else {key for node in nodes.nodes for key in node.metadata.labels}
+            meant = nearest(values[0], column.values) if column.values else nearest(label, keys)
+            known = tuple(sorted(column.values))
+            yield NoSuchLabel(len(nodes), label, values, known, "" if is_fact(label) else meant)
+        has_label = np.isin(column.codes, codes)
+        has_all &= has_label
+        counts.append((" or ".join(f"{label}={value}" for value in values), int(has_label.sum())))
+    if len(counts) > 1 and not has_all.any() and all(count for _, count in counts):
+        yield NoSuchCombination(len(nodes), tuple(counts))
+
+
+def resources_of(nodes: NodeTable) -> set[str]:
+    """Return the resources that nodes offer."""
+    return {name for node in nodes.nodes for name in node.status.allocatable}
 
 
 def _of_devices(session: Session) -> Iterable[str]:
@@ -161,15 +176,20 @@ def _of_devices(session: Session) -> Iterable[str]:
 
 
 def wanted_labels(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each label that a node must have, with its values; of affinity only where there is no second term."""
+    """Yield each label that a node must have, with its values; of several affinity terms where all are about one."""
     for key, value in pod.spec.node_selector.items():
         yield key, (value,)
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-    if required is not None and len(required.node_selector_terms) == 1:
-        for condition in required.node_selector_terms[0].match_expressions:
+    terms = required.node_selector_terms if required is not None else ()
+    if len(terms) == 1:
+        for condition in terms[0].match_expressions:
             if condition.operator == "In" and condition.values:
                 yield condition.key, condition.values
+        return
+    alone = [term.match_expressions[0] for term in terms if len(term.match_expressions) == 1 and not term.match_fields]
+    if terms and len(alone) == len(terms) and {(each.key, each.operator) for each in alone} == {(alone[0].key, "In")}:
+        yield alone[0].key, tuple(value for each in alone for value in each.values)
 
 
 def _not_named(session: Session, outcome: FilterOutcome) -> NotNamed | None:
@@ -235,8 +255,32 @@ def _one_group(answer: _Answer, group: RowArray) -> NodesOut:
     largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
     key = next((each.topology_key for each in details if isinstance(each, TooMuchSkew | AntiAffinity)), "")
     domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
-    texts = tuple(reason.text for reason in reasons)
-    return NodesOut(len(group), nodes.names[int(rows[closest])], answer.plugin, texts, tuple(details), largest, domains)
+    return NodesOut(
+        nodes=len(group),
+        closest=nodes.names[int(rows[closest])],
+        plugin=answer.plugin,
+        reasons=tuple(reason.text for reason in reasons),
+        details=tuple(details),
+        largest=largest,
+        domains=domains,
+        meant=_meant_pods(answer, details),
+    )
+
+
+def _meant_pods(answer: _Answer, details: Iterable[Detail]) -> str:
+    """Return the label of pods, KEY=VALUE, that was probably meant where those to run beside are nowhere."""
+    if not any(isinstance(each, UnmetAffinity) and not each.domains_with_matching_pods for each in details):
+        return ""
+    affinity = answer.info.pod.spec.affinity
+    rules = affinity.pod_affinity if affinity is not None else None
+    pods = answer.session.cluster.pods
+    for term in rules.required_during_scheduling_ignored_during_execution if rules is not None else ():
+        for key, value in term.label_selector.match_labels.items() if term.label_selector is not None else ():
+            known = pods.label_values(key)
+            meant = nearest(value, known) if value not in known else ""
+            if meant:
+                return f"{key}={meant}"
+    return ""
 
 
 def _details_of(reason: Reason, position: int) -> list[Detail]:

@@ -39,6 +39,10 @@ class Near:
         """Tell whether a plugin has nothing against any node."""
         return plugin not in self.verdicts or not self.verdicts[plugin].bits.any()
 
+    def rejecting(self) -> set[str]:
+        """Return the plugins that have something against any node."""
+        return {name for name, verdict in self.verdicts.items() if verdict.bits.any()}
+
     def short_of_one(self, plugin: str) -> list[tuple[int, int]]:
         """List (position, what is missing) of the closest node for each single reason of a plugin that measures."""
         verdict = self.verdicts.get(plugin)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,7 +15,17 @@ from kplan.engine.node_matching import first_untolerated_hard_taints, is_hard
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.planner.diagnosis import changes
-from kplan.planner.diagnosis.causes import Causes, Gated, MissingClaim, OtherScheduler, Refused, UnboundClaim
+from kplan.planner.diagnosis.causes import (
+    Causes,
+    Gated,
+    MissingClaim,
+    OtherScheduler,
+    Refused,
+    TooLarge,
+    UnboundClaim,
+)
+from kplan.planner.diagnosis.fields import SYSTEM_TAINTS
+from kplan.planner.diagnosis.names import is_fact
 from kplan.planner.diagnosis.near import Near
 from kplan.planner.diagnosis.requests import lower
 from kplan.planner.diagnosis.surroundings import add, move, raise_priority, uncordon
@@ -27,8 +37,11 @@ MOST = 5
 """So many remedies are offered."""
 
 _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
-_SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _MOST_TRIED = 3
+_ALIKE = 0.6
+"""Names that are so alike may be one misspelt."""
+
 _SMALL = 0.5
 """A request that keeps this share of itself is a small change."""
 
@@ -42,11 +55,14 @@ def remedies(session: Session, result: CycleResult, causes: Causes) -> tuple[r.R
     causes : why the pod has no node
     """
     trials = Trials(session, result.pod)
-    found = [*_by_cause(trials, causes)]
+    found = [(_size(each), each) for each in _by_cause(trials, causes)]
+    found += [(0, each) for group in causes.out if group.meant for each in _beside(trials, group.meant)]
     if result.filter is not None and result.filter.pre_filter_status is None:
-        found += _by_filter(trials, Near(result.filter), result)
-    found.sort(key=_size)
-    return tuple(dict.fromkeys(found))[:MOST]
+        near = Near(result.filter)
+        found += _selector(trials, near)
+        found += [(_size(each), each) for each in _by_filter(trials, near, result)]
+    found.sort(key=lambda each: each[0])
+    return tuple(dict.fromkeys(each for _, each in found))[:MOST]
 
 
 def _size(remedy: r.Remedy) -> float:  # noqa: PLR0911 - one case a kind, in one place
@@ -54,12 +70,12 @@ def _size(remedy: r.Remedy) -> float:  # noqa: PLR0911 - one case a kind, in one
     match remedy:
         case r.CorrectName() | r.RemoveGates():
             return 0
-        case r.CorrectSelector():
-            return 0 if remedy.change.to is not None else 4
         case r.Uncordon():
             return 1
         case r.LowerRequest():
             return 2 if min(map(_kept, (remedy.change, *(remedy.also or ())))) >= _SMALL else 6
+        case r.TolerateTaint(change=change) if any(each.startswith(_CONTROL_PLANE) for each in change.taints):
+            return 6
         case r.TolerateTaint() | r.RelaxRule():
             return 3
         case r.MovePod():
@@ -75,7 +91,7 @@ def _kept(change: r.RequestChange) -> float:
     return read(change.to) / max(read(change.old), 1)
 
 
-def _by_cause(trials: Trials, causes: Causes) -> Iterator[r.Remedy]:
+def _by_cause(trials: Trials, causes: Causes) -> Iterator[r.Remedy]:  # noqa: C901 - one case a cause, in one place
     for cause in causes.whole:
         match cause:
             case MissingClaim():
@@ -89,6 +105,11 @@ def _by_cause(trials: Trials, causes: Causes) -> Iterator[r.Remedy]:
                     yield r.RemoveGates(change=r.GateChange(gates=cause.gates), then=node)
             case OtherScheduler():
                 yield from _scheduler(trials, cause)
+            case TooLarge(nearest=name) if name:
+                node = trials.node_for(changes.with_resource_named(trials.pod, cause.resource, name))
+                if node is not None:
+                    change = r.NameChange(what=r.RESOURCE, old=cause.resource, to=name)
+                    yield r.CorrectName(change=change, then=node)
             case Refused(missing_class=name) if name:
                 if cause.nearest:
                     change = r.NameChange(what="PriorityClass", old=name, to=cause.nearest)
@@ -129,6 +150,16 @@ def _class(trials: Trials, cause: UnboundClaim) -> Iterator[r.Remedy]:
     yield r.CreateObject(change=missing, then=None, checked=False)
 
 
+def _beside(trials: Trials, meant: str) -> Iterator[r.Remedy]:
+    """Run beside the pods that were probably meant."""
+    key, _, value = meant.partition("=")
+    for old, pod in changes.with_affinity_to(trials.pod, key, value):
+        node = trials.node_for(pod)
+        if node is not None:
+            change = r.NameChange(what="label", of="podAffinity", old=f"{key}={old}", to=meant)
+            yield r.CorrectName(change=change, then=node)
+
+
 def _scheduler(trials: Trials, cause: OtherScheduler) -> Iterator[r.Remedy]:
     near = difflib.get_close_matches(cause.name, cause.known, n=1, cutoff=0.0)
     for name in near:
@@ -139,7 +170,6 @@ def _scheduler(trials: Trials, cause: OtherScheduler) -> Iterator[r.Remedy]:
 
 def _by_filter(trials: Trials, near: Near, result: CycleResult) -> Iterator[r.Remedy]:
     yield from uncordon(trials, near)
-    yield from _selector(trials, near)
     yield from _tolerate(trials, near)
     yield from lower(trials, near)
     yield from _relax(trials, near)
@@ -149,7 +179,11 @@ def _by_filter(trials: Trials, near: Near, result: CycleResult) -> Iterator[r.Re
     yield from raise_priority(trials, result)
 
 
-def _selector(trials: Trials, near: Near) -> Iterator[r.Remedy]:
+def _selector(trials: Trials, near: Near) -> Iterator[tuple[float, r.Remedy]]:
+    """Correct a condition on labels, or leave it out, each with how much that changes.
+
+    Where some node meets the condition, it says what its author wants, and another node is another wish.
+    """
     rows = near.rows[near.only(_AFFINITY)]
     if not len(rows):
         return
@@ -160,7 +194,8 @@ def _selector(trials: Trials, near: Near) -> Iterator[r.Remedy]:
             node = trials.node_for(changes.with_selector(pod, key, label))
             if node is not None:
                 to = None if label is None else f"{label[0]}={label[1]}"
-                yield r.CorrectSelector(change=r.SelectorChange(where="nodeSelector", old=old, to=to), then=node)
+                change = r.SelectorChange(where="nodeSelector", old=old, to=to)
+                yield _size_of_label(trials, key, (wanted,), label), r.CorrectSelector(change=change, then=node)
                 break
     for index, condition in enumerate(changes.conditions(pod)):
         wanted = condition.values[0] if condition.operator == "In" and condition.values else ""
@@ -170,12 +205,26 @@ def _selector(trials: Trials, near: Near) -> Iterator[r.Remedy]:
             node = trials.node_for(changes.with_condition(pod, index, instead))
             if node is not None:
                 to = None if label is None else f"{label[0]} In {label[1]}"
-                yield r.CorrectSelector(change=r.SelectorChange(where="nodeAffinity", old=old, to=to), then=node)
+                change = r.SelectorChange(where="nodeAffinity", old=old, to=to)
+                values = condition.values if condition.operator == "In" else ()
+                yield _size_of_label(trials, condition.key, values, label), r.CorrectSelector(change=change, then=node)
                 break
+
+
+def _size_of_label(trials: Trials, key: str, wanted: Sequence[str], instead: tuple[str, str] | None) -> float:
+    column = trials.live.cluster.nodes.label(key)
+    if any(value in column.code_of for value in wanted):
+        return 6.5
+    if instead is None:
+        return 4
+    is_typo = instead[0] != key or _likeness(instead[1], wanted[0]) >= _ALIKE
+    return 0 if is_typo else 3.5
 
 
 def _meant_labels(trials: Trials, key: str, wanted: str) -> Iterator[tuple[str, str] | None]:
     """Yield labels of nodes that come near to one asked for, the nearest first, and None for none."""
+    if is_fact(key):
+        return
     table = trials.live.cluster.nodes
     values = table.label(key).values
     if values:
@@ -201,7 +250,7 @@ def _tolerate(trials: Trials, near: Near) -> Iterator[r.Remedy]:
     for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
         node = table.nodes[int(rows[first[position]])]
         taints = [each for each in node.spec.taints if is_hard(each) and not tolerations_tolerate(tolerations, each)]
-        if any(each.key.startswith(_SYSTEM_TAINTS) for each in taints):
+        if any(each.key.startswith(SYSTEM_TAINTS) for each in taints):
             continue
         goes_to = trials.node_for(changes.tolerating(trials.pod, taints))
         if goes_to is not None:

@@ -15,6 +15,7 @@ from kplan.planner.diagnosis.causes import (
     MissingClaim,
     NodesOut,
     NoNodes,
+    NoSuchCombination,
     NoSuchLabel,
     NoSuchNode,
     OtherScheduler,
@@ -76,12 +77,16 @@ def _whole(cause: Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a ca
             return f"It fails before any node is looked at: {_clause(cause.message)}"
         case NoSuchLabel():
             return _no_label(cause)
+        case NoSuchCombination():
+            there = ", ".join(f"{count} {'has' if count == 1 else 'have'} {label}" for label, count in cause.labels)
+            both = "both" if len(cause.labels) == 2 else "all"
+            return f"{_of_all(cause.nodes)} has all the labels it asks for: {there}, none has {both}"
         case NoSuchNode():
             return f"It asks for node {cause.name}, which does not exist{_meant(cause.nearest)}"
         case TooLarge():
             asks, of_all = readable(cause.asks), _of_all(cause.nodes)
             if cause.largest == "0":
-                return f"{of_all} offers {cause.resource}, of which it asks for {asks}"
+                return f"{of_all} offers {cause.resource}, of which it asks for {asks}{_meant(cause.nearest)}"
             return (
                 f"{of_all} is large enough, even empty: it asks for {asks} {cause.resource}, and the largest, "
                 f"{cause.node}, has {readable(cause.largest)}"
@@ -132,11 +137,31 @@ def _groups(causes: Causes) -> str:
         return _on_named(causes, shown)
     if len(out) == 1:
         (only,) = shown
+        nothing = _none_of(only) if causes.n_nodes > 1 else ""
+        if nothing:
+            return f"None of {total} nodes {nothing}"
         subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else f"All {total} nodes"
         return f"{subject} {group_text(only, is_one=causes.n_nodes == 1)}"
     parts = [f"{each.nodes} {group_text(each, is_one=each.nodes == 1)}" for each in shown]
     parts += [f"{left_out} for other reasons"] if left_out else []
     return f"{_all(causes, total)}: {', '.join(parts)}"
+
+
+def _none_of(group: NodesOut) -> str:
+    """Say what no node has, where that is what all lack; empty for what is better said of all of them."""
+    if group.plugin == "NodeAffinity":
+        return f"has the labels it asks for ({_conditions(group.details)})"
+    match group.details[0] if group.details else None:
+        case d.UnmetAffinity() as detail:
+            return f"has a pod beside which it must run ({_beside(group, detail)})"
+        case d.OtherVolumeZone() as detail:
+            return f"is where volume {detail.volume} is ({detail.label}={_names(detail.allowed)})"
+        case d.UnreachableVolume() as detail:
+            return f"reaches volume {detail.volume} of claim {detail.claim} ({_names(detail.requires)})"
+        case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
+            return f"has label {detail.missing_label}, by which its rule goes"
+        case _:
+            return ""
 
 
 def _with_taints_together(groups: Sequence[NodesOut]) -> list[NodesOut]:
@@ -236,9 +261,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.SpreadLabelMissing() | d.AffinityLabelMissing():
             return f"{have} no label {detail.missing_label}, by which its rule goes"
         case d.UnmetAffinity():
-            there = _names(detail.domains_with_matching_pods, and_more=detail.and_more)
-            found = f"such pods run in {there}" if there else "no such pod runs anywhere"
-            return f"{have} no pod beside which it must run ({_terms(detail.terms)} per {detail.topology_key}; {found})"
+            return f"{have} no pod beside which it must run ({_beside(group, detail)})"
         case d.OwnAntiAffinity():
             where = _domains(group, detail.topology_key)
             return f"{have} pods from which it must stay apart ({_in_way(detail)}; {where})"
@@ -252,7 +275,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.LostVolume():
             return f"{are} out because volume {detail.volume} of claim {detail.claim} does not exist"
         case d.UnboundClaim():
-            return f"{have} no volume for claim {detail.claim} ({detail.requested} of class {_or_none(detail)})"
+            return f"{have} {_no_volume(detail)}"
         case d.ClaimInUse():
             return f"{are} out because claim {detail.claim} is for one pod only, and {_names(detail.used_by)} uses it"
         case d.TooManyVolumes():
@@ -264,8 +287,23 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{are} turned down by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
 
 
-def _or_none(detail: d.UnboundClaim) -> str:
-    return detail.storage_class or "none"
+def _no_volume(detail: d.UnboundClaim) -> str:
+    storage_class = detail.storage_class or "none"
+    largest = f"; the largest has {detail.largest_volume}" if detail.largest_volume else ""
+    wanted = f"{detail.requested} of class {storage_class}"
+    if detail.allowed_topologies:
+        where = " or ".join(detail.allowed_topologies[:_MOST_NAMES])
+        return f"no volume for claim {detail.claim} ({wanted}, whose volumes are made only where {where})"
+    if detail.provisions is False:
+        return f"no free volume for claim {detail.claim} ({wanted}, for which none are made{largest})"
+    return f"no volume for claim {detail.claim} ({wanted}{largest})"
+
+
+def _beside(group: NodesOut, detail: d.UnmetAffinity) -> str:
+    there = _names(detail.domains_with_matching_pods, and_more=detail.and_more)
+    found = f"such pods run in {there}" if there else "no such pod runs anywhere"
+    meant = f"; did you mean {group.meant}?" if group.meant else ""
+    return f"{_terms(detail.terms)} per {detail.topology_key}; {found}{meant}"
 
 
 def _key(taint: str) -> str:

@@ -18,6 +18,11 @@ from kplan.rules.resources import PODS
 
 _FIT, _TAINTS, _CORDON = "NodeResourcesFit", "TaintToleration", "NodeUnschedulable"
 _SPREAD, _PODS, _PORTS = "PodTopologySpread", "InterPodAffinity", "NodePorts"
+_OF_ONE_NODE = frozenset(
+    {_FIT, _TAINTS, _CORDON, _PORTS, "NodeAffinity", "NodeName", "NodeVolumeLimits", "NodeDeclaredFeatures"}
+)
+"""Plugins whose verdict on a node depends on no other node."""
+
 _MOST_TRIED = 3
 _MOST_LOOKED_AT = 50
 _MOST_PODS_FOR_ALL = 3000
@@ -39,7 +44,7 @@ def uncordon(trials: Trials, near: Near) -> Iterator[r.Remedy]:
 def add(trials: Trials, near: Near) -> Iterator[r.Remedy]:
     """Add a node like one that there is."""
     world, cluster = trials.live.listers.snapshot, trials.live.cluster
-    alone = near.is_never_rejected_by(_SPREAD) and near.is_never_rejected_by(_PODS)
+    alone = near.rejecting() <= _OF_ONE_NODE
     if not alone and len(cluster.pods.infos) > _MOST_PODS_FOR_ALL:
         return
     for shape in node_shapes(world)[:_MOST_TRIED]:

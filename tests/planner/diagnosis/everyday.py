@@ -1,121 +1,28 @@
-"""Small clusters with one pod pending for an everyday reason each, and remedies applied to them as a user would."""
+"""Small clusters with one pod pending for an everyday reason each."""
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
-from typing import Any
-
+from tests.planner.diagnosis.more_everyday import MORE
+from tests.planner.diagnosis.objects import (
+    HOST,
+    ZONE,
+    Story,
+    affinity,
+    asking,
+    claim,
+    cordoned,
+    gpu_node,
+    mounting,
+    node_affinity,
+    on_node,
+    priority_class,
+    spread,
+    storage_class,
+    taint,
+    volume,
+    web,
+)
 from tests.preemption.scenes import node, pod
-
-ZONE = "topology.kubernetes.io/zone"
-HOST = "kubernetes.io/hostname"
-KEY = "default/web"
-
-
-@dataclass(frozen=True)
-class Story:
-    """A cluster, what the diagnosis must say, and which remedies it must offer."""
-
-    name: str
-    objects: list[dict[str, Any]]
-    says: tuple[str, ...]
-    remedies: tuple[str, ...] = ()
-    never: tuple[str, ...] = field(default=())
-
-
-def web(**spec: Any) -> dict[str, Any]:
-    return pod("web", **spec)
-
-
-def affinity(kind: str, key: str, **labels: str) -> dict[str, Any]:
-    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
-    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-
-
-def node_affinity(key: str, *values: str) -> dict[str, Any]:
-    term = {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
-    required = {"nodeSelectorTerms": [term]}
-    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
-
-
-def on_node(name: str) -> dict[str, Any]:
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
-    required = {"nodeSelectorTerms": [term]}
-    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
-
-
-def taint(key: str, value: str = "", effect: str = "NoSchedule") -> dict[str, str]:
-    return {"key": key, "value": value, "effect": effect}
-
-
-def cordoned(name: str, **more: Any) -> dict[str, Any]:
-    made = node(name, taints=[taint("node.kubernetes.io/unschedulable")], **more)
-    made["spec"]["unschedulable"] = True
-    return made
-
-
-def spread(key: str, **labels: str) -> dict[str, Any]:
-    selector = {"matchLabels": labels}
-    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
-    return {"topologySpreadConstraints": [constraint]}
-
-
-def claim(name: str, class_name: str | None = None, volume: str = "") -> dict[str, Any]:
-    spec: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    spec |= {} if class_name is None else {"storageClassName": class_name}
-    metadata: dict[str, Any] = {"name": name, "namespace": "default"}
-    if volume:
-        spec["volumeName"] = volume
-        metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
-
-
-def volume(name: str, zone: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name, "labels": {ZONE: zone}},
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "csi": {"driver": "d", "volumeHandle": name},
-            "claimRef": {"namespace": "default", "name": "data"},
-        },
-    }
-
-
-def storage_class(name: str, mode: str) -> dict[str, Any]:
-    kind, made_by = "StorageClass", "csi.example.com"
-    group = "storage.k8s.io/v1"
-    return {
-        "apiVersion": group,
-        "kind": kind,
-        "metadata": {"name": name},
-        "provisioner": made_by,
-        "volumeBindingMode": mode,
-    }
-
-
-def mounting(claim_name: str) -> dict[str, Any]:
-    return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}]}
-
-
-def priority_class(name: str, value: int) -> dict[str, Any]:
-    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
-
-
-def gpu_node(name: str, number: str) -> dict[str, Any]:
-    made = node(name)
-    made["status"]["allocatable"] = {**made["status"]["allocatable"], "nvidia.com/gpu": number}
-    return made
-
-
-def asking(made: dict[str, Any], **requests: str) -> dict[str, Any]:
-    resources = made["spec"]["containers"][0]["resources"]
-    resources["requests"] = {name.replace("__", "/").replace("_", "."): value for name, value in requests.items()}
-    return made
-
 
 STORIES = (
     Story(
@@ -319,110 +226,5 @@ STORIES = (
         ("The only node, a, lacks cpu (asks 1, 0 free).",),
         ("add-nodes", "raise-priority"),
     ),
+    *MORE,
 )
-
-
-# --- remedies, applied ------------------------------------------------------------------------------------------------
-
-
-def applied(objects: list[dict[str, Any]], remedy: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the cluster with a remedy carried out, as one would with kubectl."""
-    changed = copy.deepcopy(objects)
-    for change in (remedy["change"], *remedy.get("also", ())):
-        APPLY[remedy["kind"]](changed, _named(changed, "Pod", "web"), change)
-    return changed
-
-
-def _named(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
-    return next(each for each in objects if each["kind"] == kind and each["metadata"]["name"] == name)
-
-
-def _lower(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
-    waiting["spec"]["containers"][0]["resources"]["requests"][change["resource"]] = change["to"]
-
-
-def _tolerate(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
-    for text in change["taints"]:
-        key, _, rest = text.partition("=")
-        value, _, effect = rest.partition(":")
-        waiting["spec"].setdefault("tolerations", []).append(
-            {"key": key, "operator": "Equal", "value": value, "effect": effect}
-        )
-
-
-def _select(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
-    if change["where"] == "nodeSelector":
-        del waiting["spec"]["nodeSelector"][change["from"].partition("=")[0]]
-        key, _, value = (change["to"] or "").partition("=")
-        if change["to"] is not None:
-            waiting["spec"]["nodeSelector"][key] = value
-    else:
-        required = waiting["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        if change["to"] is None:
-            waiting["spec"].pop("affinity")
-            return
-        key, _, value = change["to"].split(" ")
-        required["nodeSelectorTerms"][0]["matchExpressions"] = [{"key": key, "operator": "In", "values": [value]}]
-
-
-def _uncordon(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
-    found = _named(objects, "Node", change["node"])
-    found["spec"] = {"taints": []}
-
-
-def _relax(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
-    if change["rule"] == "topologySpreadConstraints":
-        waiting["spec"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "ScheduleAnyway"
-    else:
-        rules = waiting["spec"]["affinity"][change["rule"]]
-        (term,) = rules.pop("requiredDuringSchedulingIgnoredDuringExecution")
-        rules["preferredDuringSchedulingIgnoredDuringExecution"] = [{"weight": 100, "podAffinityTerm": term}]
-
-
-def _move(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
-    moved = _named(objects, "Pod", change["pod"].partition("/")[2])
-    assert moved["spec"]["nodeName"] == change["node"]
-    moved["spec"]["nodeName"] = change["goesTo"]
-
-
-def _add(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
-    like = _named(objects, "Node", change["like"])
-    for number in range(change["nodes"]):
-        added = copy.deepcopy(like)
-        added["metadata"]["name"] = added["metadata"]["labels"][HOST] = f"new-{number}"
-        objects.append(added)
-
-
-def _raise(objects: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
-    waiting["spec"]["priority"] = change["to"]
-    for key in change["evicts"]:
-        objects.remove(_named(objects, "Pod", key.partition("/")[2]))
-
-
-def _ungate(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
-    gates = waiting["spec"].pop("schedulingGates")
-    assert [gate["name"] for gate in gates] == change["gates"]
-
-
-def _rename(objects: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
-    if change["what"] == "scheduler":
-        waiting["spec"]["schedulerName"] = change["to"]
-    elif change["what"] == "PersistentVolumeClaim":
-        waiting["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] = change["to"]
-    else:
-        of = change["of"].split("/")[1]
-        _named(objects, "PersistentVolumeClaim", of)["spec"]["storageClassName"] = change["to"]
-
-
-APPLY = {
-    "lower-request": _lower,
-    "tolerate-taint": _tolerate,
-    "correct-selector": _select,
-    "correct-name": _rename,
-    "uncordon": _uncordon,
-    "relax": _relax,
-    "move-pod": _move,
-    "add-nodes": _add,
-    "raise-priority": _raise,
-    "remove-gates": _ungate,
-}

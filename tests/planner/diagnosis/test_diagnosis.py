@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kplan.planner.diagnosis.lazily import MOST_WITH_REMEDIES
-from tests.planner.diagnosis.everyday import KEY, STORIES, Story, applied
+from tests.planner.diagnosis.applying import applied
+from tests.planner.diagnosis.everyday import STORIES
+from tests.planner.diagnosis.objects import KEY, Story
 from tests.preemption.scenes import node, planner, pod
 
 STORY = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
@@ -26,6 +28,7 @@ def test_the_remedies_that_help_are_offered(story: Story):
 
     assert [kind for kind in story.remedies if kind not in offered] == [], offered
     assert [kind for kind in story.never if kind in offered] == []
+    assert not story.best or offered[0] == story.best
     assert len(offered) <= 5
 
 

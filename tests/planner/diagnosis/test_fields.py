@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.planner.diagnosis.everyday import KEY, STORIES
+from tests.planner.diagnosis.everyday import STORIES
+from tests.planner.diagnosis.objects import KEY
 from tests.preemption.scenes import planner
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
