@@ -17,6 +17,9 @@ class JobSpec(KubeStruct, frozen=True):
     completion_mode: str | None = None
     suspend: bool | None = None
     backoff_limit: Int32 | None = None
+    backoff_limit_per_index: Int32 | None = None
+    max_failed_indexes: Int32 | None = None
+    managed_by: str | None = None
     pod_replacement_policy: str | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
@@ -38,6 +41,7 @@ class JobStatus(KubeStruct, frozen=True):
     start_time: str | None = None
     completion_time: str | None = None
     completed_indexes: str = ""
+    failed_indexes: str = ""
     conditions: tuple[JobCondition, ...] = ()
 
 

@@ -157,6 +157,10 @@ KINDS_BY_ATTRIBUTE = {kind.attribute: kind for kind in KINDS}
 _BY_NAME = {(kind.group, kind.name): kind for kind in KINDS}
 _BY_TYPE: dict[type[msgspec.Struct], Kind] = {kind.type: kind for kind in KINDS}
 
+_MAKERS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController")
+POD_MAKERS: Mapping[str, Kind] = {kind.name: kind for name in _MAKERS for kind in KINDS if kind.name == name}
+"""Kinds whose controllers make pods, by name."""
+
 
 def split_api_version(api_version: str) -> tuple[str, str]:
     """Return group and version; the core group is empty."""

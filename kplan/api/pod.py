@@ -176,6 +176,8 @@ class PodAnnotations(KubeStruct, frozen=True):
     mirror: str | None = field(default=None, name="kubernetes.io/config.mirror")
     #: the pod's number in an indexed job
     job_completion_index: str = field(default="", name="batch.kubernetes.io/job-completion-index")
+    #: how many pods of that number have failed before
+    job_index_failure_count: str = field(default="", name="batch.kubernetes.io/job-index-failure-count")
 
 
 class PodMeta(PlainMeta, frozen=True):

@@ -17,10 +17,23 @@ class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
     unhealthy_pod_eviction_policy: str | None = None
 
 
+class BudgetCondition(KubeStruct, frozen=True):
+    """One of a budget's conditions."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
 class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
-    """How many pods may go at present; `disrupted_pods` are on their way out and already counted."""
+    """How many pods may go at present; `disrupted_pods` are on their way out and already counted.
+
+    `expected_pods` is what the disruption controller took a share of, and `conditions` say whether it could.
+    """
 
     disruptions_allowed: Int32 = 0
+    expected_pods: Int32 = 0
+    conditions: tuple[BudgetCondition, ...] = ()
     disrupted_pods: dict[str, str] = {}
 
 

@@ -63,9 +63,9 @@ def change_document(
     from kplan.planner.change_report import change_report
     from kplan.planner.decisions import Decisions
     from kplan.planner.incoming import applied_objects
-    from kplan.simulation.updates import ATTRIBUTES
+    from kplan.simulation.updates import CHANGED_IN_PLACE
 
-    objects = [obj for obj in applied_objects(manifests, planner.snapshot) if type(obj) not in ATTRIBUTES]
+    objects = [obj for obj in applied_objects(manifests, planner.snapshot) if type(obj) not in CHANGED_IN_PLACE]
     warnings = [each for each in manifests.warnings if each.code not in _TOLD_AS_CHANGES]
     base = planner.with_world(planner.snapshot, objects, warnings)
     formats = formats_of(output)
@@ -102,14 +102,14 @@ def _has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
     workloads = [each for each in manifests.workloads if each.kind != "Pod"]
     if not workloads:
         return False
-    from kplan.simulation.updates import ATTRIBUTES
+    from kplan.simulation.updates import CHANGED_IN_PLACE
     from kplan.workloads.manifests import workload_type
 
     for each in workloads:
         target = workload_type(each.item.api_version, each.kind)
-        if target is None or target not in ATTRIBUTES:
+        if target is None or target not in CHANGED_IN_PLACE:
             continue
-        live = getattr(snapshot, ATTRIBUTES[target])
+        live = getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
         if any((obj.metadata.namespace, obj.metadata.name) == (each.namespace, each.name) for obj in live):
             return True
     return False

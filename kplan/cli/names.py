@@ -65,10 +65,10 @@ def names_in(snapshot: Snapshot, kind: NameKind) -> list[str]:
         return [*named, *(pod.metadata.namespace for pod in snapshot.pods)]
     if kind is NameKind.PODS:
         return list(snapshot.pod_by_key)
-    from kplan.planner.workload_pods import ATTRIBUTES
+    from kplan.api.kinds import POD_MAKERS
 
     return [
         f"{name.lower()}/{obj.metadata.namespace}/{obj.metadata.name}"
-        for name, attribute in ATTRIBUTES.items()
-        for obj in getattr(snapshot, attribute)
+        for name, each in POD_MAKERS.items()
+        for obj in getattr(snapshot, each.attribute)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import pods_at_rest, workload_changes
 from kplan.simulation.start import fork, start
-from kplan.simulation.updates import ATTRIBUTES, update_of
+from kplan.simulation.updates import CHANGED_IN_PLACE, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
@@ -48,7 +48,7 @@ class ChangePlan:
     def warnings(self) -> tuple[InputWarning, ...]:
         """What else is to be known about what was applied."""
         own = (warning for each in self.applied for warning in each.update.warnings)
-        return (*self.simulation.warnings, *own, *self.left_out)
+        return (*self.simulation.warnings, *own, *self.left_out, *_leaving(self.simulation.already_leaving))
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -105,10 +105,10 @@ def carry_out(
     applied: list[Applied] = []
     left_out: list[InputWarning] = []
     for target, content in workloads:
-        if target not in ATTRIBUTES:
+        if target not in CHANGED_IN_PLACE:
             left_out.append(_not_started(target.__name__, content["metadata"]))
             continue
-        update = update_of(target, content, base.world, autoscalers)
+        update = update_of(target, content, base.world, autoscalers, is_on=base.release.is_on)
         one = applying.apply(dataclasses.replace(update, obj=base.as_stored(update.obj)))
         applied.append(one)
         if decisions is not None and one.change is Change.NEW:
@@ -117,6 +117,13 @@ def carry_out(
             simulation.run()
         simulation.on_decision = None
     return ChangePlan(simulation, base, applied, left_out=tuple(left_out))
+
+
+def _leaving(names: Sequence[str]) -> Iterator[InputWarning]:
+    """Say which pods were being deleted already."""
+    if names:
+        some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        yield InputWarning("BeingDeleted", "", f"pods that are being deleted already count as gone: {some}")
 
 
 def _not_started(kind: str, metadata: Mapping[str, Any]) -> InputWarning:

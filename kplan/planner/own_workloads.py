@@ -21,17 +21,10 @@ from kplan.planner.capacity import Template
 from kplan.planner.templates import replicas_of
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import Create
+from kplan.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.simulation.jobs import JobState
 from kplan.simulation.making import PodMaker
-from kplan.simulation.owners import (
-    DaemonSetState,
-    DeploymentState,
-    ForeignState,
-    JobState,
-    Owner,
-    ReplicaSetState,
-    StatefulSetState,
-    WorkloadRef,
-)
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 _DAEMONS = "DaemonSet"

@@ -21,8 +21,9 @@ from kplan.planner.incoming import with_objects
 from kplan.planner.on_paper import Scale, Settle, change_of
 from kplan.planner.references import find, name_of
 from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.deployments import ReplicaSetState
 from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import ReplicaSetState, StatefulSetState
+from kplan.simulation.owners import StatefulSetState
 from kplan.snapshot.model import Snapshot, object_name
 
 _SCALED: Mapping[type, str] = {
@@ -65,7 +66,8 @@ def scaled(base: Base, asked: Scale) -> tuple[Snapshot, ClusterChange]:
     simulation.run_controllers()
     names = [name_of(kind, obj) for obj in objects]
     what = f"{asked.which.text}={asked.replicas}"
-    return _standing(simulation, rewritten), change_of("scale", what, names)
+    leaving = [pod for pod in rewritten.pods if pod.metadata.deletion_timestamp is not None]
+    return _standing(simulation, rewritten, leaving), change_of("scale", what, names)
 
 
 def settled(base: Base, asked: Settle) -> tuple[Snapshot, ClusterChange]:  # noqa: ARG001 - it has nothing to say
@@ -118,8 +120,13 @@ def _unsettled(simulation: Simulation, world: Snapshot) -> Iterable[InputWarning
             yield InputWarning("UnsettledClaims", f"Pod/{pod.key}", message)
 
 
-def _standing(simulation: Simulation, world: Snapshot) -> Snapshot:
-    """Return the snapshot that would be taken of a simulation; what did not move stays the same object."""
+def _standing(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = ()) -> Snapshot:
+    """Return the snapshot that would be taken of a simulation; what did not move stays the same object.
+
+    Parameters
+    ----------
+    leaving : pods that are being deleted, and still there
+    """
     infos = simulation.session.cluster.pods.infos
     nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
     now = datetime.fromtimestamp(simulation.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -137,6 +144,7 @@ def _standing(simulation: Simulation, world: Snapshot) -> Snapshot:
         elif (found := left.pop(f"{pod.metadata.namespace}/{pod.metadata.name}", None)) is not None:
             pods.append(standing(found))
     pods += map(standing, left.values())
+    pods += leaving
     listers = simulation.session.listers
     known = {(each.metadata.namespace, each.metadata.name) for each in world.persistent_volume_claims}
     added = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]

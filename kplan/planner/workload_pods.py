@@ -5,22 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kplan.api.core import Pod
-from kplan.api.kinds import SHORT_NAMES
+from kplan.api.kinds import POD_MAKERS, SHORT_NAMES
 from kplan.api.meta import controller_of
 from kplan.errors import NotFoundError, UsageError
 from kplan.planner.not_found import meant
 from kplan.snapshot.model import Snapshot
-
-ATTRIBUTES: Mapping[str, str] = {
-    "Deployment": "deployments",
-    "ReplicaSet": "replica_sets",
-    "StatefulSet": "stateful_sets",
-    "DaemonSet": "daemon_sets",
-    "Job": "jobs",
-    "CronJob": "cron_jobs",
-    "ReplicationController": "replication_controllers",
-}
-"""Kinds that make pods, and where a snapshot has them."""
 
 _POD_NAMES = frozenset({"pod", "pods", "po"})
 _ENDED = frozenset({"Succeeded", "Failed"})
@@ -33,14 +22,14 @@ def kind_named(text: str) -> str:
     Returns
     -------
     str
-        ``Pod``, a kind of `ATTRIBUTES`, or nothing.
+        ``Pod``, a kind of `POD_MAKERS`, or nothing.
     """
     word = text.lower().partition(".")[0]
     if word in _POD_NAMES:
         return "Pod"
-    known = {name: kind for kind in ATTRIBUTES for name in (kind.lower(), f"{kind.lower()}s")}
+    known = {name: kind for kind in POD_MAKERS for name in (kind.lower(), f"{kind.lower()}s")}
     named = known.get(word) or SHORT_NAMES.get(word, "")
-    return named if named in ATTRIBUTES else ""
+    return named if named in POD_MAKERS else ""
 
 
 def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[str]:
@@ -50,7 +39,7 @@ def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[st
 
     Parameters
     ----------
-    kind : one of `ATTRIBUTES`
+    kind : one of `POD_MAKERS`
 
     Raises
     ------
@@ -65,13 +54,13 @@ def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[st
     if pods:
         pods.sort(key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
         return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
-    there = {f"{each.metadata.namespace}/{each.metadata.name}": each for each in getattr(snapshot, ATTRIBUTES[kind])}
+    held = getattr(snapshot, POD_MAKERS[kind].attribute)
+    there = {f"{each.metadata.namespace}/{each.metadata.name}": each for each in held}
     key = f"{namespace}/{name}"
     if key not in there:
         raise NotFoundError(
             f"the snapshot has no {kind} {key}",
-            hint=meant([key], there)
-            or f"kubectl get {ATTRIBUTES[kind].replace('_', '')} -A lists those that there are",
+            hint=meant([key], there) or f"kubectl get {POD_MAKERS[kind].resource} -A lists those that there are",
         )
     raise UsageError(
         f"{kind} {key} has no pods that run or wait", hint="ask for its manifest: kplan place FILE, kplan pods FILE"
@@ -81,12 +70,12 @@ def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[st
 def _owners(snapshot: Snapshot) -> dict[_Key, _Key]:
     """Return which workload controls which."""
     found = {}
-    for kind, attribute in ATTRIBUTES.items():
-        for obj in getattr(snapshot, attribute):
+    for kind in POD_MAKERS.values():
+        for obj in getattr(snapshot, kind.attribute):
             owner = controller_of(obj.metadata)
             if owner is not None:
                 namespace = obj.metadata.namespace
-                found[kind, namespace, obj.metadata.name] = (owner.kind, namespace, owner.name)
+                found[kind.name, namespace, obj.metadata.name] = (owner.kind, namespace, owner.name)
     return found
 
 

@@ -15,15 +15,10 @@ from kplan.api.batch import Job
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.documents.change import Change, StepEvent
+from kplan.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import (
-    DaemonSetState,
-    DeploymentState,
-    JobState,
-    Owner,
-    ReplicaSetState,
-    StatefulSetState,
-)
+from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState
 from kplan.simulation.updates import Update
 from kplan.simulation.world import (
     count,
@@ -64,6 +59,8 @@ class Applying:
         self._nodes = nodes
         self._rollout = rollout
         self._known: dict[str, bytes] = {}
+        self._before_of: dict[str, bytes] = {}
+        self._revisions: dict[tuple[str, bytes], str] = {}
 
     def apply(self, update: Update) -> Applied:
         """Let the controllers know what is wanted now; nothing moves yet."""
@@ -114,6 +111,7 @@ class Applying:
             Job: self._job,
         }
         self._known[update.key] = after
+        self._before_of[update.key] = before or b""
         found: Applied = handlers[type(obj)](update, after, is_new_template=is_new_template)
         return found
 
@@ -124,6 +122,12 @@ class Applying:
         if known is not None or update.is_new:
             return known
         return templates.identity(update.key, update.live.spec.template or PodTemplateSpec())
+
+    def _revision(self, update: Update, after: bytes, current: str) -> str:
+        """Return what the revision of a template is called: what it was called, where it has held before."""
+        self._revisions.setdefault((update.key, self._before_of[update.key]), current)
+        name = f"{update.obj.metadata.name}-{self._workloads.templates.digest(after)}"
+        return self._revisions.setdefault((update.key, after), name)
 
     def _change(self, update: Update, *, is_new_template: bool, is_scaled: bool) -> Change:
         if update.is_new:
@@ -173,9 +177,9 @@ class Applying:
         before = state.wanted
         revision = before.update
         if is_new_template:
-            revision = f"{state.ref.name}-{self._workloads.templates.digest(after)}"
+            revision = self._revision(update, after, revision)
             state.templates[revision] = obj.spec.template
-        state.wanted = wanted_stateful_set(obj, before.current, revision)
+        state.wanted = wanted_stateful_set(obj, before.current, revision, self._workloads.is_on)
         self._simulation.know(obj)
         is_scaled = replace(state.wanted, update=before.update) != before
         return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=is_scaled), state)
@@ -188,7 +192,7 @@ class Applying:
         before = state.wanted
         revision = before.revision
         if is_new_template:
-            revision = f"{state.ref.name}-{self._workloads.templates.digest(after)}"
+            revision = self._revision(update, after, revision)
             state.templates[revision] = obj.spec.template
             state.nodes = eligible_nodes(obj.spec.template, self._nodes)
         state.wanted = wanted_daemon_set(obj, revision)

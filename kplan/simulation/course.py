@@ -15,10 +15,11 @@ from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.circles import Circles
 from kplan.simulation.controllers.observed import Create, ObservedPod
+from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.hints import NodeUncordoned, PodAdded, PodDeleted
 from kplan.simulation.making import PodMaker
-from kplan.simulation.owners import DeploymentState, ForeignState, Owner
+from kplan.simulation.owners import ForeignState, Owner
 from kplan.simulation.queue import RetryQueue
 from kplan.simulation.world import Workloads
 from kplan.snapshot.model import Warning as InputWarning
@@ -37,6 +38,7 @@ class Course:
     pods : row -> every pod that has not ended
     messages : row of a pending pod -> kube-scheduler's last word on it
     steps : what has happened so far
+    already_leaving : NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
     now : virtual time, seconds since 1970
     violations : preemptor and victim, where that broke a budget
     circle : why it was ended while things still moved; empty when it came to rest
@@ -52,6 +54,7 @@ class Course:
         self._owner_of: dict[int, str] = {}
         self.messages: dict[int, str] = {}
         self.steps: list[Step] = []
+        self.already_leaving: list[str] = []
         self.circle = ""
         self.violations: list[tuple[str, str]] = []
         self._maker = maker
@@ -77,7 +80,7 @@ class Course:
             self._dirty_deployments[owner.ref.key] = owner
         else:
             self._dirty[owner.ref.key] = owner
-            if owner.parent is not None:
+            if isinstance(owner, ReplicaSetState) and owner.parent is not None:
                 self._dirty_deployments[owner.parent.ref.key] = owner.parent
 
     @property
@@ -106,7 +109,7 @@ class Course:
 
     def create(self, owner: Owner, wanted: Create) -> bool:
         """Make a pod; tell whether the API server takes it."""
-        template = owner.templates[wanted.revision]
+        template = owner.template_of(wanted.revision)
         info, refusal = self._maker.make(owner, wanted, self.workloads.templates.whole(template))
         if refusal:
             if refusal != owner.refusal:
@@ -184,21 +187,30 @@ class Course:
         by : the pod for which it has to go
         by_owner : its own controller removes it, and does not count that as a failure
         """
-        info = self.session.cluster.pods.infos[pod.row]
         owner = self.owner(pod.row)
-        self._owner_of.pop(pod.row, None)
         self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
+        if owner is not None:
+            owner.leave(pod)
+            if not by_owner:
+                owner.failed(pod, self.now)
+                if isinstance(owner, ForeignState):
+                    owner.lost.append(pod.revision)
+            self.ask(owner)
+        self._vanish(pod, owner)
+
+    def let_go(self, rows: Iterable[int]) -> None:
+        """Let pods be gone that were told to go before anything moved; their controllers do not count them any more."""
+        for row in tuple(rows):
+            self.already_leaving.append(self.pods[row].key)
+            self._vanish(self.pods[row], self.owner(row))
+
+    def _vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
+        info = self.session.cluster.pods.infos[pod.row]
+        self._owner_of.pop(pod.row, None)
         self._circles.note(pod, owner, -1)
         del self.pods[pod.row]
         self.messages.pop(pod.row, None)
         self.disruptions.leave(pod)
-        if owner is not None:
-            owner.leave(pod)
-            if not by_owner:
-                owner.failed(self.now)
-                if isinstance(owner, ForeignState):
-                    owner.lost.append(pod.revision)
-            self.ask(owner)
         self._maker.release(info)
         self.session.pod_ids.pop(info.key, None)
         had_place = self.session.nominator.row_of(pod.row) is not None

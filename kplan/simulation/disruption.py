@@ -14,11 +14,13 @@ from kplan.api.meta import IntOrString
 from kplan.api.policy import PodDisruptionBudget
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod, scaled
-from kplan.simulation.owners import ForeignState, Owner
+from kplan.simulation.jobs import JobState
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner
 
 VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
 SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 ALWAYS_ALLOW = "AlwaysAllow"
+SYNC_FAILED = "SyncFailed"
 
 FindOwner = Callable[[str], Owner | None]
 
@@ -34,6 +36,8 @@ class BudgetState:
     max_unavailable: IntOrString | None
     evicts_unhealthy: bool
     find: FindOwner  #: tells who is meant by a key
+    #: how many pods the disruption controller expected last; it knows controllers that are not known here
+    recorded: int | None = None
     pods: dict[int, ObservedPod] = field(default_factory=dict)  #: row -> covered pod
     owners: dict[int, str | None] = field(default_factory=dict)  #: row -> key of who owns it; None for nobody
 
@@ -51,10 +55,12 @@ class BudgetState:
     def expected(self) -> int | None:
         """How many pods there should be; None where the disruption controller cannot tell and allows nothing."""
         if self.max_unavailable is None and not isinstance(self.min_available, str):
-            return len(self.pods)
+            return 0 if self.min_available is None else len(self.pods)
         found = [self.find(key) for key in set(self.owners.values()) if key is not None]
+        if any(isinstance(owner, JobState | DaemonSetState) for owner in found):
+            return None  # neither has a scale that the controller could ask for
         if any(isinstance(owner, ForeignState) for owner in found):
-            return None
+            return self.recorded
         # Replica sets of one deployment share its scale.
         return sum({owner.workload.key: owner.scale for owner in found if owner is not None}.values())
 
@@ -156,6 +162,7 @@ def _state(budget: PodDisruptionBudget, find: FindOwner) -> BudgetState | None:
     if selector.is_nothing:
         return None
     metadata, spec = budget.metadata, budget.spec
+    has_failed = any(each.reason == SYNC_FAILED and each.status == "False" for each in budget.status.conditions)
     return BudgetState(
         metadata.namespace,
         metadata.name,
@@ -164,4 +171,5 @@ def _state(budget: PodDisruptionBudget, find: FindOwner) -> BudgetState | None:
         spec.max_unavailable,
         spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW,
         find,
+        None if has_failed else budget.status.expected_pods or None,
     )

@@ -17,7 +17,6 @@ from kplan.simulation.start import QUIET
 
 DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --force to override)"
 LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
-NO_DAEMON_SET = "cannot delete DaemonSet-managed Pods whose DaemonSet is not found (use --force to override)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +59,12 @@ class Drain:
         """Return what stops kubectl from deleting a pod, or the API from evicting it; empty for nothing."""
         options = self._options
         owner = self._simulation.owner(pod.row)
+        if not options.force and owner is not None and owner.ref.kind == "DaemonSet":
+            return f'cannot delete daemonsets.apps "{owner.ref.name}" not found'
         if not options.delete_emptydir_data and any(each.empty_dir is not None for each in self._pod(pod).spec.volumes):
             return LOCAL_STORAGE
         if not options.force and owner is None:
             return DECLARES_NO_CONTROLLER
-        if not options.force and owner is not None and owner.ref.kind == "DaemonSet":
-            return NO_DAEMON_SET
         return "" if options.disable_eviction else self._simulation.disruptions.refusal(pod)
 
     def one_by_one(self, pods: Sequence[ObservedPod]) -> None:

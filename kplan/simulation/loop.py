@@ -24,10 +24,12 @@ from kplan.preemption import DefaultPreemption, PreemptionResult
 from kplan.simulation.controllers.deployment import Scale
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.course import Course
+from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.hints import PodDeleted
+from kplan.simulation.jobs import JobState
 from kplan.simulation.making import PodMaker
-from kplan.simulation.owners import DeploymentState, JobState, Owner, ReplicaSetState, StatefulSetState
+from kplan.simulation.owners import Owner, StatefulSetState
 from kplan.simulation.world import Workloads
 from kplan.workloads.expansion import TEMPLATE_HASH
 
@@ -71,6 +73,7 @@ class Simulation(Course):
         workloads = self.workloads.fork()
         twin = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
         twin.pods, twin.messages = self.pods.copy(), self.messages.copy()
+        twin.already_leaving = self.already_leaving.copy()
         twin._owner_of, twin._circles = self._owner_of.copy(), self._circles.fork()
         twin._queue = self._queue.fork(session)
         return twin
@@ -83,8 +86,10 @@ class Simulation(Course):
             self.pods[pod.row] = pod
             if owner is not None:
                 self._owner_of[pod.row] = owner.ref.key
-            self.disruptions.join(pod, infos[pod.row], owner)
             self._circles.note(pod, owner, 1)
+            if infos[pod.row].is_terminating:
+                continue
+            self.disruptions.join(pod, infos[pod.row], owner)
             if not pod.node and self.session.cluster.node_of[pod.row] == NOWHERE:
                 pending.append(pod.row)
         asked: dict[tuple[bytes, int | None], frozenset[str] | None] = {}

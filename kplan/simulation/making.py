@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -18,7 +18,8 @@ from kplan.api.resource import ResourceClaim
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo, is_one_of_a_kind
 from kplan.simulation.controllers.observed import Create
-from kplan.simulation.owners import DaemonSetState, ForeignState, JobState, Owner, StatefulSetState
+from kplan.simulation.jobs import JobState
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
@@ -113,7 +114,8 @@ class PodMaker:
         key = (owner.ref.key, wanted.revision, wanted.node)
         found = self._models.get(key)
         if found is None:
-            pod = self._from_template(owner, owner.templates[wanted.revision], wanted)
+            self._note(_unknown_revision(owner, wanted.revision))
+            pod = self._from_template(owner, owner.template_of(wanted.revision), wanted)
             refusal = ""
             if owner.ref.namespace not in self._has_quota and not isinstance(owner, ForeignState):
                 pod, refusal = self._admit(pod, whole)
@@ -183,6 +185,13 @@ class PodMaker:
             elif isinstance(each, ResourceClaim):
                 self._listers.device_claims.append(complete(each, type_of(each)))
         return pod
+
+
+def _unknown_revision(owner: Owner, revision: str) -> Iterator[InputWarning]:
+    """Say of a revision that nobody knows what it says."""
+    if revision not in owner.templates:
+        message = f"revision {revision} is not in the snapshot, so its pods are made here as the newest one says"
+        yield InputWarning("UnknownRevision", owner.ref.key, message)
 
 
 def share(model: PodInfo, info: PodInfo) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from kplan.documents.change import Change, PodAtRest, WorkloadChange, WorkloadState
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import ObservedPod
+from kplan.simulation.deployments import DeploymentState
 from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import DeploymentState, Owner
+from kplan.simulation.owners import Owner
 
 
 def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:

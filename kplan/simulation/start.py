@@ -10,6 +10,7 @@ from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.disruption import Disruptions
+from kplan.simulation.immutable import IsOn
 from kplan.simulation.loop import Simulation
 from kplan.simulation.making import PodMaker
 from kplan.simulation.observing import latest, observe
@@ -33,7 +34,7 @@ def start(session: Session, world: Snapshot) -> Simulation:
     """
     infos = session.cluster.pods.infos
     n_pods = len(infos)
-    workloads = _workloads(world)
+    workloads = _workloads(world, session.config.release.is_on)
     workloads.name_revisions(infos)
     names = session.cluster.nodes.names
     versions = world.versions
@@ -50,6 +51,7 @@ def start(session: Session, world: Snapshot) -> Simulation:
     disruptions = Disruptions(world.pod_disruption_budgets, workloads.owner)
     simulation = Simulation(session, workloads, maker, disruptions, _now(world, members))
     simulation.take_in(members)
+    simulation.let_go(row for row in simulation.pods if infos[row].is_terminating)
     return simulation
 
 
@@ -71,8 +73,8 @@ def _now(world: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -
     return latest(times) + QUIET
 
 
-def _workloads(world: Snapshot) -> Workloads:
-    found = Workloads(Templates(whole_specs(world)))
+def _workloads(world: Snapshot, is_on: IsOn) -> Workloads:
+    found = Workloads(Templates(whole_specs(world)), is_on)
     for deployment in world.deployments:
         found.add_deployment(deployment)
     for replica_set in sorted(

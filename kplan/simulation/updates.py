@@ -11,50 +11,25 @@ import msgspec
 from kplan.admission.fields import kind_named
 from kplan.admission.judge import judge
 from kplan.admission.validation.errors import FieldError
-from kplan.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kplan.api.batch import Job
-from kplan.api.core import Pod, ReplicationController
+from kplan.api.batch import CronJob, Job
+from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.api.kinds import split_api_version
+from kplan.api.kinds import KINDS_BY_ATTRIBUTE, POD_MAKERS, Kind
 from kplan.documents.base import InputWarning
+from kplan.simulation.immutable import IsOn, forbidden_changes
 from kplan.simulation.merging import merged, unseen_fields, without_dropped
-from kplan.simulation.templates import canonical
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings
 from kplan.workloads.expansion import labelled_job
 
-ATTRIBUTES: Mapping[type, str] = {
-    Deployment: "deployments",
-    ReplicaSet: "replica_sets",
-    StatefulSet: "stateful_sets",
-    DaemonSet: "daemon_sets",
-    Job: "jobs",
-    ReplicationController: "replication_controllers",
-    Pod: "pods",
+CHANGED_IN_PLACE: Mapping[type, Kind] = {
+    kind.type: kind for kind in (*POD_MAKERS.values(), KINDS_BY_ATTRIBUTE["pods"]) if kind.type is not CronJob
 }
-"""Kinds that are changed in place, and where a snapshot has them."""
+"""Kinds whose objects make pods, or are pods, from the moment in which they are applied."""
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-_STATEFUL_SET_FIELDS = frozenset(
-    {
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    }
-)
-_STATEFUL_SET_FORBIDDEN = (
-    "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
-    " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are"
-    " forbidden"
-)
-_IMMUTABLE = "field is immutable"
 
 
 @dataclass(frozen=True)
@@ -79,7 +54,12 @@ class Update:
 
 
 def update_of(
-    target: type[Any], content: Mapping[str, Any], snapshot: Snapshot, autoscalers: Autoscalers | None = None
+    target: type[Any],
+    content: Mapping[str, Any],
+    snapshot: Snapshot,
+    autoscalers: Autoscalers | None = None,
+    *,
+    is_on: IsOn,
 ) -> Update:
     """Hold a manifest against the cluster.
 
@@ -87,9 +67,10 @@ def update_of(
 
     Parameters
     ----------
-    target : one of `ATTRIBUTES`
+    target : one of `CHANGED_IN_PLACE`
     content : the manifest, its namespace filled in
     autoscalers : those of the cluster and of the manifests; None for the cluster's
+    is_on : tells whether a feature gate is on
     """
     metadata = content.get("metadata") or {}
     namespace, name = str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name", ""))
@@ -102,10 +83,10 @@ def update_of(
     live = _find(snapshot, target, namespace, name)
     if live is None:
         obj = convert(dict(content), target)
-        if isinstance(obj, Job) and not wanted.get("manualSelector"):
-            obj = labelled_job(obj)
+        if isinstance(obj, Job):
+            obj = _new_job(obj, wanted)
         warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), None)
-        refused = _words(kind, name, map(str, _errors(kind, metadata, wanted)))
+        refused = _words(target, name, map(str, _errors(target, metadata, wanted)))
         return Update(
             key,
             obj,
@@ -133,11 +114,12 @@ def update_of(
     obj = convert({"metadata": msgspec.to_builtins(live.metadata), "spec": after}, target)
     obj = msgspec.structs.replace(obj, metadata=live.metadata, status=live.status)
     seen_metadata = msgspec.to_builtins(live.metadata)
-    known = set(_errors(kind, seen_metadata, before))
+    known = set(_errors(target, seen_metadata, before))
     # The live object was taken as it is: what would be wrong with it is only what is not seen of it here.
     whole_after = after if whole is not None else merged(before, wanted)
-    found = [each for each in _errors(kind, merged(seen_metadata, metadata), whole_after) if each not in known]
-    refused = _words(kind, name, [*map(str, found), *_forbidden_changes(kind, before, after)])
+    found = [each for each in _errors(target, merged(seen_metadata, metadata), whole_after) if each not in known]
+    fixed = forbidden_changes(kind, before, after, live.status, is_on)
+    refused = _words(target, name, [*map(str, found), *fixed])
     replicas = getattr(live.spec, "replicas", None)
     warnings = autoscaler_warnings(
         scaled_by,
@@ -147,6 +129,15 @@ def update_of(
         _number(last, "replicas"),
     )
     return Update(key, obj, live, after, is_whole, unseen, refused, content, names_replicas, warnings)
+
+
+def _new_job(job: Job, wanted: Mapping[str, Any]) -> Job:
+    """Return a job with what the API server fills in that tells its pods, and when they count as failed."""
+    if not wanted.get("manualSelector"):
+        job = labelled_job(job)
+    if job.spec.pod_replacement_policy is None and wanted.get("podFailurePolicy"):
+        return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, pod_replacement_policy="Failed"))
+    return job
 
 
 def _number(spec: Mapping[str, Any], field: str) -> int | None:
@@ -160,7 +151,7 @@ def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> A
     return next(
         (
             obj
-            for obj in getattr(snapshot, ATTRIBUTES[target])
+            for obj in getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
             if obj.metadata.name == name and obj.metadata.namespace == namespace
         ),
         None,
@@ -200,82 +191,20 @@ def _last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
     return spec if isinstance(spec, dict) else {}
 
 
-def _errors(kind: str, metadata: Any, spec: Any) -> tuple[FieldError, ...]:
+def _errors(target: type[Any], metadata: Any, spec: Any) -> tuple[FieldError, ...]:
     """Return what is invalid in an object; nothing for pods, which admission changes before that is looked at."""
-    api_kind = kind_named(_VERSIONS[kind], kind)
+    kind = target.__name__
+    api_kind = kind_named(target.api_version, kind)
     if api_kind is None:
         return ()
     return judge({"metadata": metadata, "spec": spec}, api_kind, kind, DEFAULT_NAMESPACE).errors
 
 
-def _words(kind: str, name: str, errors: Iterable[str]) -> str:
+def _words(target: type[Any], name: str, errors: Iterable[str]) -> str:
     """Return the API server's answer to an object with errors (422); empty where there are none."""
     texts = list(dict.fromkeys(errors))
     if not texts:
         return ""
-    group = split_api_version(_VERSIONS[kind])[0]
+    kind, group = target.__name__, CHANGED_IN_PLACE[target].group
     said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     return f'{kind}{"." if group else ""}{group} "{name}" is invalid: {said}'
-
-
-def _forbidden_changes(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the API server's words for what may not change; empty when it takes the change."""
-    changed = {key for key in before.keys() | after.keys() if canonical(before.get(key)) != canonical(after.get(key))}
-    errors: list[str] = []
-    if kind in ("Deployment", "ReplicaSet", "DaemonSet") and "selector" in changed:
-        errors.append(f"spec.selector: Invalid value: {_json(after.get('selector'))}: {_IMMUTABLE}")
-    if kind == "StatefulSet" and changed - _STATEFUL_SET_FIELDS:
-        errors.append(_STATEFUL_SET_FORBIDDEN)
-    if kind == "Job":
-        errors += [
-            f"spec.{field}: Invalid value: {_json(after.get(field))}: {_IMMUTABLE}"
-            for field in ("completions", "selector", "template", "completionMode", "podFailurePolicy")
-            if field in changed and not _may_change(field, before, after)
-        ]
-    if kind == "Pod" and _pod_changes(before, after):
-        errors.append(
-            "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
-            "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing"
-            " tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-        )
-    return errors
-
-
-_VERSIONS = {
-    "Deployment": "apps/v1",
-    "ReplicaSet": "apps/v1",
-    "DaemonSet": "apps/v1",
-    "StatefulSet": "apps/v1",
-    "Job": "batch/v1",
-    "ReplicationController": "v1",
-    "Pod": "v1",
-}
-
-
-def _may_change(field: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Tell whether a job may have a field changed after all.
-
-    The number of an indexed job may grow and shrink with its parallelism; where a suspended job runs may be changed
-    before it has started. Upstream: validateCompletions, validatePodTemplateUpdate.
-    """
-    if field == "completions":
-        return before.get("completionMode") == "Indexed" and after.get("completions") == after.get("parallelism")
-    return field == "template" and bool(before.get("suspend"))
-
-
-def _pod_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    def fixed(spec: Mapping[str, Any]) -> Any:
-        found = canonical({key: item for key, item in spec.items() if key not in _POD_FIELDS})
-        for group in ("containers", "initContainers"):
-            for container in found.get(group, ()):
-                container.pop("image", None)
-        return found
-
-    return bool(fixed(before) != fixed(after))
-
-
-_POD_FIELDS = frozenset({"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"})
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

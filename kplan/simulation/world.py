@@ -16,26 +16,21 @@ from kplan.api.meta import LabelSelector, OwnerReference, controller_of
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
 from kplan.simulation.controllers.deployment import DEFAULT_SHARE, RECREATE, ROLLING_UPDATE, WantedDeployment
-from kplan.simulation.controllers.job import DEFAULT_BACKOFF_LIMIT, WantedJob
+from kplan.simulation.controllers.job import DEFAULT_BACKOFF_LIMIT, NO_BACKOFF_LIMIT, WantedJob
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.controllers.stateful_set import PARALLEL, WantedStatefulSet
+from kplan.simulation.deployments import DeploymentState, ReplicaSetState
+from kplan.simulation.immutable import IsOn
+from kplan.simulation.jobs import JobState
 from kplan.simulation.making import COMPLETION_INDEX_LABEL, REVISION_LABEL
 from kplan.simulation.observing import next_ordinal, target_of
-from kplan.simulation.owners import (
-    DaemonSetState,
-    DeploymentState,
-    ForeignState,
-    JobState,
-    Owner,
-    ReplicaSetState,
-    StatefulSetState,
-    WorkloadRef,
-)
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
 from kplan.simulation.templates import Templates
 from kplan.workloads.daemons import eligibilities
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 GENERATION_LABEL = "pod-template-generation"
+MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"
 _STATIC = "Node"
 """A static pod's owner: only its node's kubelet recreates it."""
 
@@ -60,7 +55,7 @@ def wanted_deployment(obj: Deployment) -> WantedDeployment:
     )
 
 
-def wanted_stateful_set(obj: StatefulSet, current: str, update: str) -> WantedStatefulSet:
+def wanted_stateful_set(obj: StatefulSet, current: str, update: str, is_on: IsOn) -> WantedStatefulSet:
     """Return what a stateful set asks for, defaults filled in; `current` and `update` name its revisions."""
     spec = obj.spec
     rolling = spec.update_strategy.rolling_update
@@ -72,6 +67,9 @@ def wanted_stateful_set(obj: StatefulSet, current: str, update: str) -> WantedSt
         (rolling.partition or 0) if rolling is not None else 0,
         current,
         update,
+        (1 if rolling is None or rolling.max_unavailable is None else rolling.max_unavailable)
+        if is_on(MAX_UNAVAILABLE_GATE)
+        else None,
     )
 
 
@@ -92,7 +90,12 @@ def wanted_daemon_set(obj: DaemonSet, revision: str) -> WantedDaemonSet:
 def wanted_job(obj: Job) -> WantedJob:
     """Return what a job asks for, defaults filled in."""
     spec, status = obj.spec, obj.status
-    ended = any(each.type in ("Complete", "Failed") and each.status == "True" for each in status.conditions)
+    true = {each.type for each in status.conditions if each.status == "True"}
+    is_elsewhere = spec.managed_by not in (None, "kubernetes.io/job-controller")
+    per_index = spec.backoff_limit_per_index if spec.completion_mode == "Indexed" else None
+    backoff_limit = spec.backoff_limit
+    if backoff_limit is None:
+        backoff_limit = DEFAULT_BACKOFF_LIMIT if per_index is None else NO_BACKOFF_LIMIT
     # Without either number a job is done with one success; with parallelism alone any success ends it.
     completions = 1 if spec.completions is None and spec.parallelism is None else spec.completions
     return WantedJob(
@@ -100,11 +103,15 @@ def wanted_job(obj: Job) -> WantedJob:
         completions,
         spec.completion_mode == "Indexed",
         bool(spec.suspend),
-        ended or status.completion_time is not None,
-        DEFAULT_BACKOFF_LIMIT if spec.backoff_limit is None else spec.backoff_limit,
+        bool(true & {"Complete", "Failed"}) or status.completion_time is not None or is_elsewhere,
+        backoff_limit,
         status.succeeded,
         status.failed,
         _indexes(status.completed_indexes),
+        bool(true & {"FailureTarget", "SuccessCriteriaMet"}),
+        per_index,
+        spec.max_failed_indexes,
+        _indexes(status.failed_indexes),
     )
 
 
@@ -119,10 +126,16 @@ def _indexes(text: str) -> frozenset[int]:
 
 
 class Workloads:
-    """All workloads of a cluster, by key: KIND/NAMESPACE/NAME."""
+    """All workloads of a cluster, by key: KIND/NAMESPACE/NAME.
 
-    def __init__(self, templates: Templates) -> None:
+    Parameters
+    ----------
+    is_on : tells whether a feature gate is on
+    """
+
+    def __init__(self, templates: Templates, is_on: IsOn) -> None:
         self.templates = templates
+        self.is_on = is_on
         self._owners: dict[str, Owner] = {}
         self._deployments: dict[str, DeploymentState] = {}
         self._ages = 0
@@ -130,7 +143,7 @@ class Workloads:
 
     def fork(self) -> Workloads:
         """Return workloads that can change without these noticing; each is copied when it is first asked for."""
-        twin = Workloads(self.templates.copy())
+        twin = Workloads(self.templates.copy(), self.is_on)
         twin._ages = self._ages
         twin._original = self
         return twin
@@ -143,7 +156,7 @@ class Workloads:
         original = self._original.owner(key)
         if original is None:
             return None
-        if original.parent is not None:
+        if isinstance(original, ReplicaSetState) and original.parent is not None:
             self.deployment(original.parent.ref.key)
         else:
             self._owners[key] = original.copy()
@@ -198,7 +211,8 @@ class Workloads:
             replicas=count(obj.spec.replicas),
             template=self.templates.identity(ref.key, obj.spec.template),
             age=self._ages,
-            noted=(parse_int64(noted.desired_replicas), parse_int64(noted.max_replicas)),
+            noted=(_noted(noted.desired_replicas), _noted(noted.max_replicas)),
+            is_controlled=controller_of(obj.metadata) is not None,
         )
         self._owners[ref.key] = state
         owner = controller_of(obj.metadata)
@@ -217,7 +231,8 @@ class Workloads:
         ref = _ref("ReplicationController", obj, "v1")
         template = obj.spec.template or PodTemplateSpec()
         self.templates.note(ref.key, template)
-        state = ReplicaSetState(ref, {"": template}, replicas=count(obj.spec.replicas))
+        is_controlled = controller_of(obj.metadata) is not None
+        state = ReplicaSetState(ref, {"": template}, replicas=count(obj.spec.replicas), is_controlled=is_controlled)
         self._owners[ref.key] = state
         return state
 
@@ -230,7 +245,7 @@ class Workloads:
         state = StatefulSetState(
             ref,
             {update: obj.spec.template},
-            wanted=wanted_stateful_set(obj, current, update),
+            wanted=wanted_stateful_set(obj, current, update, self.is_on),
             says_revision=bool(obj.status.update_revision),
         )
         self._owners[ref.key] = state
@@ -284,7 +299,7 @@ class Workloads:
         return state
 
     def give(self, pod: ObservedPod, info: PodInfo) -> tuple[ObservedPod, Owner | None]:
-        """Give a pod of the snapshot to its owner, who knows more about it."""
+        """Give a pod of the snapshot to its owner, who knows more about it; one being deleted does not count."""
         owner = self.owner_of(info.pod)
         if isinstance(owner, StatefulSetState):
             revision = info.labels.get(REVISION_LABEL, owner.wanted.update)
@@ -296,11 +311,14 @@ class Workloads:
         elif isinstance(owner, JobState) and owner.wanted.is_indexed:
             annotation = info.pod.metadata.annotations.job_completion_index
             pod = replace(pod, index=parse_int64(info.labels.get(COMPLETION_INDEX_LABEL, annotation)))
+            n_failures = parse_int64(info.pod.metadata.annotations.job_index_failure_count)
+            if pod.index is not None and n_failures is not None:
+                owner.index_failures[pod.index] = n_failures
         elif isinstance(owner, ForeignState):
             pod = replace(pod, revision=pod.name)
             owner.templates[pod.name] = _template_of(info.pod)
-            owner.size += 1
-        if owner is not None:
+            owner.size += not info.is_terminating
+        if owner is not None and not info.is_terminating:
             owner.join(pod)
         return pod, owner
 
@@ -338,6 +356,12 @@ def eligible_nodes(template: PodTemplateSpec, nodes: Iterable[Node]) -> dict[str
 def _ref(kind: str, obj: object, api_version: str = "apps/v1") -> WorkloadRef:
     metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
     return WorkloadRef(kind, metadata.namespace, metadata.name, metadata.uid, api_version)
+
+
+def _noted(text: str) -> int | None:
+    """Return the number that a deployment noted on a replica set; None where there is none that can be."""
+    found = parse_int64(text)
+    return found if found is not None and found >= 0 else None
 
 
 def _template_of(pod: Pod) -> PodTemplateSpec:

@@ -10,7 +10,7 @@ import pytest
 
 import kplan
 from kplan.snapshot.save import save_snapshot
-from tests.simulation.clusters import deployment, node, running, template
+from tests.simulation.clusters import deployment, node, running, stateful_set, template
 
 NODES = ["n1", "n2"]
 
@@ -84,3 +84,71 @@ def test_rolling_never_still_makes_the_replicas_that_are_missing(tmp_path: Path)
     assert [workload.change for workload in found.workloads] == ["scale"]
     assert sum(step.event == "created" for step in found.steps) == 1
     assert not any(step.event == "deleted" for step in found.steps)
+
+
+def stateful(image: str) -> dict[str, Any]:
+    return stateful_set("db", 3, image)
+
+
+def test_going_back_to_what_was_before_keeps_the_pods_that_still_have_it() -> None:
+    first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
+    first["spec"]["podManagementPolicy"] = second["spec"]["podManagementPolicy"] = "Parallel"
+    second["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "at-all"}
+    planner = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2")]))
+
+    change = planner.roll_out([first, second, first])
+
+    deleted = [step.pod for step in change.steps if step.event == "deleted"]
+    assert deleted == ["default/db-2", "default/db-2"]
+    assert change.workloads[0].state == "complete"
+
+
+@pytest.mark.parametrize(("gate", "n"), [(False, 1), (True, 2)])
+def test_behind_its_feature_gate_several_pods_of_a_stateful_set_go_at_a_time(gate: bool, n: int) -> None:
+    first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
+    second["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    snapshot = kplan.load_snapshot([node("n1")])
+
+    change = kplan.Planner(snapshot, feature_gates={"MaxUnavailableStatefulSet": gate}).roll_out([first, second])
+
+    events = [str(step.event) for step in change.steps if step.event in ("deleted", "created")][3:]
+    assert events[: n + 1] == ["deleted"] * n + ["created"]
+
+
+def test_a_revision_that_no_pod_has_is_told_about() -> None:
+    wanted = stateful("app:2")
+    wanted["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    live = {**wanted, "status": {"currentRevision": "db-a", "updateRevision": "db-b"}}
+
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), live])).roll_out([wanted])
+
+    assert [each.code for each in change.warnings] == ["UnknownRevision"]
+    assert len(change.after) == 3
+
+
+def test_a_job_with_a_limit_for_each_number_gives_a_number_up() -> None:
+    indexed = job(completions=2, parallelism=2, completionMode="Indexed", backoffLimitPerIndex=0)
+    live = {**indexed, "metadata": {"name": "batch", "namespace": "default", "uid": "j"}}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "batch", "uid": "j", "controller": True}
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"batch-{index}-x",
+                "namespace": "default",
+                "uid": f"p{index}",
+                "labels": {"batch.kubernetes.io/job-completion-index": str(index)},
+                "ownerReferences": [owner],
+            },
+            "spec": {**indexed["spec"]["template"]["spec"], "nodeName": f"n{index + 1}"},
+            "status": {"phase": "Running"},
+        }
+        for index in range(2)
+    ]
+    base = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2"), live, *pods]))
+
+    change = base.drain(["n1"])
+
+    assert [pod.name for pod in change.after] == ["batch-1-x"]
+    assert [(each.desired, each.state) for each in change.workloads] == [(1, "complete")]

@@ -25,6 +25,8 @@ RELEASE = v1_36.RELEASE.but(
         "DRAPrioritizedList": _ON,
         "DRAWorkloadResourceClaims": None,
         "InPlacePodLevelResourcesVerticalScaling": _ALPHA,
+        "MutablePodResourcesForSuspendedJobs": _ALPHA,
+        "MutableSchedulingDirectivesForSuspendedJobs": _ALPHA,
         "NodeDeclaredFeatures": _ALPHA,
         "TopologyAwareWorkloadScheduling": None,
         "VolumeAttributesClass": Gate(is_on=True, stage="GA"),

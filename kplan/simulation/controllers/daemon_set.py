@@ -1,6 +1,6 @@
 """The DaemonSet controller: a pod on every node that should have one.
 
-Upstream: pkg/controller/daemon/daemon_controller.go podsShouldBeOnNode, manage; update.go rollingUpdate.
+Upstream: pkg/controller/daemon/daemon_controller.go podsShouldBeOnNode, manage, syncNodes; update.go rollingUpdate.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from kplan.simulation.controllers.observed import Action, Create, Delete, Observ
 
 ON_DELETE = "OnDelete"
 ROLLING_UPDATE = "RollingUpdate"
+
+BURST_REPLICAS = 250
+"""So many pods at most are made, and as many deleted, in one go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,15 @@ def actions(
         if node not in nodes:
             found += [Delete(pod, "its node is gone") for pod in theirs if not pod.node]
     if found or wanted.strategy == ON_DELETE:
-        return found
-    return _roll(wanted, nodes, pods)
+        return _in_one_go(found)
+    return _in_one_go(_roll(wanted, nodes, pods))
+
+
+def _in_one_go(wanted: Sequence[Action]) -> list[Action]:
+    """Order actions as they are carried out, creations first, no more than the controller takes on at a time."""
+    made = [action for action in wanted if isinstance(action, Create)]
+    gone = [action for action in wanted if isinstance(action, Delete)]
+    return [*made[:BURST_REPLICAS], *gone[:BURST_REPLICAS]]
 
 
 def _manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequence[ObservedPod]) -> list[Action]:

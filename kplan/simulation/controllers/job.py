@@ -1,6 +1,7 @@
 """The Job controller: so many pods at a time until enough have succeeded. No pod here ever succeeds or fails by itself.
 
-Upstream: pkg/controller/job/job_controller.go manageJob, activePodsForRemoval, isPodFailed; backoff_utils.go.
+Upstream: pkg/controller/job/job_controller.go manageJob, activePodsForRemoval, isPodFailed; backoff_utils.go,
+indexed_job_utils.go.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
-from kplan.simulation.controllers.ranking import to_delete
+from kplan.simulation.controllers.ranking import youngest_first
 
 DEFAULT_BACKOFF_LIMIT = 6
+NO_BACKOFF_LIMIT = 2**31 - 1
 FIRST_BACKOFF = 10.0
 MAX_BACKOFF = 600.0
 """Seconds that a job waits after a failure before it makes the next pod; doubled with each further one."""
@@ -33,31 +35,50 @@ class WantedJob:
     succeeded: int = 0
     failed: int = 0
     done: frozenset[int] = frozenset()  #: the numbers that have succeeded, in an indexed job
+    is_stopped: bool = False  #: it has already been decided that it ends, so that no pod of it may run on
+    #: how often each number may fail; None where failures are counted together
+    backoff_limit_per_index: int | None = None
+    max_failed: int | None = None  #: how many numbers may fail for good; None for any
+    given_up: frozenset[int] = frozenset()  #: the numbers that have failed for good
+
+    @property
+    def why_failed(self) -> str:
+        """Why it has failed; empty where it has not."""
+        if self.is_stopped:
+            return "the Job is being ended"
+        if self.failed > self.backoff_limit:
+            return "Job has reached the specified backoff limit"
+        n = len(self.given_up)
+        if self.max_failed is not None and n > self.max_failed:
+            return "Job has exceeded the specified maximal number of failed indexes"
+        if n and n + self.succeeded >= (self.completions or 0):
+            return "Job has failed indexes"
+        return ""
 
 
-def actions(wanted: WantedJob, pods: Collection[ObservedPod], now: float) -> list[Action]:
+def actions(wanted: WantedJob, pods: Collection[ObservedPod]) -> list[Action]:
     """Say which pods to make or to delete.
 
     Parameters
     ----------
     pods : the job's active pods
-    now : seconds since 1970
     """
     if wanted.is_over:
         return []
-    if wanted.failed > wanted.backoff_limit:
-        return [Delete(pod, "Job has reached the specified backoff limit") for pod in pods]
+    why = wanted.why_failed
+    if why:
+        return [Delete(pod, why) for pod in pods]
     if wanted.is_suspended:
         return [Delete(pod, "suspended") for pod in pods]
     active = _wanted_active(wanted, len(pods))
-    leaving = _surplus(wanted, pods, max(len(pods) - active, 0), now)
+    leaving = _surplus(wanted, pods, max(len(pods) - active, 0))
     if leaving:
-        return [Delete(pod, f"{active} wanted at a time") for pod in leaving]
+        return [Delete(pod, f"{active} wanted at a time") for pod in leaving[:MAX_AT_A_TIME]]
     missing = min(active - len(pods), MAX_AT_A_TIME)
     because = f"{active} wanted at a time"
     if not wanted.is_indexed:
         return [Create(because)] * max(missing, 0)
-    taken = {pod.index for pod in pods} | wanted.done
+    taken = {pod.index for pod in pods} | wanted.done | wanted.given_up
     free = (index for index in range(wanted.completions or 0) if index not in taken)
     return [Create(because, index=index) for index, _ in zip(free, range(missing), strict=False)]
 
@@ -68,8 +89,8 @@ def _wanted_active(wanted: WantedJob, n_active: int) -> int:
     return max(min(wanted.completions - wanted.succeeded, wanted.parallelism), 0)
 
 
-def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int, now: float) -> list[ObservedPod]:
-    """Choose who goes: second pods of a number, then as any controller chooses; upstream's order knows no ranks."""
+def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int) -> list[ObservedPod]:
+    """Choose who goes: second pods of a number, then those that are least far on."""
     twins: list[ObservedPod] = []
     rest = list(pods)
     if wanted.is_indexed:
@@ -78,11 +99,11 @@ def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int, now: floa
             by_index.setdefault(pod.index, []).append(pod)
         for index, theirs in by_index.items():
             is_number = index is not None and index < (wanted.completions or 0)
-            twins += to_delete(theirs, len(theirs) - is_number, {}, now)
+            twins += youngest_first(theirs)[: len(theirs) - is_number]
         rest = [pod for pod in pods if pod not in twins]
     if len(twins) >= n:
         return twins
-    return [*twins, *to_delete(rest, n - len(twins), {}, now)]
+    return [*twins, *youngest_first(rest)[: n - len(twins)]]
 
 
 def backoff(failures: int) -> float:

@@ -5,6 +5,7 @@ Upstream: pkg/controller/controller_utils.go ActivePodsWithRanks, ActivePods.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import cmp_to_key
 from itertools import groupby
@@ -59,6 +60,21 @@ def to_delete(pods: Iterable[ObservedPod], n: int, related: Mapping[str, int], n
     return chosen[:n]
 
 
+def youngest_first(pods: Iterable[ObservedPod]) -> list[ObservedPod]:
+    """Order pods as jobs delete them: as `to_delete` does, but by plain ages, and without costs and related pods.
+
+    Upstream: ActivePods, which a job uses (activePodsForRemoval).
+    """
+
+    def key(pod: ObservedPod) -> tuple[object, ...]:
+        ready = -math.inf if pod.ready_since is None else -pod.ready_since
+        created = -pod.created if pod.created else -math.inf
+        restarts = (-pod.restarts[0], -pod.restarts[1])
+        return bool(pod.node), _PHASES.get(pod.phase, 0), pod.is_ready, ready, restarts, created, pod.order
+
+    return sorted(pods, key=key)
+
+
 def _compare(one: ObservedPod, other: ObservedPod, now: float) -> int:
     """Compare pods that agree on all that `to_delete` looks at first."""
     if one.ready_since is not None and other.ready_since is not None and one.ready_since != other.ready_since:
@@ -68,6 +84,8 @@ def _compare(one: ObservedPod, other: ObservedPod, now: float) -> int:
     if one.restarts[1] != other.restarts[1]:
         return other.restarts[1] - one.restarts[1]
     if one.created != other.created:
+        if not one.created or not other.created:
+            return -1 if not one.created else 1  # a pod that does not say when it was created goes first
         return logarithmic_rank(one.created, now) - logarithmic_rank(other.created, now) or _by_uid(one, other)
     return 0
 

@@ -6,10 +6,11 @@ updateStatefulSetAfterInvariantEstablished; stateful_set_utils.go newVersionedSt
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
+from kplan.api.meta import IntOrString
+from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
 
 ON_DELETE = "OnDelete"
 ROLLING_UPDATE = "RollingUpdate"
@@ -20,6 +21,8 @@ MAX_AT_A_TIME = 500
 """So many pods at most are made in one go, so that a set of any size can be carried out."""
 
 _ENDED = ("Failed", "Succeeded")
+
+Pods = Mapping[int, ObservedPod]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,8 @@ class WantedStatefulSet:
     #: current, update: the revision that pods had, and the one that they shall have
     current: str = ""
     update: str = ""
-    #: how many may be down during an update; None without the feature gate, which means one at a time
-    max_unavailable: int | None = None
+    #: how many may be down during an update; None for one at a time, all there is without MaxUnavailableStatefulSet
+    max_unavailable: IntOrString | None = None
 
     def revision_of(self, ordinal: int) -> str:
         """Return the revision at which a missing pod is made."""
@@ -51,19 +54,14 @@ def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Ac
         (pod for ordinal, pod in by_ordinal.items() if ordinal not in ordinals), key=lambda pod: -(pod.index or 0)
     )
     found = _live(wanted, ordinals, by_ordinal)
-    if wanted.is_ordered and (found or any(not by_ordinal[ordinal].is_ready for ordinal in ordinals)):
+    if not wanted.is_ordered:
+        return [*found, *(Delete(pod, _surplus(wanted)) for pod in condemned), *_update(wanted, ordinals, by_ordinal)]
+    if found or not all(_is_ready(by_ordinal.get(ordinal)) for ordinal in ordinals):
         return found
-    if any(isinstance(action, Delete) for action in found):
-        return found
-    shrinking = _shrink(wanted, [by_ordinal[each] for each in sorted(by_ordinal) if each in ordinals], condemned)
-    if found or shrinking:
-        return [*found, *shrinking]
-    if condemned and wanted.is_ordered:
-        return []
-    return _update(wanted, [by_ordinal[each] for each in ordinals])
+    return _shrink(wanted, condemned) if condemned else _update(wanted, ordinals, by_ordinal)
 
 
-def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: dict[int, ObservedPod]) -> list[Action]:
+def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
     """Make what is missing, and delete what has ended so that it is recreated; in order, up to the first gap."""
     found: list[Action] = []
     for ordinal in ordinals:
@@ -79,28 +77,32 @@ def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: dict[int, Obse
     return found
 
 
-def _shrink(
-    wanted: WantedStatefulSet, live: Collection[ObservedPod], condemned: Collection[ObservedPod]
-) -> list[Action]:
-    """Delete what is beyond the wanted number, the highest first; in order, only when all before are ready."""
-    because = f"{wanted.replicas} replicas wanted"
-    if not wanted.is_ordered:
-        return [Delete(pod, because) for pod in condemned]
-    unavailable = [pod for pod in (*live, *reversed(list(condemned))) if not pod.is_ready]
-    for pod in condemned:
-        if not pod.is_ready and pod is not unavailable[0]:
-            return []
-        return [Delete(pod, because)]
-    return []
+def _surplus(wanted: WantedStatefulSet) -> str:
+    return f"{wanted.replicas} replicas wanted"
 
 
-def _update(wanted: WantedStatefulSet, live: list[ObservedPod]) -> list[Action]:
+def _is_ready(pod: ObservedPod | None) -> bool:
+    return pod is not None and pod.is_ready and pod.phase not in _ENDED
+
+
+def _shrink(wanted: WantedStatefulSet, condemned: Sequence[ObservedPod]) -> list[Action]:
+    """Delete the highest pod beyond the wanted number, unless a lower one of them has to become ready before."""
+    first, *rest = condemned
+    if not first.is_ready and not all(map(_is_ready, rest)):
+        return []
+    return [Delete(first, _surplus(wanted))]
+
+
+def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
     """Delete a pod that has not the new revision, the highest first, when those above it are ready."""
     if wanted.strategy == ON_DELETE:
         return []
     if wanted.max_unavailable is not None:
-        return _update_several(wanted, live, wanted.max_unavailable)
-    for pod in reversed(live[wanted.partition :]):
+        return _update_several(wanted, ordinals, by_ordinal, wanted.max_unavailable)
+    for ordinal in reversed(ordinals[wanted.partition :]):
+        pod = by_ordinal.get(ordinal)
+        if pod is None or pod.phase in _ENDED:
+            return []
         if pod.revision != wanted.update:
             return [Delete(pod, f"revision {wanted.update}")]
         if not pod.is_ready:
@@ -108,7 +110,13 @@ def _update(wanted: WantedStatefulSet, live: list[ObservedPod]) -> list[Action]:
     return []
 
 
-def _update_several(wanted: WantedStatefulSet, live: list[ObservedPod], max_unavailable: int) -> list[Action]:
-    n = max_unavailable - sum(not pod.is_ready for pod in live)
-    stale = [pod for pod in reversed(live[wanted.partition :]) if pod.revision != wanted.update]
-    return [Delete(pod, f"maxUnavailable {max_unavailable}") for pod in stale[: max(n, 0)]]
+def _update_several(
+    wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods, max_unavailable: IntOrString
+) -> list[Action]:
+    """Delete pods that have not the new revision, the highest first, as many as may be unavailable besides."""
+    limit = max(scaled(max_unavailable, wanted.replicas, round_up=False), 1)
+    there = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal in ordinals]
+    n = limit - (wanted.replicas - sum(map(_is_ready, there)))
+    targets = ordinals[wanted.partition :]
+    stale = [pod for pod in there if pod.index in targets and pod.phase not in _ENDED and pod.revision != wanted.update]
+    return [Delete(pod, f"maxUnavailable {limit}") for pod in stale[: max(n, 0)]]

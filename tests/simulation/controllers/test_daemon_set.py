@@ -84,3 +84,9 @@ def test_a_surge_keeps_old_pods_of_other_nodes_until_enough_is_available() -> No
     nodes = {"a": Eligibility(should_run=False, may_stay=True), "b": HERE}
     assert said(actions(SURGING, nodes, by_node(on("a", "v1"), on("b", ready=False)))) == []
     assert said(actions(SURGING, nodes, by_node(on("a", "v1"), on("b")))) == ["-v1-a"]
+
+
+def test_pods_are_made_before_others_are_deleted_and_so_many_at_a_time() -> None:
+    nodes = {f"a{i:03d}": AWAY for i in range(300)} | {f"b{i:03d}": HERE for i in range(300)}
+    found = said(actions(WANTED, nodes, by_node(*(on(name) for name in nodes if name.startswith("a")))))
+    assert (found[0], found[249], found[250], len(found)) == ("+b000", "+b249", "-v2-a000", 500)

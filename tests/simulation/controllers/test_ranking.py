@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.controllers.ranking import to_delete
+from kplan.simulation.controllers.ranking import to_delete, youngest_first
 from tests.simulation.controllers.builders import NOW, pod
 
 
@@ -64,3 +64,18 @@ def test_all_go_when_all_must() -> None:
     pods = [pod("a", node="n", ready=True), pod("b")]
     assert set(first(pods, 2)) == {"a", "b"}
     assert first([], 0) == []
+
+
+def test_pods_that_do_not_say_when_they_were_created_go_first() -> None:
+    assert first([pod("old", node="n"), pod("unknown", node="n", created=0)], 1) == ["unknown"]
+
+
+def test_jobs_delete_by_plain_ages_without_costs() -> None:
+    pods = [
+        pod("cheap", node="n", ready=True, since=NOW - 1000, cost=-5),
+        pod("younger", node="n", ready=True, since=NOW - 999),
+        pod("restarted", node="n", ready=True, since=NOW - 1000, restarts=3),
+        pod("running", node="n"),
+        pod("pending"),
+    ]
+    assert [each.name for each in youngest_first(pods)] == ["pending", "running", "younger", "restarted", "cheap"]

@@ -97,3 +97,16 @@ def test_several_may_be_updated_at_a_time_behind_the_feature_gate() -> None:
     assert said(actions(replace(wanted, is_ordered=False), [*pods(2), number(2, ready=False, revision="v2")])) == [
         "-web-1"
     ]
+
+
+def test_in_parallel_making_shrinking_and_updating_go_side_by_side() -> None:
+    wanted = replace(ROLLED, replicas=4, is_ordered=False)
+    assert said(actions(wanted, [number(0), number(2), number(3), number(5)])) == ["+1", "-web-5", "-web-3"]
+    assert said(actions(wanted, [number(0), number(1), number(2)])) == ["+3"]
+
+
+def test_pods_that_are_missing_count_as_unavailable_behind_the_feature_gate() -> None:
+    wanted = replace(ROLLED, replicas=5, max_unavailable="50%", is_ordered=False)
+    assert said(actions(wanted, [number(0), number(1), number(2), number(4)])) == ["+3", "-web-4"]
+    assert said(actions(replace(wanted, max_unavailable="1%"), pods(5))) == ["-web-4"]
+    assert said(actions(replace(wanted, partition=4), pods(5))) == ["-web-4"]

@@ -1,0 +1,148 @@
+"""Deployments and their replica sets as the simulation keeps them."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Self
+
+from kplan.api.core import PodTemplateSpec
+from kplan.api.meta import LabelSelector
+from kplan.simulation.controllers import deployment, replica_set
+from kplan.simulation.controllers.deployment import ObservedReplicaSet, Scale, WantedDeployment
+from kplan.simulation.controllers.observed import Action, ObservedPod
+from kplan.simulation.owners import Owner, WorkloadRef
+
+
+@dataclass
+class ReplicaSetState(Owner):
+    """A replica set or a replication controller."""
+
+    replicas: int = 0
+    template: bytes = b""  #: identity of its template, to compare with that of its deployment
+    age: int = 0  #: position in the order of creation
+    #: what its deployment asked for when it scaled the set last: replicas, and the most pods; None unknown
+    noted: tuple[int | None, int | None] = (None, None)
+    because: str = ""
+    parent: DeploymentState | None = None
+    #: somebody owns it; without an owner its controller looks for no related pods
+    is_controlled: bool = False
+    #: node -> its active pods there; those of all sets of a deployment count together
+    related: Counter[str] = field(default_factory=Counter)
+
+    def copy(self) -> Self:
+        """See `Owner`."""
+        twin = super().copy()
+        twin.related = self.related.copy()
+        return twin
+
+    @property
+    def workload(self) -> WorkloadRef:
+        """See `Owner`."""
+        return self.ref if self.parent is None else self.parent.ref
+
+    @property
+    def scale(self) -> int:
+        """See `Owner`."""
+        return self.desired if self.parent is None else self.parent.wanted.replicas
+
+    def actions(self, now: float) -> list[Action]:
+        """See `Owner`."""
+        related = self.related if self.is_controlled else {}
+        return list(replica_set.actions(self.replicas, self.pods.values(), related, now, because=self.because))
+
+    @property
+    def desired(self) -> int:
+        """See `Owner`."""
+        return self.replicas
+
+    def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - all its pods are
+        """See `Owner`."""
+        return self.parent is None or self.template == self.parent.template
+
+    def settle(self, pod: ObservedPod) -> None:
+        """See `Owner`."""
+        super().settle(pod)
+        self.related[pod.node] += 1
+
+    def leave(self, pod: ObservedPod) -> None:
+        """See `Owner`."""
+        super().leave(pod)
+        if pod.node:
+            self.related[pod.node] -= 1
+
+
+@dataclass
+class DeploymentState:
+    """A deployment."""
+
+    ref: WorkloadRef
+    wanted: WantedDeployment
+    template: bytes  #: identity of its template
+    spec: PodTemplateSpec
+    selector: LabelSelector
+    revision: str
+    sets: dict[str, ReplicaSetState] = field(default_factory=dict)  #: its replica sets by name
+    related: Counter[str] = field(default_factory=Counter)  #: node -> active pods of all its sets
+    #: replica set -> available pods and pods, as the deployment controller knows them: as they were when it looked
+    #: last, for what came of that is reported only while it goes on
+    reported: dict[str, tuple[int, int]] = field(default_factory=dict)
+    #: replica set -> how many more of its pods it reports as available next: pods that are made together come in
+    #: batches of one, two, four and so on, and the first of them are known before the last
+    pace: dict[str, int] = field(default_factory=dict)
+    refusal: str = ""  #: why the API server did not take its new replica set; empty when it did
+
+    def adopt(self, replica_set: ReplicaSetState) -> None:
+        """Take in one of its replica sets."""
+        self.sets[replica_set.ref.name] = replica_set
+        self.related.update(replica_set.related)
+        replica_set.parent, replica_set.is_controlled = self, True
+        replica_set.related = self.related
+
+    def copy(self) -> DeploymentState:
+        """Return a deployment, with its replica sets, that can change without this one noticing."""
+        twin = copy.copy(self)
+        twin.related = self.related.copy()
+        twin.reported, twin.pace = self.reported.copy(), self.pace.copy()
+        twin.sets = {}
+        for name, each in self.sets.items():
+            mine = twin.sets[name] = each.copy()
+            mine.parent, mine.related = twin, twin.related
+        return twin
+
+    @property
+    def current(self) -> ReplicaSetState | None:
+        """The oldest set of the template that now holds."""
+        mine = [each for each in self.sets.values() if each.template == self.template]
+        return min(mine, key=lambda each: each.age, default=None)
+
+    def actions(self) -> list[Scale]:
+        """Ask the deployment controller what to do next."""
+        current = self.current
+        return deployment.actions(
+            self.wanted,
+            [
+                ObservedReplicaSet(
+                    each.ref.name,
+                    each is current,
+                    each.age,
+                    each.replicas,
+                    *self.reported.get(each.ref.name, (0, 0)),
+                    *each.noted,
+                )
+                for each in self.sets.values()
+            ],
+        )
+
+    def hear(self) -> bool:
+        """Take in what the replica sets report now; tell whether that is news."""
+        reports = {}
+        for name, each in self.sets.items():
+            known = self.reported.get(name, (0, 0))[0] if self.reported else each.n_ready
+            available = min(each.n_ready, known + self.pace.get(name, 1))
+            self.pace[name] = self.pace.get(name, 1) * 2 if available < each.n_ready else 1
+            reports[name] = (available, len(each.pods))
+        is_news = reports != self.reported
+        self.reported = reports
+        return is_news

@@ -1,0 +1,81 @@
+"""Jobs as the simulation keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from kplan.simulation.controllers import job
+from kplan.simulation.controllers.job import WantedJob
+from kplan.simulation.controllers.observed import Action, Create, ObservedPod
+from kplan.simulation.owners import Owner
+
+HALF_A_SECOND = 0.5
+"""By which a time that is noted in whole seconds lies in the past, on average."""
+
+
+@dataclass
+class JobState(Owner):
+    """A job."""
+
+    wanted: WantedJob = field(default_factory=WantedJob)
+    #: a pod that is told to go counts as failed at once (podReplacementPolicy TerminatingOrFailed)
+    counts_leaving: bool = True
+    #: number of a pod, None for all together -> since this simulation began; the job waits longer after each
+    failures: dict[int | None, int] = field(default_factory=dict)
+    waits: dict[int | None, float] = field(default_factory=dict)  #: the same -> no pod is made before
+    #: number -> how often it has failed since the job began
+    index_failures: dict[int, int] = field(default_factory=dict)
+    #: a pod that was told to go stays until the next one is made: meanwhile the controller would have to report more
+    #: ready pods than active ones, which the API server refuses, so it cannot let the pod go
+    holds_on: bool = False
+
+    def copy(self) -> Self:
+        """See `Owner`."""
+        twin = super().copy()
+        twin.failures, twin.waits = self.failures.copy(), self.waits.copy()
+        twin.index_failures = self.index_failures.copy()
+        return twin
+
+    @property
+    def waits_until(self) -> float:
+        """When the next pod may be made."""
+        return min(self.waits.values(), default=0.0)
+
+    def actions(self, now: float) -> list[Action]:
+        """See `Owner`."""
+        self.waits = {index: time for index, time in self.waits.items() if time > now}
+        found = job.actions(self.wanted, self.pods.values())
+        return [
+            action
+            for action in found
+            if not isinstance(action, Create) or (None not in self.waits and action.index not in self.waits)
+        ]
+
+    @property
+    def desired(self) -> int:
+        """See `Owner`."""
+        wanted = self.wanted
+        if wanted.is_over or wanted.is_suspended or wanted.why_failed:
+            return 0
+        left = wanted.parallelism
+        if wanted.completions is not None:
+            left = wanted.completions - wanted.succeeded - len(wanted.given_up)
+        return max(min(left, wanted.parallelism), 0)
+
+    def failed(self, pod: ObservedPod, now: float) -> None:
+        """See `Owner`."""
+        wanted = self.wanted
+        if not self.counts_leaving or wanted.is_suspended:
+            return
+        self.wanted = replace(wanted, failed=wanted.failed + 1)
+        index = None
+        if wanted.backoff_limit_per_index is not None and pod.index is not None:
+            index = pod.index
+            before = self.index_failures.get(index, 0)
+            self.index_failures[index] = before + 1
+            if before >= wanted.backoff_limit_per_index:
+                self.wanted = replace(self.wanted, given_up=wanted.given_up | {index})
+        n = self.failures[index] = self.failures.get(index, 0) + 1
+        self.waits[index] = now + job.backoff(n if index is None else self.index_failures[index]) - HALF_A_SECOND
+        self.holds_on = self.n_ready > 0

@@ -1,0 +1,20 @@
+"""Replica sets as they are kept with their pods."""
+
+from __future__ import annotations
+
+import pytest
+
+from kplan.simulation.controllers.observed import Delete
+from kplan.simulation.deployments import ReplicaSetState
+from kplan.simulation.owners import WorkloadRef
+from tests.simulation.controllers.builders import NOW, pod
+
+
+@pytest.mark.parametrize(("controlled", "goes"), [(True, "beside"), (False, "alone")])
+def test_a_replica_set_of_nobody_does_not_look_at_what_stands_beside_its_pods(*, controlled: bool, goes: str) -> None:
+    """Without a controller upstream's getReplicaSetsWithSameController finds no sets, and all pods rank alike."""
+    state = ReplicaSetState(WorkloadRef("ReplicaSet", "default", "web"), replicas=2, is_controlled=controlled)
+    for number, (name, node) in enumerate([("alone", "n2"), ("beside", "n1"), ("other", "n1")]):
+        state.join(pod(name, node=node, ready=True, since=NOW - 1000 - number, uid=str(number)))
+
+    assert [each.pod.name for each in state.actions(NOW) if isinstance(each, Delete)] == [goes]
