@@ -9,9 +9,9 @@ Upstream: pkg/kubeapiserver/options/plugins.go for the order, plugin/pkg/admissi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -33,11 +33,21 @@ _TOPOLOGY_LABELS = (REGION, ZONE)
 _EVERYWHERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 """Namespaces that every cluster has."""
 
-Validate = Callable[[Pod], str]
-"""Tells in the API server's words what is invalid in a pod that the plugins have changed; nothing where nothing is."""
 
-Secure = Callable[[Pod, Policy], str]
-"""Tells in the API server's words what a policy of PodSecurity forbids of a pod; nothing where nothing is."""
+class Whole(Protocol):
+    """A pod with all that is written, of which admission sees the part that scheduling reads.
+
+    Every method answers in the API server's words, and with nothing where nothing is wrong.
+    """
+
+    def unaccountable(self) -> str:
+        """Say what a mirror pod must not refer to."""
+
+    def invalid(self, pod: Pod) -> str:
+        """Say what is invalid in it once the plugins have changed the part to `pod`."""
+
+    def insecure(self, pod: Pod, policy: Policy) -> str:
+        """Say what a policy of PodSecurity forbids of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +100,31 @@ class Admitter:
             each.resource == "namespaces" for each in snapshot.missing
         )
 
-    def admit(self, pod: Pod, validate: Validate | None = None, secure: Secure | None = None) -> Admission:
+    def admit(self, pod: Pod, whole: Whole | None = None) -> Admission:
         """Put one pod through admission and, if it is admitted, count it in the quotas."""
         pod = complete_pod(pod)
         warnings: list[Warning] = []
         stages: list[Stage] = []
+        name = _name_before_storing(pod)
         try:
             self.check_namespace(pod.metadata.namespace, warnings)
+            if whole is not None and (unaccountable := whole.unaccountable()):
+                raise Rejection(unaccountable)  # noqa: TRY301 - as the plugins do
             for stage in self._changes(pod, warnings):
                 stages += [stage] if stage.pod is not pod else []
                 pod = stage.pod
-            if validate is not None and (invalid := validate(pod)):
+            name = pod.metadata.name
+            if whole is not None and (invalid := whole.invalid(pod)):
                 raise Refusal(invalid)  # noqa: TRY301 - as the plugins do
             limitranger.check(pod, self._snapshot.limit_ranges)
-            if secure is not None and (forbidden := secure(pod, self._policy(pod.metadata.namespace))):
+            policy = self._policy(pod.metadata.namespace)
+            if whole is not None and (forbidden := whole.insecure(pod, policy)):
                 raise Rejection(forbidden)  # noqa: TRY301 - as the plugins do
             runtimeclass.check(pod, self._snapshot.runtime_classes)
             self.quotas.charge(pod)
         except Refusal as refusal:
             return Admission(pod, tuple(warnings), str(refusal), tuple(stages))
         except Rejection as rejection:
-            name = pod.metadata.name or pod.metadata.generate_name
             return Admission(pod, tuple(warnings), f'pods "{name}" is forbidden: {rejection}', tuple(stages))
         return Admission(pod, tuple(warnings), None, tuple(stages))
 
@@ -183,6 +197,11 @@ class Admitter:
             return pod
         copied = {key: node.metadata.labels[key] for key in _TOPOLOGY_LABELS if key in node.metadata.labels}
         return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **copied}))
+
+
+def _name_before_storing(pod: Pod) -> str:
+    """Return what plugins that change a pod call it: one that is drawn is not known yet (NewForbidden)."""
+    return pod.metadata.generate_name or pod.metadata.name or "Unknown"
 
 
 def _add_default_tolerations(pod: Pod) -> Pod:

@@ -7,15 +7,14 @@ Upstream: sigs.k8s.io/json (strict decoding), k8s.io/apimachinery pkg/api/resour
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from kplan.admission.fields import Field, fields_of, go_type, nearest
+from kplan.admission.times import time_problem
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
 
 _INT32 = 2**31
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +134,10 @@ class _Reader:
 
     def _time(self, value: Any, path: str) -> str | None:
         text = value if isinstance(value, str) else _key(value)
-        if _TIME.fullmatch(text):
-            return text
-        form = "2006-01-02T15:04:05Z07:00"
-        self._faults.append(
-            Fault(path, f'parsing time "{text[:60]}" as "{form}": cannot parse "{text[:60]}" as "2006"')
-        )
-        return None
+        if problem := time_problem(text):
+            self._faults.append(Fault(path, problem))
+            return None
+        return text
 
     def _mismatch(self, value: Any, its: Field, path: str, plain: str, owner: str) -> None:
         called = _called(value)

@@ -95,10 +95,7 @@ def _default_container(container: Object) -> None:
     for port in container.get("ports", []):
         port.setdefault("protocol", "TCP")
     for variable in container.get("env", []):
-        if "fieldRef" in variable.get("valueFrom", {}):
-            variable["valueFrom"]["fieldRef"].setdefault("apiVersion", "v1")
-        if "fileKeyRef" in variable.get("valueFrom", {}):
-            variable["valueFrom"]["fileKeyRef"].setdefault("optional", False)
+        _default_source(variable.get("valueFrom", {}))
     for amounts in _sides(container.get("resources", {})):
         _round_up(amounts)
     for key in ("livenessProbe", "readinessProbe", "startupProbe"):
@@ -106,6 +103,16 @@ def _default_container(container: Object) -> None:
             _default_probe(container[key])
     for hook in ("postStart", "preStop"):
         _default_http(container.get("lifecycle", {}).get(hook, {}))
+
+
+def _default_source(source: Object) -> None:
+    """Fill in where the value of a variable, or what is in a file of the downward API, comes from."""
+    if "fieldRef" in source:
+        source["fieldRef"].setdefault("apiVersion", "v1")
+    if "resourceFieldRef" in source:
+        source["resourceFieldRef"].setdefault("divisor", "0")
+    if "fileKeyRef" in source:
+        source["fileKeyRef"].setdefault("optional", False)
 
 
 def _default_probe(probe: Object) -> None:
@@ -158,8 +165,7 @@ def _default_volume(volume: Object) -> None:
         if "serviceAccountToken" in source:
             source["serviceAccountToken"].setdefault("expirationSeconds", _TOKEN_SECONDS)
     for file in files:
-        if "fieldRef" in file:
-            file["fieldRef"].setdefault("apiVersion", "v1")
+        _default_source(file)
     claim = volume.get("ephemeral", {}).get("volumeClaimTemplate")
     if claim is not None:
         default_claim(claim)
@@ -172,6 +178,25 @@ def default_claim(claim: Object) -> Object:
     for amounts in _sides(spec.get("resources", {})):
         _round_up(amounts)
     return claim
+
+
+def settle_data_source(spec: Object) -> Object:
+    """Make the old and the new way of naming a claim's data source say the same (pkg/api/persistentvolumeclaim)."""
+    if spec.get("dataSourceRef", {}).get("namespace"):
+        del spec["dataSourceRef"]
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        if (source.get("kind", ""), source.get("apiGroup") or "") in _DATA_SOURCES:
+            spec["dataSourceRef"] = dict(source)
+        else:
+            del spec["dataSource"]
+    elif reference is not None and source is None:
+        spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
+    return spec
+
+
+_DATA_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
+"""What the old way of naming a data source is kept for; anything else is dropped without a word."""
 
 
 def _default_pod_resources(spec: Object, resources: Object) -> None:
@@ -202,6 +227,8 @@ def drop_disabled(spec: Object) -> Object:
         for container in spec.get(group, []):
             if "stopSignal" in container.get("lifecycle", {}):
                 del container["lifecycle"]["stopSignal"]
+                if not container["lifecycle"]:
+                    del container["lifecycle"]
     for volume in spec.get("volumes", []):
         for source in volume.get("projected", {}).get("sources", []):
             source.pop("clusterTrustBundle", None)

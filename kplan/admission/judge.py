@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kplan.admission.decoding import Fault, decode_object
-from kplan.admission.defaults import default_claim
+from kplan.admission.defaults import default_claim, settle_data_source
 from kplan.admission.fields import ApiKind
 from kplan.admission.validation.apps import (
     daemon_set_errors,
     deployment_errors,
+    not_negative,
     replica_set_errors,
     replication_controller_errors,
     stateful_set_errors,
@@ -83,7 +84,10 @@ def _pod_template_errors(obj: Object) -> Errors:
 
 
 def _claim_errors(obj: Object) -> Errors:
-    return metadata_errors(obj.get("metadata", {}), dns_subdomain) + claim_spec_errors(obj.get("spec", {}), "spec")
+    metadata = obj.get("metadata", {})
+    settle_data_source(obj["spec"])
+    errors = metadata_errors(metadata, dns_subdomain) + not_negative(metadata, "generation", "metadata")
+    return errors + claim_spec_errors(obj.get("spec", {}), "spec")
 
 
 _CHECKS: dict[str, Callable[[Object], Errors]] = {

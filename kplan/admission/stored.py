@@ -7,7 +7,6 @@ whole object. Upstream: pkg/registry/core/pod strategy.go, plugin/pkg/admission/
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,17 +14,25 @@ from typing import Any
 import msgspec
 
 from kplan.admission.admit import Stage
+from kplan.admission.app_armor import take_profiles_from_annotations
 from kplan.admission.defaults import default_pod, drop_disabled
 from kplan.admission.qos import qos_class
+from kplan.admission.serviceaccount import add_service_account
 from kplan.admission.workload_defaults import made_up_uid
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import parse
 
 Object = dict[str, Any]
-_SERVICE_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TOKEN_SECONDS = 3607
-_FILE_MODE = 0o644
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_TAKEN_FROM_TEMPLATES = ("labels", "annotations", "finalizers")
+"""Metadata that controllers copy into the pods that they make."""
+
+_LONG_GONE = frozenset(
+    f"pod.{stage}.kubernetes.io/{what}"
+    for stage in ("alpha", "beta")
+    for what in ("init-containers", "init-container-statuses")
+)
+"""Annotations that the API server drops since there are fields for it."""
+
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
 _TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
 
@@ -54,33 +61,44 @@ def created_pod(template: Object, pod: Pod) -> Object:
     template : ``metadata`` and ``spec`` as they are written
     pod : the same as far as scheduling reads it, with name, owner and whatever the controller adds
     """
+    written: Object = copy.deepcopy(template.get("metadata", {}))
+    is_pod = template.get("kind") == "Pod"
+    if not is_pod:
+        written = {key: each for key, each in written.items() if key in _TAKEN_FROM_TEMPLATES}
+    # The API server keeps its own record of who set which field.
+    written.pop("managedFields", None)
     name = {"name": pod.metadata.name} if pod.metadata.name else {}
-    metadata: Object = {**name, "namespace": pod.metadata.namespace, **copy.deepcopy(template.get("metadata", {}))}
+    metadata: Object = {**name, "namespace": pod.metadata.namespace, **written}
     metadata |= {**name, "namespace": pod.metadata.namespace}
-    if pod.metadata.owner_references:
+    if pod.metadata.owner_references and not is_pod:
         metadata["ownerReferences"] = [
             {"uid": made_up_uid(owner.kind, pod.metadata.namespace, owner.name), **msgspec.to_builtins(owner)}
             | {"blockOwnerDeletion": True}
             for owner in pod.metadata.owner_references
         ]
+    if annotations := metadata.get("annotations"):
+        _set(metadata, "annotations", {key: each for key, each in annotations.items() if key not in _LONG_GONE})
     created: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
     created["spec"] = spec = copy.deepcopy(template.get("spec", {}))
     _impress(created, pod)
-    names = {volume.get("name") for volume in spec.get("volumes", [])}
+    if not is_pod:
+        _add_claims(spec, pod)
+    _pin(spec, pod)
+    return created
+
+
+def _add_claims(spec: Object, pod: Pod) -> None:
+    """Carry over the volumes that a stateful set's controller adds."""
     claims = [
         {"name": volume.name, "persistentVolumeClaim": msgspec.to_builtins(volume.persistent_volume_claim)}
         for volume in pod.spec.volumes
         if volume.persistent_volume_claim is not None
     ]
-    written = {volume.get("name"): volume for volume in spec.get("volumes", [])}
-    made = [
-        claim for claim in claims if claim["name"] not in names or "persistentVolumeClaim" not in written[claim["name"]]
-    ]
+    stated = {volume.get("name", ""): volume for volume in spec.get("volumes", [])}
+    made = [claim for claim in claims if "persistentVolumeClaim" not in stated.get(claim["name"], {})]
     if made:
         taken = {claim["name"] for claim in made}
         spec["volumes"] = [*made, *(volume for volume in spec.get("volumes", []) if volume.get("name") not in taken)]
-    _pin(spec, pod)
-    return created
 
 
 def _pin(spec: Object, pod: Pod) -> None:
@@ -122,12 +140,13 @@ def _set(obj: Object, key: str, value: Any) -> None:
         obj[key] = value
 
 
-def for_validation(created: Object, pod: Pod) -> Object:
-    """Return a pod as it is validated: defaults filled in, and all that admission changed up to there."""
-    obj = default_pod(copy.deepcopy(created))
-    _impress(obj, pod)
+def for_validation(template: Object, pod: Pod) -> Object:
+    """Return a pod as it is validated: defaults filled in, and then all that admission changed up to there."""
+    obj = created_pod(default_pod(copy.deepcopy(template)), pod)
+    add_service_account(obj)
     drop_disabled(obj["spec"])
     _merge_label_keys(obj)
+    take_profiles_from_annotations(obj)
     return obj
 
 
@@ -143,12 +162,14 @@ def filled_in(created: Object, stages: Sequence[Stage]) -> Iterator[tuple[str, O
         yield stage.source, copy.deepcopy(obj)
         if stage.source.startswith("LimitRange ") or stage.source == "default":
             continue
-    _add_service_account(obj)
-    yield f"ServiceAccount {obj['spec']['serviceAccountName']}", copy.deepcopy(obj)
+    add_service_account(obj)
+    yield f"ServiceAccount {obj['spec'].get('serviceAccountName', '')}", copy.deepcopy(obj)
     drop_disabled(obj["spec"])
     yield "feature gate that is off", copy.deepcopy(obj)
     _merge_label_keys(obj)
     yield "matchLabelKeys", copy.deepcopy(obj)
+    take_profiles_from_annotations(obj)
+    yield "annotation of AppArmor", copy.deepcopy(obj)
     obj["metadata"]["generation"] = 1
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
     if obj["spec"].get("schedulingGates"):
@@ -175,42 +196,6 @@ def _annotate(obj: Object, before: Object) -> None:
     if notes:
         annotations = obj["metadata"].setdefault("annotations", {})
         annotations[_LIMIT_RANGER] = f"LimitRanger plugin set: {'; '.join(notes)}"
-
-
-def _add_service_account(obj: Object) -> None:
-    """Give the pod its account, and the account's token where the pod does not decline it."""
-    spec = obj["spec"]
-    if not spec.get("serviceAccountName"):
-        spec["serviceAccountName"] = spec["serviceAccount"] = "default"
-    if spec.get("automountServiceAccountToken") is False:
-        return
-    containers = [*spec.get("initContainers", []), *spec.get("containers", [])]
-    without = [
-        container
-        for container in containers
-        if all(mount.get("mountPath") != _SERVICE_ACCOUNT_PATH for mount in container.get("volumeMounts", []))
-    ]
-    if not without:
-        return
-    name = f"kube-api-access-{_suffix(obj['metadata'])}"
-    for container in without:
-        mount = {"name": name, "readOnly": True, "mountPath": _SERVICE_ACCOUNT_PATH}
-        container.setdefault("volumeMounts", []).append(mount)
-    own_namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
-    sources = [
-        {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-        {"downwardAPI": {"items": [own_namespace]}},
-    ]
-    projected = {"sources": sources, "defaultMode": _FILE_MODE}
-    spec.setdefault("volumes", []).append({"name": name, "projected": projected})
-
-
-def _suffix(metadata: Object) -> str:
-    """Make up the five characters that the API server draws."""
-    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-    digest = hashlib.sha256(name.encode()).digest()
-    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
 
 
 def _merge_label_keys(obj: Object) -> None:

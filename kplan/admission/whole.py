@@ -10,7 +10,8 @@ from typing import Any
 
 from kplan.admission.judge import invalid_words
 from kplan.admission.podsecurity import Policy, violations
-from kplan.admission.stored import created_pod, for_validation
+from kplan.admission.serviceaccount import mirror_problem
+from kplan.admission.stored import for_validation
 from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pods import pod_errors
 from kplan.api.core import Pod
@@ -23,6 +24,10 @@ class WholeTemplate:
         self.errors: tuple[FieldError, ...] | None = None  #: what is invalid in its pods; None before one was looked at
         self._template = template
         self._forbidden: dict[Policy, str] = {}
+
+    def unaccountable(self) -> str:
+        """Say what its pods must not refer to if they are mirror pods; nothing otherwise."""
+        return mirror_problem(self._template)
 
     def invalid(self, pod: Pod) -> str:
         """Say what is invalid in a pod of it that admission has changed; nothing where nothing is."""
@@ -37,4 +42,4 @@ class WholeTemplate:
         return self._forbidden[policy]
 
     def _whole(self, pod: Pod) -> dict[str, Any]:
-        return for_validation(created_pod(self._template, pod), pod)
+        return for_validation(self._template, pod)

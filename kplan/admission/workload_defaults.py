@@ -82,9 +82,10 @@ def _stateful_set(obj: Object) -> Object:
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
         strategy.setdefault("rollingUpdate", {})
-    if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
-        strategy["rollingUpdate"].setdefault("partition", 0)
+    if "rollingUpdate" in strategy:
         strategy["rollingUpdate"].pop("maxUnavailable", None)
+        if strategy["type"] == "RollingUpdate":
+            strategy["rollingUpdate"].setdefault("partition", 0)
     kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     spec["persistentVolumeClaimRetentionPolicy"] = {**kept, **spec.get("persistentVolumeClaimRetentionPolicy", {})}
     spec.setdefault("replicas", 1)
@@ -120,7 +121,8 @@ def default_job(obj: Object) -> Object:
     spec.setdefault("parallelism", 1)
     spec.setdefault("backoffLimit", _MOST_BACKOFF if "backoffLimitPerIndex" in spec else _BACKOFF)
     labels: dict[str, str] = spec["template"]["metadata"].get("labels", {})
-    if labels and not metadata.get("labels"):
+    is_labelled_like_pods = bool(labels) and not metadata.get("labels")
+    if is_labelled_like_pods:
         metadata["labels"] = dict(labels)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
@@ -131,6 +133,9 @@ def default_job(obj: Object) -> Object:
     if not spec["manualSelector"]:
         made = {LEGACY_JOB_NAME: name, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, CONTROLLER_UID: uid}
         spec["template"]["metadata"]["labels"] = {**made, **labels}
+        if is_labelled_like_pods:
+            # In the API server both are one map by then, so the job itself carries what is meant for its pods.
+            metadata["labels"] = {**made, **labels}
         selector: Object = spec.setdefault("selector", {})
         selector["matchLabels"] = {CONTROLLER_UID: uid, **selector.get("matchLabels", {})}
     return obj

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from kplan.admission.admit import Admission, Admitter, Named
-from kplan.admission.podsecurity import NEWEST, Policy
+from kplan.admission.podsecurity import NEWEST
 from kplan.admission.rejection import Refusal, Rejection
 from kplan.admission.whole import WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod
@@ -42,6 +42,7 @@ class Admitting:
     def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
         self.minor = minor
         self.problems: list[Problem] = []  #: what is invalid in pods that are written down as such
+        self.uncountable: list[Problem] = []  #: amounts of pods that are taken, with which nothing can reckon
         self.warnings: list[InputWarning] = []  #: what was odd, each once
         self._admitter = Admitter(snapshot, standing, minor=minor)
         self._snapshot = standing or snapshot
@@ -111,11 +112,13 @@ class Admitting:
 
     def admit_pod(self, pod: Pod, workload: ManifestWorkload) -> Admission:
         """Put a pod of a workload through admission."""
-        admission = self._admitter.admit(
-            pod,
-            lambda changed: self._invalid(changed, workload),
-            lambda changed, policy: self._insecure(changed, policy, workload),
-        )
+        whole = self._whole(workload)
+        is_first = whole.errors is None
+        admission = self._admitter.admit(pod, whole)
+        if is_first and workload.kind == "Pod":
+            self.problems += dict.fromkeys(map(workload.locate, whole.errors or ()))
+        if is_first and not admission.rejected:
+            self.uncountable += workload.uncountable()
         self.warnings += [warning for warning in admission.warnings if warning not in self.warnings]
         return admission
 
@@ -124,14 +127,3 @@ class Admitting:
         if key not in self._templates:
             self._templates[key] = WholeTemplate(workload.template)
         return self._templates[key]
-
-    def _invalid(self, pod: Pod, workload: ManifestWorkload) -> str:
-        whole = self._whole(workload)
-        is_first = whole.errors is None
-        words = whole.invalid(pod)
-        if is_first and workload.kind == "Pod":
-            self.problems += dict.fromkeys(map(workload.locate, whole.errors or ()))
-        return words
-
-    def _insecure(self, pod: Pod, policy: Policy, workload: ManifestWorkload) -> str:
-        return self._whole(workload).insecure(pod, policy)

@@ -64,8 +64,8 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NE
         pod, claims = generated_claims(pod, world)
         objects += [complete(claim, type_of(claim)) for claim in claims]
         pods.append(IncomingPod(pod, origin_of(each.workload), admitted.rejected or "", each.more))
-    if admitting.problems:
-        raise ManifestError(admitting.problems)
+    if wrong := [*admitting.problems, *admitting.uncountable]:
+        raise ManifestError(wrong)
     warnings = list(manifests.warnings)
     warnings += [warning for warning in admitting.warnings if warning not in warnings]
     return Incoming(tuple(pods), tuple(objects), tuple(warnings))

@@ -144,7 +144,7 @@ class PodMaker:
         return pinned(with_tolerations(pod), wanted.node) if isinstance(owner, DaemonSetState) else pod
 
     def _admit(self, pod: Pod, whole: WholeTemplate | None) -> tuple[Pod, str]:
-        admitted = self._admitter.admit(pod, *((whole.invalid, whole.insecure) if whole is not None else ()))
+        admitted = self._admitter.admit(pod, whole)
         self._note(admitted.warnings)
         return admitted.pod, admitted.rejected or ""
 

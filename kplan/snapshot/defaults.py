@@ -67,6 +67,7 @@ def complete_pod_spec(spec: core.PodSpec) -> core.PodSpec:
     """Return the spec with the defaults that templates get, too."""
     return replace(
         spec,
+        overhead=_round_up(spec.overhead),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
         restart_policy=spec.restart_policy or "Always",
         termination_grace_period_seconds=_DEFAULT_GRACE_PERIOD_SECONDS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ from kplan.snapshot.times import time_problems
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.bounds import uncountable
 from kplan.workloads.expansion import WORKLOADS, expand, template_pod
+from kplan.workloads.problems import fault_hint, field_problem
 from kplan.workloads.sources import PassedOver, Source, Sources, Text
 from kplan.workloads.unknown_kinds import is_foreign, unknown_kind
 
@@ -70,7 +70,12 @@ class ManifestWorkload:
     def locate(self, error: FieldError) -> Problem:
         """Return what is wrong with one of its pods as a problem of the template."""
         below = self.json_path[len(self.item.json_path) :].removeprefix(".")
-        return _as_problem(self.item, error, f"{below}.{error.field}" if below else error.field)
+        return field_problem(self.item, error, f"{below}.{error.field}" if below else error.field)
+
+    def uncountable(self) -> Iterator[Problem]:
+        """Yield the amounts of its pods with which nothing can reckon."""
+        below = self.json_path[len(self.item.json_path) :]
+        yield from map(self.item.locate, uncountable(self.template.get("spec", {}), f"${below}.spec"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +244,7 @@ class _Reader:
             for found in item.duplicates()
         ]
         for fault in (*judged.faults, *repeated):
-            hint = f"did you mean {fault.meant}?" if fault.meant else _hint(fault, item.kind)
+            hint = f"did you mean {fault.meant}?" if fault.meant else fault_hint(fault, item.kind)
             problem = item.locate(Problem(fault.words, json_path=f"$.{fault.path}", hint=hint))
             if not fault.is_strict or self.validate == "strict":
                 self.problems.append(problem)
@@ -248,20 +253,20 @@ class _Reader:
                 where = object_name(item.kind, metadata.get("namespace", ""), metadata.get("name", ""))
                 after = f"; {problem.hint}" if fault.meant else ""
                 self.warnings.append(InputWarning("UnknownField", where, f"{problem.json_path}: {fault.words}{after}"))
-        self.problems += dict.fromkeys(_as_problem(item, error, error.field) for error in judged.errors)
+        self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in judged.errors)
         return judged if judged.is_readable and not judged.errors else None
 
     def _expand(self, item: Item, api_kind: ApiKind, content: Object, obj: Any, *, is_kept: bool) -> None:
         metadata = content["metadata"]
-        if not metadata.get("name") and (self.replicas is None or not isinstance(obj, Pod)):
+        if metadata.get("name"):
+            obj = replace(obj, metadata=replace(obj.metadata, generate_name=""))
+        elif metadata.get("generateName") and (self.replicas is None or not isinstance(obj, Pod)):
             obj = self._named(item.kind, obj)
         name = obj.metadata.name or obj.metadata.generate_name
         template = _template_of(content, item.kind)
         if isinstance(obj, CronJob):
             obj = decode.convert(_job_of(content, name), Job)
         found = expand(obj, self.snapshot, self.replicas)
-        below = _TEMPLATE_PATH.get(item.kind, ".spec.template")
-        self.problems += map(item.locate, uncountable(template.get("spec", {}), f"${below}.spec"))
         sample = found.pods[0] if isinstance(obj, Pod) else _sample(template, obj, found.pods)
         group = split_api_version(item.api_version)[0]
         namespace = metadata["namespace"]
@@ -303,24 +308,6 @@ def workload_type(api_version: str, kind: str) -> type[msgspec.Struct] | None:
     return WORKLOADS.get(kind) if split_api_version(api_version)[0] in _GROUPS else None
 
 
-def _as_problem(item: Item, error: FieldError, path: str) -> Problem:
-    return item.locate(Problem(error.body, json_path=f"$.{path}", hint=_explain(item.kind, path)))
-
-
-def _explain(kind: str, path: str) -> str:
-    """Point to the field's own description; indices, keys and what is no field are left out."""
-    fields = re.sub(r"\[[^\]]*\]|\.?\{.*", "", path)
-    return f"kubectl explain {kind.lower()}.{fields} tells what it takes"
-
-
-def _hint(fault: Fault, kind: str) -> str:
-    if fault.is_strict:
-        return "leave it out, or pass over such fields with --validate ignore"
-    if "quantit" in fault.words:
-        return 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
-    return _explain(kind, fault.path)
-
-
 def _template_of(content: Object, kind: str) -> Object:
     if kind == "Pod":
         return content
@@ -359,6 +346,8 @@ def _twins(pods: Sequence[ManifestPod]) -> Iterable[Problem]:
     told: set[int] = set()
     for each in pods:
         metadata = each.pod.metadata
+        if not metadata.name:
+            continue
         earlier = first.setdefault((metadata.namespace, metadata.name), each)
         if earlier is each or id(each.workload) in told:
             continue

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.validation.errors import Errors, forbidden, invalid
+from kplan.admission.validation.errors import Errors, forbidden, invalid, quoted
 from kplan.admission.validation.paths import descending
 from kplan.admission.validation.placement import toleration_errors
 from kplan.admission.validation.windows import containers_with_path
@@ -43,7 +43,7 @@ def pod_annotation_errors(annotations: dict[str, str], spec: dict[str, Any], pat
             if name not in names:
                 errors.append(invalid(f"{path}[{key}]", name, "container not found"))
             if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
-                errors.append(invalid(f"{path}[{key}]", profile, f'invalid AppArmor profile name: "{profile}"'))
+                errors.append(invalid(f"{path}[{key}]", profile, f"invalid AppArmor profile name: {quoted(profile)}"))
     return errors
 
 

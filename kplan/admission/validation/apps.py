@@ -10,16 +10,18 @@ from typing import Any
 from kplan.admission.validation.claims import claim_spec_errors
 from kplan.admission.validation.errors import (
     Errors,
+    GoStruct,
     forbidden,
     invalid,
     invalid_each,
     not_supported,
     required,
 )
-from kplan.admission.validation.metadata import metadata_errors, selector_errors
+from kplan.admission.validation.metadata import metadata_errors, selector_errors, shown_selector
 from kplan.admission.validation.pods import restart_policy_errors, template_errors
 from kplan.admission.validation.selectors import matches
 from kplan.admission.validation.texts import dns_label, dns_label_error, dns_subdomain, percent
+from kplan.api.names import dns_subdomain_problems
 
 Object = dict[str, Any]
 _NEGATIVE = "must be greater than or equal to 0"
@@ -55,7 +57,8 @@ def replication_controller_errors(obj: Object) -> Errors:
     """Return what is wrong with a replication controller."""
     spec = obj.get("spec", {})
     selector, template = spec.get("selector", {}), spec.get("template")
-    errors = metadata_errors(obj.get("metadata", {}), dns_subdomain)
+    # Alone among these kinds it takes a prefix as it is, and counts bytes where the others say characters.
+    errors = metadata_errors(obj.get("metadata", {}), dns_subdomain_problems, checks_prefix=False)
     errors += not_negative(spec, "minReadySeconds", "spec")
     if not selector:
         errors.append(required("spec.selector"))
@@ -108,12 +111,21 @@ def _update_errors(strategy: Object, path: str) -> Errors:
     if kind == "OnDelete":
         if rolling is None:
             return []
-        shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
-        return [invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")]
+        return [
+            invalid(
+                f"{path}.rollingUpdate", _shown_partition(rolling), "only allowed for updateStrategy 'RollingUpdate'"
+            )
+        ]
     if kind != "RollingUpdate":
-        shown = {"Type": kind, "RollingUpdate": None}
+        shown = GoStruct({"Type": kind, "RollingUpdate": _shown_partition(rolling)})
         return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
     return [] if rolling is None else not_negative(rolling, "partition", f"{path}.rollingUpdate")
+
+
+def _shown_partition(rolling: Object | None) -> GoStruct | None:
+    if rolling is None:
+        return None
+    return GoStruct({"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")})
 
 
 def daemon_set_errors(obj: Object) -> Errors:
@@ -126,7 +138,7 @@ def daemon_set_errors(obj: Object) -> Errors:
     if matches(selector, labels or {}) is False:
         errors.append(invalid("spec.template.metadata.labels", labels, _UNMATCHED))
     if selector is not None and not _says_something(selector):
-        errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+        errors.append(invalid("spec.selector", shown_selector(selector), "empty selector is invalid for daemonset"))
     errors += template_errors(template, "spec.template")
     errors += restart_policy_errors(template.get("spec", {}), "DaemonSet", "spec.template.spec")
     errors += not_negative(spec, "minReadySeconds", "spec")
@@ -135,7 +147,7 @@ def daemon_set_errors(obj: Object) -> Errors:
     if kind == "RollingUpdate":
         errors += _daemon_rolling_errors(rolling or {}, "spec.updateStrategy.rollingUpdate")
     elif kind != "OnDelete":
-        shown = {"Type": kind, "RollingUpdate": rolling}
+        shown = GoStruct({"Type": kind, "RollingUpdate": _shown_shares(rolling)})
         errors.append(not_supported("spec.updateStrategy", shown, ("RollingUpdate", "OnDelete")))
     return errors + not_negative(spec, "revisionHistoryLimit", "spec")
 
@@ -157,14 +169,20 @@ def _strategy_errors(strategy: Object, path: str) -> Errors:
         detail = "may not be specified when strategy `type` is 'Recreate'"
         return [] if rolling is None else [forbidden(f"{path}.rollingUpdate", detail)]
     if kind != "RollingUpdate":
-        shown = None if rolling is None else {key[0].upper() + key[1:]: value for key, value in rolling.items()}
-        return [not_supported(path, {"Type": kind, "RollingUpdate": shown}, ("Recreate", "RollingUpdate"))]
+        shown = GoStruct({"Type": kind, "RollingUpdate": _shown_shares(rolling)})
+        return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
     rolling, at = rolling or {}, f"{path}.rollingUpdate"
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     errors = _share_errors(unavailable, f"{at}.maxUnavailable") + _share_errors(surge, f"{at}.maxSurge")
     if not _number(unavailable) and not _number(surge):
         errors.append(invalid(f"{at}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
     return errors + _above_all(unavailable, f"{at}.maxUnavailable")
+
+
+def _shown_shares(rolling: Object | None) -> GoStruct | None:
+    if rolling is None:
+        return None
+    return GoStruct({"MaxUnavailable": rolling.get("maxUnavailable", 0), "MaxSurge": rolling.get("maxSurge", 0)})
 
 
 def _share_errors(share: int | str, path: str) -> Errors:
@@ -193,7 +211,7 @@ def _selector_errors(spec: Object, called: str) -> Errors:
         return [required("spec.selector")]
     errors = selector_errors(selector, "spec.selector")
     if not _says_something(selector):
-        errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {called}"))
+        errors.append(invalid("spec.selector", shown_selector(selector), f"empty selector is invalid for {called}"))
     return errors
 
 
@@ -206,7 +224,7 @@ def _template_errors(spec: Object, owner: str, unreadable: str) -> Errors:
     labels = template.get("metadata", {}).get("labels")
     fits = matches(selector, labels or {})
     if fits is None:
-        return [invalid("spec.selector", selector, unreadable)]
+        return [invalid("spec.selector", shown_selector(selector or {}), unreadable)]
     errors = [] if fits else [invalid("spec.template.metadata.labels", labels, _UNMATCHED)]
     errors += template_errors(template, "spec.template")
     return errors + (restart_policy_errors(template.get("spec", {}), owner, "spec.template.spec") if owner else [])

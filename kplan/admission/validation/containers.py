@@ -1,4 +1,7 @@
-"""Containers and init containers (pkg/apis/core/validation validateContainers, validateInitContainers)."""
+"""Containers, init containers and ephemeral containers.
+
+Upstream: pkg/apis/core/validation validateContainers, validateInitContainers, validateEphemeralContainers.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from kplan.admission.validation.errors import (
     forbidden,
     invalid,
     invalid_each,
+    not_found,
     not_supported,
     required,
     too_many,
@@ -32,6 +36,20 @@ _ACTIONS = ("Restart", "RestartAllContainers")
 _RESIZED = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 _MOST_RULES, _MOST_EXIT_CODES = 20, 255
+_NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
+_LASTING = (
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+)
+"""Fields that are of no use in a container that only looks on."""
+
 _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
 
 
@@ -71,7 +89,7 @@ def init_container_errors(spec: dict[str, Any], pod: Surroundings, path: str) ->
     for index, container in enumerate(spec.get("initContainers", [])):
         at, name = f"{path}[{index}]", container.get("name", "")
         errors += _common_errors(container, pod, at)
-        errors += _restart_errors(container, at)
+        errors += _init_restart_errors(container, at)
         if name in names:
             errors.append(duplicate(f"{at}.name", name))
         elif name:
@@ -88,6 +106,35 @@ def init_container_errors(spec: dict[str, Any], pod: Surroundings, path: str) ->
                     detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
                     errors.append(invalid(f"{at}.resizePolicy[{number}].restartPolicy", "RestartContainer", detail))
     return errors
+
+
+def ephemeral_container_errors(spec: dict[str, Any], pod: Surroundings, path: str) -> Errors:
+    """Return what is wrong with the containers that are put into a running pod to look into it."""
+    errors: Errors = []
+    others = {each.get("name", "") for group in ("containers", "initContainers") for each in spec.get(group, [])}
+    names = set(others)
+    for index, container in enumerate(spec.get("ephemeralContainers", [])):
+        at, name, target = f"{path}[{index}]", container.get("name", ""), container.get("targetContainerName", "")
+        errors += _common_errors(container, pod, at) + image_errors(container, at)
+        if name in names:
+            errors.append(duplicate(f"{at}.name", name))
+        names.add(name)
+        if target and target not in others:
+            errors.append(not_found(f"{at}.targetContainerName", target))
+        errors += [forbidden(f"{at}.{key}", _NOT_EPHEMERAL) for key in _LASTING if container.get(key) not in (None, {})]
+        for number, mount in enumerate(container.get("volumeMounts", [])):
+            for key in ("subPath", "subPathExpr"):
+                if mount.get(key):
+                    errors.append(forbidden(f"{at}.volumeMounts[{number}].{key}", _NOT_EPHEMERAL))
+    return errors
+
+
+def image_errors(container: Container, path: str) -> Errors:
+    """Return what is wrong with the image of a container in a pod, while templates may say so."""
+    image = container.get("image", "")
+    if image.strip() == image:
+        return []
+    return [invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]
 
 
 def _common_errors(container: Container, pod: Surroundings, path: str) -> Errors:
@@ -144,6 +191,15 @@ def _host_port_errors(containers: list[Container], path: str) -> Errors:
                 errors.append(duplicate(f"{path}[{index}].ports[{number}].hostPort", key))
             taken.add(key)
     return errors
+
+
+def _init_restart_errors(container: Container, path: str) -> Errors:
+    """Check when an init container starts again; without a policy its rules are not looked at."""
+    if container.get("restartPolicy") is not None:
+        return _restart_errors(container, path)
+    if not container.get("restartPolicyRules"):
+        return []
+    return [required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")]
 
 
 def _restart_errors(container: Container, path: str) -> Errors:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
-from functools import cache
 from typing import Any
 
 from kplan.admission.validation.apps import not_negative
 from kplan.admission.validation.errors import Errors, invalid, not_supported, required
 from kplan.admission.validation.jobs import job_spec_errors
-from kplan.admission.validation.metadata import metadata_errors, one_of
-from kplan.admission.validation.schedule import schedule_problem
+from kplan.admission.validation.metadata import metadata_errors, one_of, shown_selector
+from kplan.admission.validation.schedule import is_time_zone, schedule_problem
 from kplan.admission.validation.texts import dns_subdomain
 
 _POLICIES = ("Allow", "Forbid", "Replace")
@@ -32,7 +30,7 @@ def cron_job_errors(obj: dict[str, Any]) -> Errors:
     job, at = spec.get("jobTemplate", {}).get("spec", {}), "spec.jobTemplate.spec"
     errors += job_spec_errors(job, at)
     if "selector" in job:
-        errors.append(invalid(f"{at}.selector", job["selector"], "`selector` will be auto-generated"))
+        errors.append(invalid(f"{at}.selector", shown_selector(job["selector"]), "`selector` will be auto-generated"))
     if job.get("manualSelector"):
         errors.append(not_supported(f"{at}.manualSelector", value=True, allowed=("nil", "false")))
     errors += not_negative(spec, "successfulJobsHistoryLimit", "spec")
@@ -58,13 +56,5 @@ def _zone_errors(zone: str, path: str) -> Errors:
     for part in zone.split("/"):
         if part in (".", "..") or part.startswith("-") or not re.fullmatch(r"[A-Za-z._0-9+-]{1,14}", part):
             return [unknown]
-    if zone.lower() == "local":
-        return [invalid(path, zone, _EXPLICIT)]
-    zones = _zones()
-    return [unknown] if zones and zone not in zones and zone != "UTC" else []
-
-
-@cache
-def _zones() -> frozenset[str]:
-    """Return the time zones that this machine knows; none where it has no time zone database."""
-    return frozenset(zoneinfo.available_timezones())
+    errors = [invalid(path, zone, _EXPLICIT)] if zone.lower() == "local" else []
+    return errors if is_time_zone(zone) else [*errors, unknown]

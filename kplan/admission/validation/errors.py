@@ -14,6 +14,10 @@ _MANY = 12
 """Beside a long list of allowed values the reader needs no hint."""
 
 
+class GoStruct(dict[str, Any]):
+    """An object whose keys Go writes in the order of its struct's fields; those of other objects it sorts."""
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """A field and what is wrong with it."""
@@ -93,11 +97,19 @@ def quoted(text: str) -> str:
 
 
 def go_json(value: Any) -> str:
-    """Write JSON as Go does: keys sorted, and characters that matter in HTML escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=isinstance(value, dict))
+    """Write JSON as Go does: keys of maps sorted, and characters that matter in HTML escaped."""
+    text = json.dumps(_in_order(value), ensure_ascii=False, separators=(",", ":"))
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
+
+
+def _in_order(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_in_order(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _in_order(value[key]) for key in (value if isinstance(value, GoStruct) else sorted(value))}
 
 
 def _shown(value: Any) -> str:

@@ -16,7 +16,7 @@ from kplan.admission.validation.errors import (
     too_long,
     too_many,
 )
-from kplan.admission.validation.metadata import metadata_errors, selector_errors
+from kplan.admission.validation.metadata import metadata_errors, selector_errors, shown_selector
 from kplan.admission.validation.pods import template_errors
 from kplan.admission.validation.selectors import matches
 from kplan.admission.validation.success import success_policy_errors
@@ -67,7 +67,7 @@ def _generated_errors(metadata: Object, spec: Object) -> Errors:
         elif labels[key] != value:
             errors.append(invalid(at, labels, f"must be '{value}'"))
     if matches(selector, wanted) is False:
-        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+        errors.append(invalid("spec.selector", shown_selector(selector), "`selector` not auto-generated"))
     return errors
 
 

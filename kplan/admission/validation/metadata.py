@@ -5,11 +5,12 @@ Upstream: k8s.io/apimachinery pkg/api/validation objectmeta.go, pkg/apis/meta/v1
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kplan.admission.validation.errors import (
     Errors,
+    GoStruct,
     forbidden,
     invalid,
     invalid_each,
@@ -24,14 +25,15 @@ from kplan.api.names import label_key_problems
 _MOST_ANNOTATION_BYTES = 256 * 1024
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
-Names = Callable[[str], list[str]]
+Names = Callable[[str], Sequence[str]]
 
 
-def metadata_errors(metadata: dict[str, Any], names: Names, path: str = "metadata") -> Errors:
+def metadata_errors(metadata: dict[str, Any], names: Names, *, checks_prefix: bool = True) -> Errors:
     """Return what is wrong with the metadata of a namespaced object that is being made."""
+    path = "metadata"
     errors: Errors = []
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
-    if prefix:
+    if prefix and checks_prefix:
         errors += invalid_each(f"{path}.generateName", prefix, names(name_as_prefix(prefix)))
     if not name and not prefix:
         errors.append(required(f"{path}.name", "name or generateName is required"))
@@ -42,13 +44,10 @@ def metadata_errors(metadata: dict[str, Any], names: Names, path: str = "metadat
         errors.append(required(f"{path}.namespace"))
     else:
         errors += invalid_each(f"{path}.namespace", namespace, dns_label(namespace))
-    if metadata.get("generation", 0) < 0:
-        errors.append(invalid(f"{path}.generation", metadata["generation"], "must be greater than or equal to 0"))
     errors += label_errors(metadata.get("labels", {}), f"{path}.labels")
     errors += annotation_errors(metadata.get("annotations", {}), f"{path}.annotations")
     errors += _owner_errors(metadata.get("ownerReferences", []), f"{path}.ownerReferences")
     errors += _finalizer_errors(metadata.get("finalizers", []), f"{path}.finalizers")
-    errors += _managed_field_errors(metadata.get("managedFields", []), f"{path}.managedFields")
     for index, finalizer in enumerate(metadata.get("finalizers", [])):
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             errors.append(
@@ -88,10 +87,12 @@ def annotation_errors(annotations: dict[str, str], path: str) -> Errors:
 def _owner_errors(owners: list[dict[str, Any]], path: str) -> Errors:
     errors: Errors = []
     controller = ""
+    owners = [_shown_owner(owner) for owner in owners]
     for owner in owners:
-        group, version = split_api_version(owner.get("apiVersion", ""))
+        written = owner["apiVersion"]
+        group, version = split_api_version(written) if written.count("/") < 2 else ("", "")
         if not version:
-            errors.append(invalid(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
+            errors.append(invalid(f"{path}.apiVersion", written, "version must not be empty"))
         for key in ("kind", "name", "uid"):
             if not owner.get(key):
                 errors.append(invalid(f"{path}.{key}", "", "must not be empty"))
@@ -109,6 +110,11 @@ def _owner_errors(owners: list[dict[str, Any]], path: str) -> Errors:
     return errors
 
 
+def _shown_owner(owner: dict[str, Any]) -> GoStruct:
+    always = {key: owner.get(key, "") for key in ("apiVersion", "kind", "name", "uid")}
+    return GoStruct(always | {key: owner[key] for key in ("controller", "blockOwnerDeletion") if key in owner})
+
+
 def _finalizer_errors(finalizers: list[str], path: str) -> Errors:
     errors = [error for finalizer in finalizers for error in label_key_errors(finalizer, path)]
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
@@ -116,23 +122,12 @@ def _finalizer_errors(finalizers: list[str], path: str) -> Errors:
     return errors
 
 
-def _managed_field_errors(entries: list[dict[str, Any]], path: str) -> Errors:
-    errors: Errors = []
-    for index, entry in enumerate(entries):
-        if entry.get("operation") not in ("Apply", "Update"):
-            errors.append(
-                invalid(f"{path}[{index}].operation", entry.get("operation", ""), "must be `Apply` or `Update`")
-            )
-        if entry.get("fieldsType", "FieldsV1") != "FieldsV1":
-            errors.append(invalid(f"{path}[{index}].fieldsType", entry["fieldsType"], "must be `FieldsV1`"))
-    return errors
-
-
 def template_metadata_errors(metadata: dict[str, Any], path: str) -> Errors:
     """Return what is wrong with metadata that may hold labels and annotations only (claim templates)."""
     errors = annotation_errors(metadata.get("annotations", {}), f"{path}.annotations")
     errors += label_errors(metadata.get("labels", {}), f"{path}.labels")
-    errors += [forbidden(f"{path}.{key}", "cannot be set") for key in metadata if key not in ("annotations", "labels")]
+    stated = [key for key in metadata if key not in ("annotations", "labels")]
+    errors += [forbidden(f"{path}.{'uID' if key == 'uid' else key}", "cannot be set") for key in stated]
     return errors
 
 
@@ -148,6 +143,19 @@ def selector_errors(selector: dict[str, Any] | None, path: str) -> Errors:
         for number, value in enumerate(expression.get("values", [])):
             errors += invalid_each(f"{at}.values[{number}]", value, label_value(value))
     return errors
+
+
+def shown_selector(selector: dict[str, Any]) -> GoStruct:
+    """Return a label selector as messages show it."""
+    shown = GoStruct({"matchLabels": selector["matchLabels"]} if selector.get("matchLabels") else {})
+    if selector.get("matchExpressions"):
+        shown["matchExpressions"] = [_shown_expression(each) for each in selector["matchExpressions"]]
+    return shown
+
+
+def _shown_expression(expression: dict[str, Any]) -> GoStruct:
+    values = {"values": expression["values"]} if expression.get("values") else {}
+    return GoStruct({"key": expression.get("key", ""), "operator": expression.get("operator", ""), **values})
 
 
 def operator_errors(expression: dict[str, Any], path: str, *, numeric: bool) -> Errors:

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from kplan.admission.validation.annotations import pod_annotation_errors, profile_match_errors
-from kplan.admission.validation.containers import Surroundings, container_errors, init_container_errors
+from kplan.admission.validation.containers import (
+    Surroundings,
+    container_errors,
+    ephemeral_container_errors,
+    image_errors,
+    init_container_errors,
+)
 from kplan.admission.validation.dns import dns_config_errors
 from kplan.admission.validation.errors import (
     Errors,
+    GoStruct,
     duplicate,
     forbidden,
     invalid,
@@ -51,10 +58,7 @@ def pod_errors(pod: Object) -> Errors:
     errors += pod_spec_errors(spec, "spec", metadata)
     for group in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(group, [])):
-            image = container.get("image", "")
-            if image.strip() != image:
-                detail = "must not have leading or trailing whitespace"
-                errors.append(invalid(f"spec.{group}[{index}].image", image, detail))
+            errors += image_errors(container, f"spec.{group}[{index}]")
     if spec.get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -91,6 +95,7 @@ def pod_spec_errors(spec: Object, path: str, metadata: Object | None) -> Errors:
     around = Surroundings(volumes, claims, grace, restart, spec.get("hostUsers", True))
     errors += container_errors(spec.get("containers", []), around, f"{path}.containers")
     errors += init_container_errors(spec, around, f"{path}.initContainers")
+    errors += ephemeral_container_errors(spec, around, f"{path}.ephemeralContainers")
     errors += pod_resource_errors(spec, claims, path)
     errors += _host_network_errors(spec, path, is_pod=is_pod)
     errors += one_of(restart, RESTART_POLICIES, f"{path}.restartPolicy")
@@ -152,7 +157,7 @@ def _claim_errors(claims: list[Object], metadata: Object | None, path: str) -> E
             errors += dns_label_error(name, f"{at}.name")
             names.add(name)
         sources = {key: claim.get(key) for key in ("resourceClaimName", "resourceClaimTemplateName")}
-        shown = {"Name": name, **{key[0].upper() + key[1:]: value for key, value in sources.items()}}
+        shown = GoStruct({"Name": name, **{key[0].upper() + key[1:]: value for key, value in sources.items()}})
         stated = {key: value for key, value in sources.items() if value is not None}
         if len(stated) == 2:
             detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"

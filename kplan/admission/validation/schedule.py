@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import zoneinfo
+from functools import cache
 
 _DESCRIPTORS = frozenset(["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"])
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -34,11 +36,29 @@ def schedule_problem(schedule: str) -> str:
     return ""
 
 
+def is_time_zone(name: str) -> bool:
+    """Tell whether Go can load a time zone; of names that this machine's database would have, if it had one, it can."""
+    zones = _zones()
+    return not zones or name in zones or name in ("", "UTC", "Local")
+
+
+@cache
+def _zones() -> frozenset[str]:
+    """Return the time zones that this machine knows; none where it has no time zone database."""
+    return frozenset(zoneinfo.available_timezones())
+
+
 def _read(schedule: str) -> None:
     if not schedule:
         raise _Unreadable("empty spec string")
     if schedule.startswith(("TZ=", "CRON_TZ=")):
-        schedule = schedule.partition(" ")[2].strip()
+        zone, space, rest = schedule.partition(" ")
+        if not space:
+            raise _Unreadable("invalid schedule format: runtime error: slice bounds out of range [:-1]")
+        zone = zone.partition("=")[2]
+        if not is_time_zone(zone):
+            raise _Unreadable(f"provided bad location {zone}: unknown time zone {zone}")
+        schedule = rest.strip()
     if schedule.startswith("@"):
         _read_descriptor(schedule)
         return

@@ -7,6 +7,7 @@ from typing import Any
 
 from kplan.admission.validation.errors import (
     Errors,
+    GoStruct,
     duplicate,
     invalid,
     invalid_each,
@@ -30,6 +31,7 @@ _IPC_SYSCTLS = re.compile(r"kernel\.(sem|shm.*|msg.*)|fs\.mqueue\..*")
 
 def security_errors(context: Context, path: str, *, host_users: bool) -> Errors:
     """Return what is wrong with the security context of a container."""
+    shown = _shown_context(context)
     errors = _id_errors(context, ("runAsUser", "runAsGroup"), path)
     mount = context.get("procMount")
     if mount is not None:
@@ -41,13 +43,48 @@ def security_errors(context: Context, path: str, *, host_users: bool) -> Errors:
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            errors.append(invalid(path, context, detail))
+            errors.append(invalid(path, shown, detail))
         for name in context.get("capabilities", {}).get("add", []):
             if name == "CAP_SYS_ADMIN":
                 detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-                errors.append(invalid(path, context, detail))
+                errors.append(invalid(path, shown, detail))
     errors += windows_option_errors(context.get("windowsOptions", {}), f"{path}.windowsOptions")
-    return errors + _app_armor_errors(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+    return errors + app_armor_errors(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+
+
+def _shown_context(context: Context) -> GoStruct:
+    """Return a container's security context as messages show it: all fields, those that are not there as null."""
+    shown = GoStruct()
+    for key, inner in _GO_FIELDS.items():
+        value = context.get(key)
+        shown[_go_name(key)] = value
+        if inner and value is not None:
+            shown[_go_name(key)] = GoStruct({_go_name(name): value.get(name, zero) for name, zero in inner.items()})
+    return shown
+
+
+def _go_name(key: str) -> str:
+    return _GO_NAMES.get(key) or key[0].upper() + key[1:]
+
+
+_GO_NAMES = {"seLinuxOptions": "SELinuxOptions"} | {
+    f"gmsaCredentialSpec{more}": f"GMSACredentialSpec{more}" for more in ("", "Name")
+}
+_GO_FIELDS: dict[str, dict[str, Any]] = {
+    "capabilities": {"add": None, "drop": None},
+    "privileged": {},
+    "seLinuxOptions": dict.fromkeys(("user", "role", "type", "level"), ""),
+    "windowsOptions": dict.fromkeys(("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName", "hostProcess")),
+    "runAsUser": {},
+    "runAsGroup": {},
+    "runAsNonRoot": {},
+    "readOnlyRootFilesystem": {},
+    "allowPrivilegeEscalation": {},
+    "procMount": {},
+    "seccompProfile": {"type": "", "localhostProfile": None},
+    "appArmorProfile": {"type": "", "localhostProfile": None},
+}
+"""The fields of a security context in the order of the struct, with those of inner ones and what they hold unstated."""
 
 
 def pod_security_errors(spec: dict[str, Any], path: str) -> Errors:
@@ -64,7 +101,7 @@ def pod_security_errors(spec: dict[str, Any], path: str) -> Errors:
     errors += _choice(context, "fsGroupChangePolicy", _FS_GROUP_POLICIES, at)
     errors += _seccomp_errors(context.get("seccompProfile"), f"{at}.seccompProfile")
     errors += windows_option_errors(context.get("windowsOptions", {}), f"{at}.windowsOptions")
-    errors += _app_armor_errors(context.get("appArmorProfile"), f"{at}.appArmorProfile")
+    errors += app_armor_errors(context.get("appArmorProfile"), f"{at}.appArmorProfile")
     errors += _choice(context, "supplementalGroupsPolicy", _GROUP_POLICIES, at)
     return errors + _choice(context, "seLinuxChangePolicy", ("Recursive",), at)
 
@@ -97,12 +134,13 @@ def _seccomp_errors(profile: Context | None, path: str) -> Errors:
         else:
             errors += descending(file, f"{path}.localhostProfile")
     elif file is not None:
-        shown = {"Type": kind, "LocalhostProfile": file}
+        shown = GoStruct({"Type": kind, "LocalhostProfile": file})
         errors.append(invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost"))
     return errors
 
 
-def _app_armor_errors(profile: Context | None, path: str) -> Errors:
+def app_armor_errors(profile: Context | None, path: str) -> Errors:
+    """Return what is wrong with an AppArmor profile."""
     if profile is None:
         return []
     kind, name = profile.get("type", ""), profile.get("localhostProfile")

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from kplan.admission.validation.apps import not_negative
-from kplan.admission.validation.errors import Errors, invalid, required, too_long, too_many
+from kplan.admission.validation.errors import Errors, GoStruct, invalid, required, too_long, too_many
 
 _MOST_RULES = 20
 _MOST_TEXT = 64 * 1024
@@ -21,12 +21,8 @@ def success_policy_errors(spec: dict[str, Any], path: str) -> Errors:
     policy = spec["successPolicy"]
     rules = policy.get("rules", [])
     if spec.get("completionMode") != "Indexed":
-        shown = {
-            "Rules": [
-                {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
-                for rule in rules
-            ]
-        }
+        keys = ("SucceededIndexes", "SucceededCount")
+        shown = {"Rules": [GoStruct({key: rule.get(key[0].lower() + key[1:]) for key in keys}) for rule in rules]}
         return [invalid(path, shown, "requires indexed completion mode")]
     errors: Errors = []
     if not rules:

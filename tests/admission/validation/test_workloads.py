@@ -43,7 +43,11 @@ def test_a_plain_one_is_valid(kind: str) -> None:
     ("kind", "spec", "expected"),
     [
         ("Deployment", {"replicas": -1}, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"),
-        ("Deployment", {"strategy": {"type": "Now"}}, 'spec.strategy: Unsupported value: {"RollingUpdate":null,"Type"'),
+        (
+            "Deployment",
+            {"strategy": {"type": "Now"}},
+            'spec.strategy: Unsupported value: {"Type":"Now","RollingUpdate"',
+        ),
         (
             "Deployment",
             {"strategy": {"type": "Recreate", "rollingUpdate": {}}},

@@ -1,0 +1,92 @@
+"""ServiceAccount: every pod has one, and what mirror pods must not use (plugin/pkg/admission/serviceaccount).
+
+Whether the account that a pod names exists is not known here: snapshots hold no service accounts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from kplan.admission.validation.windows import containers_with_path
+
+Object = dict[str, Any]
+_MIRROR = "kubernetes.io/config.mirror"
+_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN_SECONDS = 3607
+_FILE_MODE = 0o644
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_WITH_SECRET = ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos")
+
+
+def mirror_problem(pod: Object) -> str:
+    """Return what a mirror pod, by which a kubelet shows a static pod, refers to and must not; nothing for others."""
+    if _MIRROR not in pod.get("metadata", {}).get("annotations", {}):
+        return ""
+    spec = pod.get("spec", {})
+    if spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        return "a mirror pod may not reference service accounts"
+    if any(_secrets(spec)):
+        return "a mirror pod may not reference secrets"
+    sources = (each for volume in spec.get("volumes", []) for each in volume.get("projected", {}).get("sources", []))
+    if any("serviceAccountToken" in source for source in sources):
+        return "a mirror pod may not use ServiceAccountToken volume projections"
+    return ""
+
+
+def _secrets(spec: Object) -> Iterator[str]:
+    """Yield the names of all secrets that a pod refers to (upstream VisitPodSecretNames)."""
+    for reference in spec.get("imagePullSecrets", []):
+        yield reference.get("name", "")
+    for container, _ in containers_with_path(spec, ""):
+        for source in container.get("envFrom", []):
+            yield source.get("secretRef", {}).get("name", "")
+        for variable in container.get("env", []):
+            yield variable.get("valueFrom", {}).get("secretKeyRef", {}).get("name", "")
+    for volume in spec.get("volumes", []):
+        for key in ("azureFile", "secret"):
+            yield volume.get(key, {}).get("secretName", "")
+        for source in volume.get("projected", {}).get("sources", []):
+            yield source.get("secret", {}).get("name", "")
+        for key in _WITH_SECRET:
+            yield volume.get(key, {}).get("secretRef", {}).get("name", "")
+        yield volume.get("csi", {}).get("nodePublishSecretRef", {}).get("name", "")
+
+
+def add_service_account(pod: Object) -> None:
+    """Give a pod its account, and the account's token where the pod does not decline it; mirror pods stay alone."""
+    spec = pod["spec"]
+    if _MIRROR in pod["metadata"].get("annotations", {}):
+        return
+    if not spec.get("serviceAccountName"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+    if spec.get("automountServiceAccountToken") is False:
+        return
+    containers = [*spec.get("initContainers", []), *spec.get("containers", [])]
+    without = [
+        container
+        for container in containers
+        if all(mount.get("mountPath") != _PATH for mount in container.get("volumeMounts", []))
+    ]
+    if not without:
+        return
+    name = f"kube-api-access-{_suffix(pod['metadata'])}"
+    for container in without:
+        mount = {"name": name, "readOnly": True, "mountPath": _PATH}
+        container.setdefault("volumeMounts", []).append(mount)
+    own_namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [own_namespace]}},
+    ]
+    projected = {"sources": sources, "defaultMode": _FILE_MODE}
+    spec.setdefault("volumes", []).append({"name": name, "projected": projected})
+
+
+def _suffix(metadata: Object) -> str:
+    """Make up the five characters that the API server draws."""
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    digest = hashlib.sha256(name.encode()).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])

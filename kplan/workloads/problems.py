@@ -1,0 +1,30 @@
+"""What is wrong with a field of a manifest, as a problem with its place and what to do about it."""
+
+from __future__ import annotations
+
+import re
+
+from kplan.admission.decoding import Fault
+from kplan.admission.validation.errors import FieldError
+from kplan.errors import Problem
+from kplan.reading import Item
+
+
+def field_problem(item: Item, error: FieldError, path: str) -> Problem:
+    """Return what an API server finds invalid in an object as a problem of its file."""
+    return item.locate(Problem(error.body, json_path=f"$.{path}", hint=_explain(item.kind, path)))
+
+
+def fault_hint(fault: Fault, kind: str) -> str:
+    """Return what to do about something that does not decode."""
+    if fault.is_strict:
+        return "leave it out, or pass over such fields with --validate ignore"
+    if "quantit" in fault.words:
+        return 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
+    return _explain(kind, fault.path)
+
+
+def _explain(kind: str, path: str) -> str:
+    """Point to the field's own description; indices, keys and what is no field are left out."""
+    fields = re.sub(r"\[[^\]]*\]|\.?\{.*", "", path)
+    return f"kubectl explain {kind.lower()}.{fields} tells what it takes"
