@@ -21,7 +21,6 @@ from kplan.cli.flags import (
     OutputFlags,
     SamplingMode,
     SchedulerFlags,
-    TieRule,
     ValidateMode,
     VerbosityFlags,
 )
@@ -193,16 +192,6 @@ def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
     say(f"snapshot: {snapshot.source}: {len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods, {snapshot.digest}")
     if snapshot.skipped:
         say(f"snapshot: left out, since scheduling does not read them: {_counted(snapshot.skipped)}")
-
-
-def seed_of_runs(scheduler: SchedulerFlags) -> int:
-    """Return the seed with which many runs are drawn; raises UsageError when ties are not to be drawn."""
-    from kplan.planner.limits import DEFAULT_SEED
-
-    if scheduler.ties not in (None, TieRule.EVEN):
-        hint = "leave out --ties, or --runs"
-        raise UsageError(f"--runs draws between equal nodes, and --ties {scheduler.ties} does not", hint=hint)
-    return DEFAULT_SEED if scheduler.seed is None else scheduler.seed
 
 
 def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:

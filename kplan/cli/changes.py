@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kplan.documents.base import Condition
     from kplan.documents.placement import Origin
     from kplan.documents.plan import PlanReport
+    from kplan.planner.planner import Planner
     from kplan.snapshot.model import Snapshot
     from kplan.workloads import Manifests
     from kplan.workloads.changes import WrittenWorkload
@@ -56,27 +57,23 @@ def change_document(
     replicas: int | None,
 ) -> PlanReport | None:
     """Return the report about manifests of which some are in the cluster already; None where all are new."""
-    planner, manifests = question.planner, question.manifests
-    if manifests is None or question.names_pods or not _has_updates(manifests, planner.snapshot):
+    asked = asked_change(question, replicas)
+    if asked is None:
         return None
+    base, written = asked
     from kplan.planner.change import carry_out
     from kplan.planner.change_report import change_report
     from kplan.planner.decisions import Decisions
-    from kplan.planner.incoming import applied_objects
-    from kplan.simulation.updates import CHANGED_IN_PLACE
 
-    objects = [obj for obj in applied_objects(manifests, planner.snapshot) if type(obj) not in CHANGED_IN_PLACE]
-    warnings = [each for each in manifests.warnings if each.code not in _TOLD_AS_CHANGES]
-    base = planner.with_world(planner.snapshot, objects, warnings)
     formats = formats_of(output)
     shown = shown_nodes(output)
     decisions = Decisions(
         nodes=shown,
         others=shown_nodes(output, with_score_details=False),
         tells_others=not _OUTLINE_FORMATS.issuperset(formats),
-        origins=_origins(manifests),
+        origins=_origins(question.manifests),
     )
-    change = carry_out(base, _written(manifests, replicas), rollout=rollout.value, decisions=decisions)
+    change = carry_out(base, written, rollout=rollout.value, decisions=decisions)
     with_map = wants_map(output, formats)
     return change_report(
         base,
@@ -90,10 +87,25 @@ def change_document(
     )
 
 
-def _origins(manifests: Manifests) -> dict[str, Origin]:
+def asked_change(question: Question, replicas: int | None) -> tuple[Planner, list[WrittenWorkload]] | None:
+    """Return what to apply, and the planner of the cluster that holds what comes with it; None where all is new."""
+    planner, manifests = question.planner, question.manifests
+    if manifests is None or question.names_pods or not _has_updates(manifests, planner.snapshot):
+        return None
+    from kplan.planner.incoming import applied_objects
+    from kplan.simulation.updates import CHANGED_IN_PLACE
+
+    objects = [obj for obj in applied_objects(manifests, planner.snapshot) if type(obj) not in CHANGED_IN_PLACE]
+    warnings = [each for each in manifests.warnings if each.code not in _TOLD_AS_CHANGES]
+    return planner.with_world(planner.snapshot, objects, warnings), _written(manifests, replicas)
+
+
+def _origins(manifests: Manifests | None) -> dict[str, Origin]:
     """Return where each workload stands, by KIND/NAMESPACE/NAME."""
     from kplan.planner.incoming import origin_of
 
+    if manifests is None:
+        return {}
     return {f"{each.kind}/{each.namespace}/{each.name}": origin_of(each) for each in manifests.workloads}
 
 

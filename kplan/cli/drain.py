@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
-from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import SettledClusterFlags
 from kplan.cli.phases import busy
 from kplan.cli.plan import SaveOption, saving
+from kplan.cli.runs import odds_document
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import NotFoundError, UsageError
 
@@ -64,6 +65,7 @@ def drain(
         bool, typer.Option("--disable-eviction", help="Delete the pods, past all disruption budgets.")
     ] = False,
     save: SaveOption = "",
+    runs: RunsOption = None,
     sweeping: SweepFlags,
     cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
@@ -78,7 +80,9 @@ def drain(
     """
     _check(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
     is_each = each or bool(by)
-    sweeping.check(is_sweep=is_each, what="--each")
+    sweeping.check(is_sweep=is_each or runs is not None, what="--each or --runs")
+    if is_each and runs is not None:
+        raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")
     if is_each and (rolling or replace):
         raise UsageError("--each takes nodes alone, not one after the other", hint="leave out --rolling and --replace")
     output = saving(output, save)
@@ -100,7 +104,7 @@ def drain(
         if by and label is None:
             raise NotFoundError(f"no node has label {by}", hint="choose zone, pool or a label that nodes have")
         groups = together(planner, names, label)
-        with busy("draining nodes, each for itself", quiet=verbosity.quiet):
+        with busy("draining nodes, each for itself", quiet=verbosity.quiet) as tell:
             document = drains_report(
                 planner,
                 groups,
@@ -109,9 +113,26 @@ def drain(
                 one_by_one=one_by_one,
                 options=options,
                 fail_on=fail_on,
-                ask_all=partial(sweeping.ask_all, planner),
+                ask_all=partial(sweeping.ask_all, planner, progress=lambda n, of: tell(f"{n:,} of {of:,}")),
             )
         emit(document, output, verbosity)
+        return
+    if runs is not None:
+        from kplan.planner.odds_of_changes import Drained
+
+        drained = Drained(tuple(names), lost, one_by_one, rolling, replace, options)
+        odds = odds_document(
+            planner,
+            drained,
+            None,
+            command="drain",
+            runs=runs,
+            fail_on=fail_on,
+            scheduler=scheduler,
+            sweeping=sweeping,
+            verbosity=verbosity,
+        )
+        emit(odds, output, verbosity)
         return
     with busy("draining nodes", quiet=verbosity.quiet):
         change = planner.drain(

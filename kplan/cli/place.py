@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, seed_of_runs, shown_nodes, wants_map
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.changes import RolloutMode, RolloutOption, change_document
 from kplan.cli.flags import (
     ManifestFlags,
@@ -18,6 +18,8 @@ from kplan.cli.flags import (
 )
 from kplan.cli.on_paper import SettledClusterFlags
 from kplan.cli.phases import busy
+from kplan.cli.runs import odds_document, question_of_runs
+from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ def place(
     runs: RunsOption = None,
     rollout: RolloutOption = RolloutMode.AUTO,
     manifests: ManifestFlags,
+    sweeping: SweepFlags,
     cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
@@ -59,14 +62,24 @@ def place(
         raise UsageError(
             "nothing to place", hint="name a manifest, or a pending pod as NAMESPACE/NAME: kplan place web.yaml"
         )
+    sweeping.check(is_sweep=runs is not None, what="--runs")
     fail_on = fail_on_of(output, "place")
     formats = formats_of(output)
     is_outlined = _OUTLINE_FORMATS.issuperset(formats)
     question = ask(what, cluster, scheduler, verbosity, manifests)
     if runs is not None:
-        with busy("deciding many times where pods go", quiet=verbosity.quiet):
-            odds = question.planner.odds(question.pods, runs=runs, seed=seed_of_runs(scheduler))
-        emit(odds.report(fail_on=fail_on), output, verbosity)
+        from kplan.planner.odds_of_pods import InOrder
+
+        odds = odds_document(
+            *question_of_runs(question, InOrder(tuple(question.pods)), rollout, manifests.replicas),
+            command="place",
+            runs=runs,
+            fail_on=fail_on,
+            scheduler=scheduler,
+            sweeping=sweeping,
+            verbosity=verbosity,
+        )
+        emit(odds, output, verbosity)
         return
     with busy("following what the manifests change", quiet=verbosity.quiet):
         change = change_document(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, seed_of_runs, shown_nodes, wants_map
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.changes import RolloutMode, RolloutOption, change_document
 from kplan.cli.flags import (
     ManifestFlags,
@@ -19,6 +19,8 @@ from kplan.cli.flags import (
 )
 from kplan.cli.on_paper import SettledClusterFlags
 from kplan.cli.phases import busy
+from kplan.cli.runs import odds_document, question_of_runs
+from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ def plan(
     save: SaveOption = "",
     runs: RunsOption = None,
     manifests: ManifestFlags,
+    sweeping: SweepFlags,
     cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
@@ -82,6 +85,7 @@ def plan(
         raise UsageError("--only-given, and nothing is given", hint=hint)
     if queue and runs is not None:
         raise UsageError("--queue tries nothing, so there is nothing to run", hint="leave out --queue, or --runs")
+    sweeping.check(is_sweep=runs is not None, what="--runs")
     output = saving(output, save)
     fail_on = fail_on_of(output, "plan")
     formats = formats_of(output)
@@ -93,15 +97,18 @@ def plan(
             asked = question.planner.queue_of(question.pods, with_pending=not only_given)
             document: Report = queue_report(question.planner, asked, fail_on=fail_on)
         elif runs is not None:
-            odds = question.planner.odds_of_queue(
-                question.pods,
-                with_pending=not only_given,
-                recreate=recreate,
-                max_rounds=max_rounds,
+            from kplan.planner.odds_of_pods import InQueue
+
+            in_queue = InQueue(tuple(question.pods), not only_given, recreate, max_rounds)
+            document = odds_document(
+                *question_of_runs(question, in_queue, rollout, manifests.replicas),
+                command="plan",
                 runs=runs,
-                seed=seed_of_runs(scheduler),
+                fail_on=fail_on,
+                scheduler=scheduler,
+                sweeping=sweeping,
+                verbosity=verbosity,
             )
-            document = odds.report(fail_on=fail_on)
         elif (
             change := change_document(
                 question, "plan", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas

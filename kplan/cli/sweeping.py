@@ -46,8 +46,14 @@ class SweepFlags:
         if self.workers is not None and self.dask:
             raise UsageError("--workers and --dask are two ways to answer", hint="choose one of them")
 
-    def ask_all(self, planner: Planner, questions: Sequence[Callable[[Planner], T]]) -> list[T]:
-        """Have questions answered, in order."""
+    def ask_all(
+        self,
+        planner: Planner,
+        questions: Sequence[Callable[[Planner], T]],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[T]:
+        """Have questions answered, in order; `progress` is told how many are, and how many there are."""
         from kplan.sweeps import ask_all
 
-        return ask_all(planner, questions, workers=self.workers, dask=self.dask)
+        return ask_all(planner, questions, workers=self.workers, dask=self.dask, progress=progress)

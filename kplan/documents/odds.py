@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from kplan.documents.base import Count, Document, Positive, Report
 
 
@@ -31,7 +33,9 @@ class PodOdds(Document, frozen=True, kw_only=True):
     workload : KIND/NAMESPACE/NAME of what asks for it; empty for a pod of its own
     placed : runs in which it, or the pod that its controller makes instead, is on a node at the end
     pending : runs in which it is on none, and was not evicted
-    evicted : runs in which it was evicted
+    evicted : runs in which it was evicted; of a drain, to make room for another pod
+    gone : runs in which it has to go, and nothing comes in its place; told of changes only
+    blocked : runs in which it may not be evicted, and stays where it is; told of changes only
     nodes, zones : runs in which it is there at the end, the most frequent first
     """
 
@@ -40,6 +44,8 @@ class PodOdds(Document, frozen=True, kw_only=True):
     placed: Share
     pending: Share
     evicted: Share
+    gone: Share | UnsetType = UNSET
+    blocked: Share | UnsetType = UNSET
     nodes: dict[str, Share]
     zones: dict[str, Share]
 
@@ -50,7 +56,9 @@ class WorkloadOdds(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     all_placed : runs in which every one of them is on a node at the end
-    placed, pending, evicted : of all its pods in all runs, how many are
+    placed, pending, evicted, gone, blocked : of all its pods in all runs, how many are
+    complete : runs in which it has all the pods that it wants at the end; told of changes only
+    because : what holds it up in the first run in which something does
     nodes, zones : of all its pods that are placed in all runs, how many are there; the most frequent first
     """
 
@@ -60,22 +68,31 @@ class WorkloadOdds(Document, frozen=True, kw_only=True):
     placed: float
     pending: float
     evicted: float
+    gone: float | UnsetType = UNSET
+    blocked: float | UnsetType = UNSET
     nodes: dict[str, float]
     zones: dict[str, float]
+    complete: Share | UnsetType = UNSET
+    because: str = ""
 
 
 class RunExample(Document, frozen=True, kw_only=True):
-    """Runs in which the same pods stay pending and the same are evicted, with one of them.
+    """Runs in which the same pods stay pending, are gone, blocked or evicted, with one of them.
 
     Attributes
     ----------
     placements : pod -> node in that run
+    gone, blocked : told of changes only
+    messages : pod -> why it stays pending in that run, or may not be evicted, in Kubernetes' words
     """
 
     share: Share
     pending: tuple[str, ...]
     evicted: tuple[str, ...]
+    gone: tuple[str, ...] | UnsetType = UNSET
+    blocked: tuple[str, ...] | UnsetType = UNSET
     placements: dict[str, str]
+    messages: dict[str, str] = {}
 
 
 class OddsSummary(Document, frozen=True, kw_only=True):
@@ -98,17 +115,17 @@ class OddsSummary(Document, frozen=True, kw_only=True):
 
 
 class OddsReport(Report, frozen=True, kw_only=True):
-    """The answer of place and plan with --runs.
+    """The answer of place, plan and drain with --runs.
 
     Attributes
     ----------
-    pods : as far as they are asked about, in the order in which they are
+    pods : those that are asked about, or that leave a drained node, in this order; then those that some run moves
     evicted : other pods that are evicted -> in how many runs
     examples : the most frequent outcomes first
     """
 
     kind: Literal["OddsReport"] = "OddsReport"
-    command: Literal["place", "plan"]
+    command: Literal["place", "plan", "drain"]
     summary: OddsSummary
     workloads: tuple[WorkloadOdds, ...]
     pods: tuple[PodOdds, ...]

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from random import Random
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import pods_at_rest, workload_changes
 from kplan.simulation.start import fork, start
-from kplan.simulation.updates import CHANGED_IN_PLACE, update_of
+from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
@@ -101,22 +102,45 @@ def carry_out(
     world = with_objects(base.world, additions)
     autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
     simulation = start(base.session_for(world), world) if additions else begin(base)
-    applying = Applying(simulation, world.nodes, rollout)
-    applied: list[Applied] = []
+    return follow(simulation, base, updates_of(base, workloads, autoscalers), rollout, decisions)
+
+
+@dataclass(frozen=True)
+class Updates:
+    """Manifests held against the cluster."""
+
+    all: tuple[Update, ...]
+    left_out: tuple[InputWarning, ...]  #: of which manifests no pods are made
+
+
+def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Autoscalers) -> Updates:
+    """Hold manifests against the cluster, to be applied in the same order."""
+    found: list[Update] = []
     left_out: list[InputWarning] = []
     for target, content in workloads:
         if target not in CHANGED_IN_PLACE:
             left_out.append(_not_started(target.__name__, content["metadata"]))
             continue
         update = update_of(target, content, base.world, autoscalers, is_on=base.release.is_on)
-        one = applying.apply(dataclasses.replace(update, obj=base.as_stored(update.obj)))
+        found.append(dataclasses.replace(update, obj=base.as_stored(update.obj)))
+    return Updates(tuple(found), tuple(left_out))
+
+
+def follow(
+    simulation: Simulation, base: Base, updates: Updates, rollout: Rollout, decisions: Decisions | None = None
+) -> ChangePlan:
+    """Apply manifests to a cluster in which nothing has moved yet, each followed to rest."""
+    applying = Applying(simulation, base.world.nodes, rollout)
+    applied: list[Applied] = []
+    for update in updates.all:
+        one = applying.apply(update)
         applied.append(one)
         if decisions is not None and one.change is Change.NEW:
             decisions.watch(simulation, one)
         if one.change is not Change.NONE or simulation.is_asked:
             simulation.run()
         simulation.on_decision = None
-    return ChangePlan(simulation, base, applied, left_out=tuple(left_out))
+    return ChangePlan(simulation, base, applied, left_out=updates.left_out)
 
 
 def _leaving(names: Sequence[str]) -> Iterator[InputWarning]:
@@ -144,12 +168,31 @@ def drain(
     options: DrainOptions | None = None,
 ) -> ChangePlan:
     """Cordon nodes and take their pods off them; see `Planner.drain`."""
+    check_nodes(base, nodes)
+    if lost:
+        other = without_nodes(base, nodes)
+        return lose(begin(other), other, nodes)
+    return empty(begin(base), base, nodes, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
+
+
+def check_nodes(base: Base, nodes: Iterable[str]) -> None:
+    """Raise NotFoundError for a name that no node has."""
     for name in nodes:
         if name not in base.world.node_by_name:
             raise no_node([name], base.world.node_by_name)
-    if lost:
-        return _lose(base, nodes)
-    simulation = begin(base)
+
+
+def empty(
+    simulation: Simulation,
+    base: Base,
+    nodes: Sequence[str],
+    *,
+    one_by_one: bool = False,
+    rolling: bool = False,
+    replace: bool = False,
+    options: DrainOptions | None = None,
+) -> ChangePlan:
+    """Drain nodes of a cluster in which nothing has moved yet."""
     work = Drain(simulation, options or DrainOptions())
     if rolling or replace:
         work.one_after_another(nodes, replaced=replace)
@@ -163,17 +206,24 @@ def drain(
     return ChangePlan(simulation, base, blocked=work.blocked, obstacles=tuple(work.obstacles))
 
 
-def _lose(base: Base, nodes: Sequence[str]) -> ChangePlan:
-    """Let nodes be gone at once, with all their pods."""
+def without_nodes(base: Base, nodes: Iterable[str]) -> Base:
+    """Return the planner of a cluster in which nodes are gone; their pods are not yet."""
     gone = frozenset(nodes)
     left = tuple(node for node in base.world.nodes if node.metadata.name not in gone)
-    world = dataclasses.replace(base.world, nodes=left)
-    other = base.with_snapshot(world)
-    simulation = start(other.session_for(world), world)
+    return base.with_snapshot(dataclasses.replace(base.world, nodes=left))
+
+
+def lose(simulation: Simulation, other: Base, nodes: Sequence[str]) -> ChangePlan:
+    """Let all pods of nodes be gone; `other` is the cluster without these nodes."""
     Drain(simulation).lose(nodes, "its node is lost")
     return ChangePlan(simulation, other)
 
 
-def begin(base: Base) -> Simulation:
-    """Return a simulation of its own of the planner's cluster, before anything has moved."""
-    return fork(base.at_rest, base.world)
+def begin(base: Base, random: Random | None = None) -> Simulation:
+    """Return a simulation of its own of the planner's cluster, before anything has moved.
+
+    Parameters
+    ----------
+    random : draws of another origin than the planner's own
+    """
+    return fork(base.at_rest, base.world, random)

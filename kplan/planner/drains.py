@@ -11,7 +11,7 @@ from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
 from kplan.planner.base import Base
 from kplan.planner.change import ChangePlan, drain
-from kplan.planner.change_report import Told
+from kplan.planner.fates import Fates
 from kplan.planner.utilisation import pool_label
 from kplan.planner.verdict import DEFAULT_FAIL_ON, counted_warnings
 from kplan.simulation.draining import DrainOptions
@@ -103,14 +103,14 @@ def drains_report(
 def _outcome(
     base: Base, name: str, nodes: tuple[str, ...], change: ChangePlan, fail_on: Sequence[Condition]
 ) -> DrainOutcome:
-    told = Told(base, change, ())
-    counted = told.counted(fail_on)
-    summary = told.summary()
+    fates = Fates(base, change)
+    counted = fates.counted(fail_on)
+    summary = fates.summary()
     blamed = {each.object for each in counted}
-    waiting = [each for each in told.changes if each.action is Action.PENDING]
-    pending = next((each for each in waiting if (each.recreated_as or each.pod) in blamed), next(iter(waiting), None))
+    waiting = [fate.came for fate in fates.all if fate.action is Action.PENDING and fate.came is not None]
+    pending = next((each for each in waiting if each.key in blamed), next(iter(waiting), None))
     if pending is not None:
-        pod, because = pending.recreated_as or pending.pod, pending.reason
+        pod, because = pending.key, fates.message_of(pending)
     elif change.obstacles:
         pod, because = change.obstacles[0].pod, change.obstacles[0].words
     else:

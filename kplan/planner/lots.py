@@ -1,18 +1,31 @@
 """Draws of many runs at once: runs that have drawn alike so far are one branch, and are carried out once.
 
-A run is deterministic but for its draws, so a branch is told by what it drew. Where a branch comes to a new draw, its
-runs are shared out among the options, each run on its own; the branch goes on with the first option that any run drew,
-and the others are taken up later, from the start, with the same draws up to there. The number of branches is never
-larger than that of the runs.
+A run is deterministic but for its draws, so a branch is told by what it drew. What a run draws depends on nothing but
+the seed, the number of the run and how often it has drawn before: however runs are shared out, and whoever carries them
+out, each ends as it would alone. Where a branch comes to a new draw, it goes on with the first option that any of its
+runs drew, and the others are taken up later, from the start, with the same draws up to there. The number of branches is
+never larger than that of the runs.
 """
 
 from __future__ import annotations
 
 import random
-from collections import Counter
-from typing import Protocol, TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 T_co = TypeVar("T_co", covariant=True)
+
+Runs = NDArray[np.uint64]
+"""Numbers of runs, in ascending order."""
+
+_STEP = 0x9E3779B97F4A7C15
+_BITS = 2**64
+_MIX = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+_LAST = np.uint64(31)
 
 
 class _Indexed(Protocol[T_co]):
@@ -22,18 +35,42 @@ class _Indexed(Protocol[T_co]):
     def __getitem__(self, position: int, /) -> T_co: ...
 
 
-class _Fork:
-    """A draw that a branch has come to: the options that its runs drew, and how many runs drew each."""
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Runs that draw alike for a while; afterwards each goes its own way.
 
-    def __init__(self, shares: Counter[int]) -> None:
-        self._left = sorted(shares.items(), reverse=True)
-        self.option, self.runs = self._left.pop()
+    Attributes
+    ----------
+    options : what they draw, in this order
+    """
+
+    runs: Runs
+    options: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+
+def all_runs(n: int) -> Branch:
+    """Return the branch of so many runs before anything is drawn."""
+    return Branch(np.arange(n, dtype=np.uint64))
+
+
+class _Fork:
+    """A draw that runs have come to together: the options that they drew, and which of them drew each."""
+
+    def __init__(self, runs: Runs, drawn: Runs) -> None:
+        order = np.argsort(drawn, kind="stable")
+        options, first = np.unique(drawn[order], return_index=True)
+        groups = np.split(runs[order], first[1:])
+        self.left: list[tuple[int, Runs]] = [*zip(options.tolist(), groups, strict=True)][::-1]
+        self.option, self.runs = self.left.pop()
 
     def advance(self) -> bool:
         """Go on to the next option; False when there is none."""
-        if not self._left:
+        if not self.left:
             return False
-        self.option, self.runs = self._left.pop()
+        self.option, self.runs = self.left.pop()
         return True
 
 
@@ -42,23 +79,26 @@ class Lots(random.Random):
 
     Parameters
     ----------
-    runs : how many
+    branch : the runs; a single one draws as Python's generator with that seed does
     seed : equal seeds draw alike
 
     Attributes
     ----------
-    weight : how many runs the branch stands for that is under way
+    runs : those that the branch stands for that is under way
     """
 
-    def __init__(self, runs: int, seed: int) -> None:
+    def __init__(self, branch: Branch, seed: int, *, is_single: bool = False) -> None:
         super().__init__(seed)
-        self.runs = runs
+        self._start = branch
+        self._is_single = is_single
+        # Neighbouring seeds, and neighbouring runs of one seed, have nothing in common once they are mixed.
+        self._seed = np.uint64(random.Random(f"kplan {seed}").getrandbits(64))  # noqa: S311 - no secret
         self._forks: list[_Fork] = []
         self.rewind()
 
     def rewind(self) -> None:
         """Start a branch."""
-        self.weight = self.runs
+        self.runs = self._start.runs
         self._depth = 0
 
     def advance(self) -> bool:
@@ -70,15 +110,27 @@ class Lots(random.Random):
             self._forks.pop()
         return False
 
+    def others(self) -> Iterator[Branch]:
+        """Yield the branches that have left the one that was carried out, none of them carried out itself."""
+        options = self._start.options
+        for fork in self._forks:
+            yield from (Branch(runs, (*options, option)) for option, runs in fork.left)
+            options = (*options, fork.option)
+
     def draw(self, n: int) -> int:
         """Return one of the numbers below n; each run draws evenly."""
         if n == 1:
             return 0  # what is certain costs no draw, as with a plain seed
-        if self._depth == len(self._forks):
-            self._forks.append(_Fork(Counter(super(Lots, self).randrange(n) for _ in range(self.weight))))
-        fork = self._forks[self._depth]
+        if self._is_single:
+            return super().randrange(n)
+        depth, known = self._depth, len(self._start.options)
         self._depth += 1
-        self.weight = fork.runs
+        if depth < known:
+            return self._start.options[depth]
+        if depth - known == len(self._forks):
+            self._forks.append(_Fork(self.runs, _drawn(self._seed, self.runs, depth) % np.uint64(n)))
+        fork = self._forks[depth - known]
+        self.runs = fork.runs
         return fork.option
 
     def choice(self, seq: _Indexed[T_co]) -> T_co:
@@ -89,3 +141,22 @@ class Lots(random.Random):
         """Return a number of a range."""
         numbers = range(start) if stop is None else range(start, stop, step)
         return numbers[self.draw(len(numbers))]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("branches are sent, not what draws for them")
+
+
+def _drawn(seed: np.uint64, runs: Runs, depth: int) -> Runs:
+    """Return a 64-bit number for each run.
+
+    Notes
+    -----
+    SplitMix64 (Steele, Lea, Flood 2014), over the runs and, of what comes of that, over the draws.
+    """
+    return _mixed(_mixed(seed + runs * np.uint64(_STEP)) + np.uint64(depth * _STEP % _BITS))
+
+
+def _mixed(numbers: Runs) -> Runs:
+    for shift, factor in _MIX:
+        numbers = (numbers ^ (numbers >> shift)) * factor
+    return numbers ^ (numbers >> _LAST)

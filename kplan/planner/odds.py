@@ -2,163 +2,173 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import heapq
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from kplan.api.wellknown import ZONE
-from kplan.documents.queue import QueuePlace
-from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
-from kplan.framework.cycle import CycleResult
-from kplan.framework.listers import Listers
-from kplan.framework.queue import enqueue
-from kplan.framework.session import Session
-from kplan.planner.asked import AskedPods
 from kplan.planner.base import Base
-from kplan.planner.lots import Lots
-from kplan.planner.queue_run import QueueRun
-from kplan.planner.sequence import Run, nominates, run_in_order
-from kplan.preemption import DefaultPreemption
+from kplan.planner.lots import Branch, Lots, all_runs
+from kplan.planner.tally import DrawnPod, Ending, Tally
 
-PENDING: Final = "pending"
 MAX_RUNS: Final = 1_000_000
 """More than this tells nothing more, and takes days."""
 
+_ALONE = 1.0
+"""Seconds for which branches are carried out here, before others are asked to."""
+
+_ALONE_AT_MOST = 3.0
+"""Seconds after which they are asked even where some have much more to do than others."""
+
+_EVEN = 16
+"""No open branch stands for more than this part of the runs that are left, when others are asked."""
+
+_PARTS = 64
+
 
 @dataclass(frozen=True, slots=True)
-class OutcomeOdds:
-    """Runs in which the same pods stay pending and the same are evicted."""
-
-    runs: int
-    pending: tuple[str, ...]
-    evicted: tuple[str, ...]
-    placements: dict[str, str]  #: pod -> node in one of these runs
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnPod:
-    """A pod that is asked about."""
-
-    key: str
-    workload: str  #: KIND/NAMESPACE/NAME of what asks for it; empty for a pod of its own
-    is_gated: bool  #: it is kept out of the queue, whatever is drawn
-
-
-@dataclass
-class Tally:
-    """Counts what came of the branches so far.
+class Prepared:
+    """A question about one cluster, ready to be asked many times.
 
     Attributes
     ----------
-    branches : how many of the runs are distinct
-    violations : in how many runs an eviction violates a disruption budget
-    victims : pod -> in how many runs it is evicted
-    counts : pod -> where it stands at the end (a node, or "pending") -> in how many runs
+    pods : those that it is about, in order
+    carry_out : carries out one branch of runs
+    workloads : KIND/NAMESPACE/NAME of those that it is about
     """
 
     pods: Sequence[DrawnPod]
-    branches: int = 0
-    violations: int = 0
-    victims: Counter[str] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        self.counts: dict[str, Counter[str]] = {pod.key: Counter() for pod in self.pods}
-        self._outcomes: dict[tuple[tuple[str, ...], tuple[str, ...]], _Outcome] = {}
-
-    def add(self, nodes: Sequence[str | None], evicted: set[str], weight: int, *, violates: bool) -> None:
-        """Take in what came of one branch: where the pods are, and who had to go."""
-        self.branches += 1
-        self.violations += weight if violates else 0
-        for key, node in zip(self.counts, nodes, strict=True):
-            if node is not None or key not in evicted:
-                self.counts[key][PENDING if node is None else node] += weight
-        for key in evicted:
-            self.victims[key] += weight
-        unplaced = tuple(key for key, node in zip(self.counts, nodes, strict=True) if node is None)
-        self._outcomes.setdefault((unplaced, tuple(sorted(evicted))), _Outcome(nodes)).runs += weight
-
-    def outcomes(self) -> tuple[OutcomeOdds, ...]:
-        """Return what came of all branches, the most frequent first."""
-        ordered = sorted(self._outcomes.items(), key=lambda item: (-item[1].runs, item[0]))
-        return tuple(
-            OutcomeOdds(
-                outcome.runs,
-                tuple(key for key in unplaced if key not in evicted),
-                evicted,
-                {key: node for key, node in zip(self.counts, outcome.nodes, strict=True) if node is not None},
-            )
-            for (unplaced, evicted), outcome in ordered
-        )
+    carry_out: Callable[[Lots], Ending]
+    workloads: tuple[str, ...] = ()
 
 
-@dataclass
-class _Outcome:
-    """Runs that end alike, and where the pods are in the first of them."""
+class Drawn(Protocol):
+    """A question that is asked many times; can be sent to another process."""
 
-    nodes: Sequence[str | None]
-    runs: int = 0
+    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
+        """Do what is the same for all runs.
 
-
-Start = Callable[[Session], tuple[Run, Callable[[], Iterable[int]]]]
-"""Starts a run in a session; what is returned besides tells afterwards which pods stand for those asked about."""
-
-
-def draw_in_order(base: Base, asked: AskedPods, *, runs: int, seed: int, settle_preemption: bool) -> Tally:
-    """Place pods in the order given, many times; see `kplan.planner.sequence.run_in_order`."""
-
-    def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
-        if not settle_preemption and runs > 1:
-            # Whom a pod would evict is nobody's business here, and must not be drawn.
-            for framework in session.frameworks.values():
-                others = [each for each in framework.post_filter_plugins if each.name != DefaultPreemption.name]
-                framework.post_filter_plugins = others
-        return run_in_order(session, asked.rows, settle_preemption=settle_preemption), lambda: asked.rows
-
-    return _draw(base, asked, start, runs=runs, seed=seed, settles=settle_preemption)
+        Parameters
+        ----------
+        is_single : there is one run only, the plain answer with its seed
+        """
 
 
-def draw_queue(
+Progress = Callable[[int, int], None]
+"""Told how many runs are carried out, or questions answered, and how many there are."""
+
+
+class AskAll(Protocol):
+    """Has questions answered, in order, by whomever."""
+
+    def __call__(self, questions: Sequence[Branches], *, progress: Progress) -> Iterable[Tally]:
+        """Return the answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Asks a planner what comes of some branches; can be sent to another process."""
+
+    question: Drawn
+    seed: int
+    branches: tuple[Branch, ...]
+
+    def __call__(self, base: Base) -> Tally:
+        """Carry them out."""
+        prepared = self.question.prepare(base, is_single=False)
+        tally = Tally()
+        for branch in self.branches:
+            _carry_out(prepared, Lots(branch, self.seed), tally, _in_silence)
+        return tally
+
+
+def draw(
     base: Base,
-    asked: AskedPods,
-    listers: Listers | None,
+    question: Drawn,
     *,
-    recreate: bool,
-    max_rounds: int,
     runs: int,
     seed: int,
+    ask_all: AskAll | None = None,
+    progress: Progress | None = None,
 ) -> Tally:
-    """Work off a queue many times; of an evicted pod that is recreated, its replacement counts.
+    """Ask a question many times.
 
     Parameters
     ----------
-    asked : pods that some profile is for
-    listers : objects that the snapshot does not hold besides
+    ask_all : has what takes long carried out; None carries out everything here. It makes no difference to the answer
+    progress : told how many runs are carried out, and how many there are
+
+    Raises
+    ------
+    UsageError
+        For a number of runs that is none, or too large.
     """
+    if not 1 <= runs <= MAX_RUNS:
+        raise UsageError(f"{runs} runs", hint=f"ask for 1 to {MAX_RUNS:,} runs")
+    tell = progress or _in_silence
+    prepared = question.prepare(base, is_single=runs == 1)
+    tally = Tally.of(prepared.pods)
+    start = all_runs(runs)
+    if ask_all is None or runs == 1:
+        lots = Lots(start, seed, is_single=runs == 1)
+        _carry_out(prepared, lots, tally, lambda done: tell(done, runs))
+    else:
+        left = _scatter(prepared, start, seed, tally, lambda done: tell(done, runs))
+        n_left = sum(map(len, left))
+        questions = [Branches(question, seed, part) for part in _parts(left)]
+        if questions:
 
-    def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
-        session.nominate_from_status(asked.rows)
-        work = QueueRun(session, asked.rows, recreate=recreate, max_rounds=max_rounds, draws_turns=runs > 1)
+            def tell_part(n: int, of: int) -> None:
+                tell(runs - n_left + n_left * n // of, runs)
 
-        def latest() -> Iterable[int]:
-            found = {pod: pod for pod in asked.rows}
-            for eviction in work.evictions:
-                first = work.origin.get(eviction.pod, eviction.pod)
-                if first in found and eviction.successor is not None:
-                    found[first] = eviction.successor
-            return found.values()
-
-        return iter(work), latest
-
-    return _draw(base, asked, start, listers, runs=runs, seed=seed, settles=True)
+            for found in ask_all(questions, progress=tell_part):
+                tally.merge(found)
+    tally.complete(runs, prepared.pods, prepared.workloads)
+    return tally
 
 
-def scheduled_here(base: Base, asked: AskedPods) -> AskedPods:
-    """Return those of the pods that some profile is for and that are not going away, in the order of their turns."""
-    queue = enqueue(base.fork(asked), asked.rows)
-    rows = tuple(each.pod for each in queue if each.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
-    return AskedPods(rows, asked.added, asked.origins, asked.refused)
+def _carry_out(prepared: Prepared, lots: Lots, tally: Tally, tell: Callable[[int], None]) -> None:
+    """Carry out all branches, one after the other."""
+    done = 0
+    while True:
+        tally.add(prepared.carry_out(lots), len(lots.runs), int(lots.runs[0]))
+        done += len(lots.runs)
+        tell(done)
+        if not lots.advance():
+            return
+
+
+def _scatter(prepared: Prepared, start: Branch, seed: int, tally: Tally, tell: Callable[[int], None]) -> list[Branch]:
+    """Carry out branches for a while, those of the most runs first, and return those that are left."""
+    begin = time.monotonic()
+    left = [(-len(start), start.options, start)]
+    n_left = len(start)
+    while left:
+        seconds = time.monotonic() - begin
+        is_even = -left[0][0] * _EVEN <= n_left
+        if seconds > _ALONE_AT_MOST or (seconds > _ALONE and is_even):
+            break
+        *_, branch = heapq.heappop(left)
+        lots = Lots(branch, seed)
+        tally.add(prepared.carry_out(lots), len(lots.runs), int(lots.runs[0]))
+        n_left -= len(lots.runs)
+        tell(len(start) - n_left)
+        for other in lots.others():
+            heapq.heappush(left, (-len(other), other.options, other))
+    return [branch for *_, branch in sorted(left, key=lambda each: each[:2])]
+
+
+def _parts(branches: Sequence[Branch]) -> list[tuple[Branch, ...]]:
+    """Share branches out, the largest first, so that all parts stand for about as many runs."""
+    parts: list[tuple[int, int, list[Branch]]] = [(0, index, []) for index in range(min(len(branches), _PARTS))]
+    for branch in branches:
+        n_runs, index, part = parts[0]
+        part.append(branch)
+        heapq.heapreplace(parts, (n_runs + len(branch), index, part))
+    return [tuple(part) for _, _, part in sorted(parts, key=lambda each: each[1])]
 
 
 def zones_of(base: Base) -> Mapping[str, str]:
@@ -167,53 +177,5 @@ def zones_of(base: Base) -> Mapping[str, str]:
     return {name: zone for name, zone in labels if zone}
 
 
-def _draw(
-    base: Base,
-    asked: AskedPods,
-    start: Start,
-    listers: Listers | None = None,
-    *,
-    runs: int,
-    seed: int,
-    settles: bool,
-) -> Tally:
-    if not 1 <= runs <= MAX_RUNS:
-        raise UsageError(f"{runs} runs", hint=f"ask for 1 to {MAX_RUNS:,} runs")
-    names = base.session.cluster.nodes.names
-    tally = Tally(_pods(base, asked))
-    lots = Lots(runs, seed)
-    while True:
-        session = base.fork(asked, listers, lots)
-        if base.options.sample and runs > 1 and names:
-            session.sampling.start_index = lots.draw(len(names))
-        run, ends = start(session)
-        violates = False
-        for result in run:
-            violates |= settles and _violates(result)
-        nodes = [None if (row := session.cluster.node_of[pod]) == NOWHERE else names[row] for pod in ends()]
-        evicted = {session.cluster.pods.infos[change.pod].key for change in session.cluster.log if change.sign < 0}
-        tally.add(nodes, evicted, lots.weight, violates=violates)
-        if not lots.advance():
-            return tally
-
-
-def _pods(base: Base, asked: AskedPods) -> list[DrawnPod]:
-    session = base.fork(asked)
-    found = []
-    for row in asked.rows:
-        info, origin = session.cluster.pods.infos[row], asked.origins.get(row)
-        workload = ""
-        if origin is not None and origin.kind != "Pod":
-            workload = f"{origin.kind}/{info.namespace}/{origin.name}"
-        elif origin is None and info.controller is not None:
-            workload = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
-        framework = session.framework_for(info)
-        is_gated = framework is not None and not framework.run_pre_enqueue(info).is_success
-        found.append(DrawnPod(info.key, workload, is_gated))
-    return found
-
-
-def _violates(result: CycleResult) -> bool:
-    """Tell whether a decision evicts a pod that a disruption budget protects."""
-    findings = result.post_filter.findings if result.post_filter is not None and nominates(result) else None
-    return findings is not None and any(victim.pdb_violation for victim in findings.victims())
+def _in_silence(*_: int) -> None:
+    """Nobody wants to know."""

@@ -9,20 +9,31 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Final, Literal
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
-from kplan.framework.listers import Listers
 from kplan.planner.asked import AskedPods
 from kplan.planner.base import Base
-from kplan.planner.odds import PENDING, DrawnPod, OutcomeOdds, Tally, draw_in_order, draw_queue, zones_of
-from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, PDB_VIOLATION, PREEMPTION, UNSCHEDULABLE, counted_warnings
+from kplan.planner.odds import AskAll, Drawn, Progress, draw, zones_of
+from kplan.planner.tally import PENDING, DrawnPod, End, OutcomeOdds, Rest, Tally
+from kplan.planner.verdict import (
+    DEFAULT_FAIL_ON,
+    GATED,
+    PDB_VIOLATION,
+    PREEMPTION,
+    UNSCHEDULABLE,
+    counted_warnings,
+)
+
+Command = Literal["place", "plan", "drain"]
 
 _Z: Final = 1.959963984540054
 """How many standard deviations hold 95 % of a normal distribution."""
 _MOST_EXAMPLES: Final = 10
 _DIGITS: Final = 6
+_WORDS: Final[Mapping[Rest, str]] = {Rest.PENDING: PENDING, Rest.GONE: "gone", Rest.BLOCKED: "blocked"}
 
 
 @dataclass(frozen=True)
@@ -31,11 +42,13 @@ class Odds:
 
     Attributes
     ----------
-    counts : pod -> where it stands at the end (a node, or "pending") -> in how many runs
+    counts : pod -> where it stands at the end (a node, "pending", and of changes "gone" or "blocked") -> in how many
+        runs; a pod that was evicted, and that nothing came in place of, is in no count of a plain question
     victims : pod -> in how many runs it is evicted; pods that never are, are absent
     outcomes : the most frequent first
     branches : how many of the runs are distinct
     violations : in how many runs an eviction violates a disruption budget
+    is_change : a drain, or manifests of what runs already, rather than pods
     """
 
     runs: int
@@ -45,10 +58,16 @@ class Odds:
     outcomes: tuple[OutcomeOdds, ...] = field(repr=False)
     branches: int
     violations: int
-    command: Literal["place", "plan"]
-    pods: tuple[DrawnPod, ...] = field(repr=False)
+    command: Command
+    is_change: bool
+    tally: Tally = field(repr=False, compare=False)
     zones: Mapping[str, str] = field(repr=False)
     tell_context: Callable[[], Context] = field(repr=False, compare=False)
+
+    @property
+    def pods(self) -> tuple[DrawnPod, ...]:
+        """The pods that it is about."""
+        return tuple(self.tally.pods.values())
 
     @property
     def is_certain(self) -> bool:
@@ -59,26 +78,31 @@ class Odds:
     @cached_property
     def context(self) -> Context:
         """What reports say besides: which cluster, which scheduler, what was odd about the question."""
-        return self.tell_context()
+        found = self.tell_context()
+        odd = sorted(self.tally.warnings, key=lambda each: (each.code, each.object, each.message))
+        return replace(found, warnings=tuple(dict.fromkeys((*found.warnings, *odd))))
 
-    def report(self, *, fail_on: Sequence[Condition] | None = None) -> OddsReport:
+    def report(self, *, fail_on: Sequence[Condition] | None = None, command: Command | None = None) -> OddsReport:
         """Return the OddsReport.
 
         Parameters
         ----------
         fail_on : what makes the verdict a failure if it happens in any run; None for the defaults of the command
+        command : None for the one that asks such questions
         """
+        asked_by = command or self.command
         pods = tuple(_pod(self, pod) for pod in self.pods)
+        evicted = {key: n for key, n in self.victims.items() if key not in self.counts}
         return OddsReport(
             snapshot=self.context.snapshot,
             scheduler=replace(self.context.scheduler, ties="even", seed=self.seed),
-            command=self.command,
-            verdict=_verdict(self, DEFAULT_FAIL_ON[self.command] if fail_on is None else fail_on),
+            command=asked_by,
+            verdict=_verdict(self, DEFAULT_FAIL_ON[asked_by] if fail_on is None else fail_on),
             summary=_summary(self),
             warnings=self.context.warnings,
             workloads=_workloads(self, pods),
             pods=pods,
-            evicted={key: wilson(n, self.runs) for key, n in self.victims.items() if key not in self.counts},
+            evicted={key: wilson(n, self.runs) for key, n in evicted.items()},
             examples=_examples(self),
         )
 
@@ -87,39 +111,47 @@ class Odds:
         return self.report(fail_on=fail_on).to_dict()
 
 
-def odds_in_order(base: Base, asked: AskedPods, *, runs: int, seed: int, settle_preemption: bool) -> Odds:
-    """Place pods in the order given, many times."""
-    tally = draw_in_order(base, asked, runs=runs, seed=seed, settle_preemption=settle_preemption)
-    return _odds(base, asked, tally, command="place", runs=runs, seed=seed)
-
-
-def odds_of_queue(
-    base: Base, asked: AskedPods, listers: Listers | None, *, recreate: bool, max_rounds: int, runs: int, seed: int
+def odds_of(
+    base: Base,
+    question: Drawn,
+    *,
+    command: Command,
+    runs: int,
+    seed: int,
+    asked: AskedPods | None = None,
+    ask_all: AskAll | None = None,
+    progress: Progress | None = None,
 ) -> Odds:
-    """Work off a queue many times; parameters as for `draw_queue`."""
-    tally = draw_queue(base, asked, listers, recreate=recreate, max_rounds=max_rounds, runs=runs, seed=seed)
-    return _odds(base, asked, tally, command="plan", runs=runs, seed=seed)
+    """Ask a question many times.
 
-
-def _odds(
-    base: Base, asked: AskedPods, tally: Tally, *, command: Literal["place", "plan"], runs: int, seed: int
-) -> Odds:
+    Parameters
+    ----------
+    asked : the pods that it is about; None for a change
+    ask_all, progress : as for `kplan.planner.odds.draw`
+    """
+    tally = draw(base, question, runs=runs, seed=seed, ask_all=ask_all, progress=progress)
     return Odds(
         runs=runs,
         seed=seed,
-        counts={
-            key: dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
-            for key, found in tally.counts.items()
-        },
+        counts={key: _told(tally.counts[key], tells_gone=asked is None) for key in tally.pods},
         victims=dict(sorted(tally.victims.items())),
         outcomes=tally.outcomes(),
         branches=tally.branches,
         violations=tally.violations,
         command=command,
-        pods=tuple(tally.pods),
+        is_change=asked is None,
+        tally=tally,
         zones=zones_of(base),
         tell_context=partial(base.context, asked),
     )
+
+
+def _told(found: Mapping[End, int], *, tells_gone: bool) -> dict[str, int]:
+    told: Counter[str] = Counter()
+    for end, n in found.items():
+        if end.rest is not Rest.GONE or tells_gone:
+            told[_WORDS.get(end.rest, end.node)] += n
+    return dict(sorted(told.items(), key=lambda item: (-item[1], item[0])))
 
 
 def wilson(hits: int, runs: int) -> Share:
@@ -146,21 +178,29 @@ def _summary(odds: Odds) -> OddsSummary:
 def _all_placed(odds: Odds, pods: Iterable[str]) -> int:
     """Count the runs in which all of these pods are placed."""
     wanted = set(pods)
-    return sum(outcome.runs for outcome in odds.outcomes if wanted <= outcome.placements.keys())
+    return sum(
+        outcome.runs
+        for outcome in odds.outcomes
+        if wanted.isdisjoint((*outcome.pending, *outcome.gone, *outcome.blocked))
+    )
 
 
 def _pod(odds: Odds, pod: DrawnPod) -> PodOdds:
-    nodes = {node: n for node, n in odds.counts[pod.key].items() if node != PENDING}
+    counts = odds.tally.counts[pod.key]
+    nodes = _ranked({end.node: n for end, n in counts.items() if end.rest is Rest.PLACED})
     zones: Counter[str] = Counter()
-    for node, n in nodes.items():
+    for node, n in nodes:
         zones[odds.zones.get(node, "")] += n
+    ends = {rest: wilson(sum(n for end, n in counts.items() if end.rest is rest), odds.runs) for rest in Rest}
     return PodOdds(
         pod=pod.key,
         workload=pod.workload,
-        placed=wilson(sum(nodes.values()), odds.runs),
-        pending=wilson(odds.counts[pod.key].get(PENDING, 0), odds.runs),
+        placed=ends[Rest.PLACED],
+        pending=ends[Rest.PENDING],
         evicted=wilson(odds.victims.get(pod.key, 0), odds.runs),
-        nodes={node: wilson(n, odds.runs) for node, n in nodes.items()},
+        gone=ends[Rest.GONE] if odds.is_change else UNSET,
+        blocked=ends[Rest.BLOCKED] if odds.is_change else UNSET,
+        nodes={node: wilson(n, odds.runs) for node, n in nodes},
         zones={zone: wilson(n, odds.runs) for zone, n in _ranked(zones)},
     )
 
@@ -189,15 +229,22 @@ def _workload(odds: Odds, name: str, members: Sequence[PodOdds]) -> WorkloadOdds
     def part(n: int, of: int) -> float:
         return round(n / of, _DIGITS) if of else 0.0
 
+    def all_of(shares: Iterable[Share | UnsetType]) -> float:
+        return part(sum(share.runs for share in shares if share is not UNSET), total)
+
     return WorkloadOdds(
         workload=name,
         pods=len(members),
         all_placed=wilson(_all_placed(odds, (pod.pod for pod in members)), odds.runs),
         placed=part(placed, total),
-        pending=part(sum(pod.pending.runs for pod in members), total),
-        evicted=part(sum(pod.evicted.runs for pod in members), total),
+        pending=all_of(pod.pending for pod in members),
+        evicted=all_of(pod.evicted for pod in members),
+        gone=all_of(pod.gone for pod in members) if odds.is_change else UNSET,
+        blocked=all_of(pod.blocked for pod in members) if odds.is_change else UNSET,
         nodes={node: part(n, placed) for node, n in _ranked(nodes)},
         zones={zone: part(n, placed) for zone, n in _ranked(zones)},
+        complete=wilson(odds.runs - odds.tally.incomplete[name], odds.runs) if odds.is_change else UNSET,
+        because=odds.tally.because.get(name, (0, ""))[1],
     )
 
 
@@ -207,7 +254,10 @@ def _examples(odds: Odds) -> tuple[RunExample, ...]:
             share=wilson(outcome.runs, odds.runs),
             pending=outcome.pending,
             evicted=outcome.evicted,
+            gone=outcome.gone if odds.is_change else UNSET,
+            blocked=outcome.blocked if odds.is_change else UNSET,
             placements=outcome.placements,
+            messages=dict(outcome.example.messages),
         )
         for outcome in odds.outcomes[:_MOST_EXAMPLES]
     )
@@ -215,14 +265,25 @@ def _examples(odds: Odds) -> tuple[RunExample, ...]:
 
 def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
     """Hold what happens in any run against what counts."""
+    runs = odds.runs
     counted: list[Counted] = []
+    if odds.is_change:
+        times: Counter[tuple[Condition, Counted]] = Counter()
+        for happened, n in odds.tally.happened.items():
+            if happened.counts(fail_on):
+                times[happened.condition, happened.counted] += n
+        # What counts under two conditions happens once.
+        most = {each: n for (_, each), n in sorted(times.items(), key=lambda item: item[1])}
+        ranked = sorted(most.items(), key=lambda item: (-item[1], item[0].object, item[0].rule))
+        counted += [Counted(each.object, f"{each.rule} in {n} of {runs} runs") for each, n in ranked]
+        return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)])
     for pod in odds.pods:
         condition, rule = (GATED, "Gated") if pod.is_gated else (UNSCHEDULABLE, "Unschedulable")
         n = odds.counts[pod.key].get(PENDING, 0)
         if n and condition in fail_on:
-            counted.append(Counted(pod.key, f"{rule} in {n} of {odds.runs} runs"))
+            counted.append(Counted(pod.key, f"{rule} in {n} of {runs} runs"))
     if PREEMPTION in fail_on:
-        counted += [Counted(key, f"Evicted in {n} of {odds.runs} runs") for key, n in odds.victims.items()]
+        counted += [Counted(key, f"Evicted in {n} of {runs} runs") for key, n in odds.victims.items()]
     violates = PDB_VIOLATION in fail_on and odds.violations > 0
-    also = [f"a disruption budget is violated in {odds.violations} of {odds.runs} runs"] if violates else []
+    also = [f"a disruption budget is violated in {odds.violations} of {runs} runs"] if violates else []
     return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)], also)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kplan.errors import NotFoundError
 from kplan.planner.base import PodLike
-from kplan.planner.limits import DEFAULT_MAX_ROUNDS, DEFAULT_RUNS, DEFAULT_SEED
+from kplan.planner.limits import DEFAULT_MAX_ROUNDS
 from kplan.planner.not_found import no_node
+from kplan.planner.odds_questions import OddsQuestions
 from kplan.planner.placement import Placement
 from kplan.planner.plan import Plan
 from kplan.planner.room import RoomQuestions
@@ -21,7 +22,6 @@ from kplan.planner.sequence import run_in_order
 if TYPE_CHECKING:
     from kplan.documents.drains import DrainsReport
     from kplan.planner.change import ChangePlan
-    from kplan.planner.odds_report import Odds
     from kplan.planner.on_paper import Asked
     from kplan.planner.pods import MadePod
     from kplan.planner.queue_plan import QueuePlan
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kplan.workloads.sources import Source
 
 
-class Planner(RoomQuestions):
+class Planner(RoomQuestions, OddsQuestions):
     """Answers questions about a snapshot under a scheduler configuration; parameters as for `Base`.
 
     No answer depends on what was asked before.
@@ -123,67 +123,6 @@ class Planner(RoomQuestions):
 
         asked = self.queue_of(pods, with_pending=with_pending)
         return plan_queue(self, asked, recreate=recreate, max_rounds=max_rounds)
-
-    def odds(
-        self,
-        pods: Iterable[PodLike],
-        *,
-        runs: int = DEFAULT_RUNS,
-        seed: int = DEFAULT_SEED,
-        settle_preemption: bool = False,
-    ) -> Odds:
-        """Place pods in the order given, many times, and say how often each outcome comes.
-
-        Draws are even between equal best nodes and between equal candidates for preemption; with sampling as
-        configured, where the first search starts is drawn, too. One run is the plain answer with that seed.
-
-        Parameters
-        ----------
-        runs : how many
-        seed : the same seed gives the same answer
-        settle_preemption : as for `plan`
-
-        Raises
-        ------
-        NotFoundError, UsageError
-            As for `place`, and for a number of runs that is none.
-        """
-        from kplan.planner.odds_report import odds_in_order
-
-        return odds_in_order(self, self.asked(pods), runs=runs, seed=seed, settle_preemption=settle_preemption)
-
-    def odds_of_queue(
-        self,
-        pods: Iterable[PodLike] | None = None,
-        *,
-        with_pending: bool = False,
-        recreate: bool = True,
-        max_rounds: int = DEFAULT_MAX_ROUNDS,
-        runs: int = DEFAULT_RUNS,
-        seed: int = DEFAULT_SEED,
-    ) -> Odds:
-        """Work off the scheduling queue many times, and say how often each outcome comes.
-
-        Draws are those of `odds`, and the turns of pods that are equal in the queue. Of an evicted pod that its
-        controller recreates, its replacement counts. Pods that nobody here schedules are left out.
-
-        Parameters
-        ----------
-        pods, with_pending, recreate, max_rounds : as for `plan_queue`
-        runs, seed : as for `odds`
-
-        Raises
-        ------
-        NotFoundError, UsageError
-            As for `odds`.
-        """
-        from kplan.planner.odds import scheduled_here
-        from kplan.planner.odds_report import odds_of_queue
-        from kplan.planner.queue_plan import with_successors
-
-        asked = scheduled_here(self, self.queue_of(pods, with_pending=with_pending))
-        listers = with_successors(self, asked) if recreate else None
-        return odds_of_queue(self, asked, listers, recreate=recreate, max_rounds=max_rounds, runs=runs, seed=seed)
 
     def roll_out(
         self, manifests: Iterable[Manifest], *, namespace: str | None = None, rollout: Rollout = "auto"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
@@ -82,6 +83,29 @@ def judge(
                 if victim.pdb_violation
             ]
     return Verdict.of(fail_on, [*counted, *counted_warnings(warnings, fail_on)])
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """Something that counts where --fail-on lists its condition.
+
+    Attributes
+    ----------
+    is_old : pods that were pending before bring it about, not the change
+    """
+
+    condition: Condition
+    counted: Counted
+    is_old: bool = False
+
+    def counts(self, fail_on: Sequence[Condition]) -> bool:
+        """Tell whether it counts; what is old does only where pending pods do."""
+        return self.condition in fail_on and (not self.is_old or PENDING in fail_on)
+
+
+def counted_of(happened: Iterable[Happened], fail_on: Sequence[Condition]) -> list[Counted]:
+    """Return what counts, each thing once."""
+    return list(dict.fromkeys(each.counted for each in happened if each.counts(fail_on)))
 
 
 def counted_warnings(warnings: Sequence[InputWarning], fail_on: Sequence[Condition]) -> list[Counted]:

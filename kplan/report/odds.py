@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from msgspec import UNSET, UnsetType
 
 from kplan.documents.odds import OddsReport, PodOdds, RunExample, Share, WorkloadOdds
-from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State, View
@@ -13,30 +15,38 @@ from kplan.report.words import count, name_ranges
 
 _MOST_PODS = 20
 _MOST_EXAMPLES = 5
+_MOST_REASONS = 2
 _DRAWS = (
     "Drawn evenly: equal best nodes and equal candidates for preemption. kube-scheduler's own draws between "
     "candidates are not even, and newer minors mostly take the same of equal nodes, which --ties scheduler tells."
 )
+_DRAWN_TURNS = " Drawn, too: whose pods are made first."
+
+_Told = tuple[str, Callable[[PodOdds], Share | UnsetType]]
+_ENDS: tuple[_Told, ...] = (
+    ("PLACED", lambda pod: pod.placed),
+    ("PENDING", lambda pod: pod.pending),
+    ("GONE FOR GOOD", lambda pod: pod.gone),
+    ("BLOCKED", lambda pod: pod.blocked),
+    ("EVICTED", lambda pod: pod.evicted),
+)
+_ALWAYS = ("PLACED", "PENDING")
 
 
 def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     yield verdict_heading(_sentence(document))
     yield from opening_blocks(document, options)
     summary = document.summary
-    if summary.certain:
+    is_change = any(pod.gone is not UNSET for pod in document.pods)
+    if not document.pods:
+        yield line("No pod moves in any run.")
+    elif summary.certain:
         yield line(Span("Certain", "good"), f": every pod ends up the same in all {count(summary.runs, 'run')}.")
     else:
         outcomes = count(summary.outcomes, "outcome")
-        yield line(f"{count(summary.distinct, 'run')} of {summary.runs} differ, with {outcomes}. {_DRAWS}")
-    pods: dict[str, list[PodOdds]] = {}
-    for each in document.pods:
-        pods.setdefault(each.workload, []).append(each)
-    for workload in document.workloads:
-        if workload.workload in pods:
-            yield from _workload_blocks(workload, pods[workload.workload], options)
-    if "" in pods:
-        yield Heading(("Pods of their own" if len(pods) > 1 else "Pods",))
-        yield _pod_table(pods[""], options)
+        draws = _DRAWS + (_DRAWN_TURNS if is_change else "")
+        yield line(f"{count(summary.distinct, 'run')} of {summary.runs} differ, with {outcomes}. {draws}")
+    yield from _change_blocks(document, options) if is_change else _plain_blocks(document, options)
     if document.evicted:
         yield Heading(("Other pods that are evicted",))
         rows = tuple((pod, _share(share)) for pod, share in document.evicted.items())
@@ -46,16 +56,56 @@ def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     yield from closing_blocks(document)
 
 
-def _workload_blocks(workload: WorkloadOdds, pods: Sequence[PodOdds], options: ReportOptions) -> Iterator[Block]:
-    all_placed = workload.all_placed
-    what = "placed" if workload.pods == 1 else "all placed"
-    style = "good" if all_placed.share == 1 else "bad" if all_placed.share == 0 else "warn"
-    yield Heading(
-        (
-            f"{workload.workload}: {count(workload.pods, 'pod')}, {what} in ",
-            Span(_share(all_placed), style),  # type: ignore[arg-type] # one of the styles
-        ),
+def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
+    """Tell about pods workload by workload."""
+    pods: dict[str, list[PodOdds]] = {}
+    for each in document.pods:
+        pods.setdefault(each.workload, []).append(each)
+    for workload in document.workloads:
+        if workload.workload in pods:
+            yield from _workload_blocks(workload, pods[workload.workload], options)
+    if "" in pods:
+        yield Heading(("Pods of their own" if len(pods) > 1 else "Pods",))
+        yield _pod_table(pods[""], options)
+
+
+def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
+    """Tell about the workloads of a change in a line each, and then about all pods."""
+    if document.workloads:
+        yield Heading(("Workloads",))
+        # A workload may lack nothing and yet have a pod that is gone or that may not go, and so on.
+        tells_complete = any(each.complete != each.all_placed for each in document.workloads)
+        rows = tuple(_workload_row(each, options, tells_complete=tells_complete) for each in document.workloads)
+        where = "ZONES" if any(each.zones for each in document.workloads) else "NODES"
+        complete = ("COMPLETE",) if tells_complete else ()
+        yield Table(("WORKLOAD", "PODS", "ALL PLACED", *complete, where), rows, f"<><{'<' * len(complete)}<")
+        yield Heading(("Pods",))
+        yield _pod_table(sorted(document.pods, key=_is_certain), options)
+    held_up: dict[str, list[str]] = {}
+    for each in document.workloads:
+        if each.because:
+            held_up.setdefault(each.because, []).append(each.workload.replace("/", " ", 1))
+    if held_up:
+        yield Heading(("What holds workloads up, in the first run in which something does",))
+        yield from (line(f"{', '.join(names)}: {words}", is_item=True) for words, names in held_up.items())
+
+
+def _workload_row(workload: WorkloadOdds, options: ReportOptions, *, tells_complete: bool) -> tuple[Cell, ...]:
+    complete = (_share(workload.complete),) if tells_complete and workload.complete is not UNSET else ()
+    where = _parts(workload.zones or workload.nodes, options.top) or "nowhere"
+    return (workload.workload.replace("/", " ", 1), str(workload.pods), _styled(workload.all_placed), *complete, where)
+
+
+def _is_certain(pod: PodOdds) -> bool:
+    """Tell whether a pod ends up the same in all runs."""
+    return any(share.share == 1 for share in (*pod.nodes.values(), pod.pending)) or any(
+        share is not UNSET and share.share == 1 for share in (pod.gone, pod.blocked)
     )
+
+
+def _workload_blocks(workload: WorkloadOdds, pods: Sequence[PodOdds], options: ReportOptions) -> Iterator[Block]:
+    what = "placed" if workload.pods == 1 else "all placed"
+    yield Heading((f"{workload.workload}: {count(workload.pods, 'pod')}, {what} in ", _styled(workload.all_placed)))
     if workload.pods > 1:
         for name, told in (("Zones", workload.zones), ("Nodes", workload.nodes)):
             if told:
@@ -63,15 +113,29 @@ def _workload_blocks(workload: WorkloadOdds, pods: Sequence[PodOdds], options: R
     yield _pod_table(pods, options)
 
 
+def _styled(share: Share) -> Span:
+    style: Style = "good" if share.share == 1 else "bad" if share.share == 0 else "warn"
+    return Span(_share(share), style)
+
+
 def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
     most = options.top
     shown = pods if options.explain or most is None else pods[:_MOST_PODS]
+    ends = [each for each in _ENDS if each[0] in _ALWAYS or any(_happens(each[1](pod)) for pod in pods)]
     rows: list[tuple[Cell, ...]] = [
-        (each.pod, *(_percent(share.share) for share in (each.placed, each.pending, each.evicted)), _places(each, most))
-        for each in shown
+        (each.pod, *(_percent_of(share_of(each)) for _, share_of in ends), _places(each, most)) for each in shown
     ]
     note = f"{count(len(pods) - len(shown), 'more pod')}; --all-nodes tells all" if len(shown) < len(pods) else ""
-    return Table(("POD", "PLACED", "PENDING", "EVICTED", "WHERE (95 % interval)"), tuple(rows), "<>>><", note=note)
+    titles = ("POD", *(title for title, _ in ends), "WHERE (95 % interval)")
+    return Table(titles, tuple(rows), f"<{'>' * len(ends)}<", note=note)
+
+
+def _happens(share: Share | UnsetType) -> bool:
+    return share is not UNSET and share.runs > 0
+
+
+def _percent_of(share: Share | UnsetType) -> str:
+    return "" if share is UNSET else _percent(share.share)
 
 
 def _places(pod: PodOdds, most: int | None) -> str:
@@ -96,18 +160,24 @@ def _example_blocks(examples: Sequence[RunExample]) -> Iterator[Block]:
         more = len(each.placements) - _MOST_EXAMPLES
         if placed:
             yield line(f"such as {placed}{f' and {more} more' if more > 0 else ''}", indent=2)
+        reasons = {words: pod for pod, words in reversed(each.messages.items()) if words}
+        for words, pod in list(reversed(reasons.items()))[:_MOST_REASONS]:
+            yield line(f"{pod}: {words}", indent=2)
     if len(examples) > _MOST_EXAMPLES:
         yield line(f"and {len(examples) - _MOST_EXAMPLES} more in the JSON report", is_item=True)
 
 
 def _ending(example: RunExample) -> str:
     parts = []
-    if example.pending:
-        verb = "stays" if len(example.pending) == 1 else "stay"
-        parts.append(f"{name_ranges(example.pending)} {verb} pending")
-    if example.evicted:
-        verb = "is" if len(example.evicted) == 1 else "are"
-        parts.append(f"{name_ranges(example.evicted)} {verb} evicted")
+    ends = (
+        (example.pending, "stays pending", "stay pending"),
+        (example.gone or (), "is gone for good", "are gone for good"),
+        (example.blocked or (), "may not be evicted", "may not be evicted"),
+        (example.evicted, "is evicted", "are evicted"),
+    )
+    for pods, of_one, of_several in ends:
+        if pods:
+            parts.append(f"{name_ranges(pods)} {of_one if len(pods) == 1 else of_several}")
     return ", ".join(parts) or "every pod is placed"
 
 
@@ -137,8 +207,9 @@ def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
             "failed" if document.verdict.counted_of(each.pod) else "passed" if each.placed.share == 1 else "skipped"
         )
         message = f"placed in {_share(each.placed)}, pending in {_share(each.pending)}"
-        if each.evicted.runs:
-            message += f", evicted in {_share(each.evicted)}"
+        for what, share in (("gone for good", each.gone), ("blocked", each.blocked), ("evicted", each.evicted)):
+            if share is not UNSET and share.runs:
+                message += f", {what} in {_share(share)}"
         rule = "Placed" if each.placed.share == 1 else "Pending" if each.placed.share == 0 else "Chance"
         yield Case(each.pod, state, rule, message, f"{message}: {_places(each, options.top)}")
 
@@ -147,9 +218,10 @@ def _names(document: OddsReport) -> Iterator[str]:
     for each in document.pods:
         for node, share in each.nodes.items():
             yield f"{each.pod} {node} {share.share:g}"
-        for what, share in (("pending", each.pending), ("evicted", each.evicted)):
-            if share.runs:
-                yield f"{each.pod} {what} {share.share:g}"
+        ends = {"pending": each.pending, "gone": each.gone, "blocked": each.blocked, "evicted": each.evicted}
+        for what, end in ends.items():
+            if end is not UNSET and end.runs:
+                yield f"{each.pod} {what} {end.share:g}"
 
 
 VIEW = View(_title, _blocks, _cases, _names)

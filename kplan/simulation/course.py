@@ -10,6 +10,7 @@ from kplan.admission.whole import WholeTemplate
 from kplan.api.apps import ReplicaSet, StatefulSet
 from kplan.api.core import Pod, ReplicationController
 from kplan.documents.change import Step, StepEvent
+from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
@@ -37,6 +38,7 @@ class Course:
     workloads : changes with what is asked for
     pods : row -> every pod that has not ended
     messages : row of a pending pod -> kube-scheduler's last word on it
+    outcomes : row of a pending pod -> how its last try ended; pods that were not tried are absent
     steps : what has happened so far
     already_leaving : NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
     now : virtual time, seconds since 1970
@@ -53,6 +55,7 @@ class Course:
         self.pods: dict[int, ObservedPod] = {}
         self._owner_of: dict[int, str] = {}
         self.messages: dict[int, str] = {}
+        self.outcomes: dict[int, Outcome] = {}
         self.steps: list[Step] = []
         self.already_leaving: list[str] = []
         self.circle = ""
@@ -210,6 +213,7 @@ class Course:
         self._circles.note(pod, owner, -1)
         del self.pods[pod.row]
         self.messages.pop(pod.row, None)
+        self.outcomes.pop(pod.row, None)
         self.disruptions.leave(pod)
         self._maker.release(info)
         self.session.pod_ids.pop(info.key, None)
@@ -234,6 +238,7 @@ class Course:
         pod = self.pods[row] = replace(pod, node=node, phase="Running", ready_since=self.now)
         self.disruptions.settle(pod)
         self.messages.pop(row, None)
+        self.outcomes.pop(row, None)
         if owner is not None:
             owner.settle(pod)
             self.ask(owner)

@@ -119,12 +119,15 @@ class Drain:
 
     def lose(self, nodes: Sequence[str], because: str) -> None:
         """Let all pods of nodes be gone, whoever owns them, and ask nobody."""
+        for pod in self.on(nodes):
+            self._simulation.remove(pod, StepEvent.DELETED, because)
+        self._simulation.run()
+
+    def on(self, nodes: Sequence[str]) -> list[ObservedPod]:
+        """List all pods of nodes, whoever owns them: by node as given, then by name."""
         order = {node: index for index, node in enumerate(nodes)}
-        simulation = self._simulation
-        found = [pod for pod in simulation.pods.values() if pod.node in order]
-        for pod in sorted(found, key=lambda pod: (order[pod.node], pod.name, pod.namespace)):
-            simulation.remove(pod, StepEvent.DELETED, because)
-        simulation.run()
+        found = [pod for pod in self._simulation.pods.values() if pod.node in order]
+        return sorted(found, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
 
     def _try(self, pod: ObservedPod, *, settles: bool) -> bool:
         simulation = self._simulation

@@ -8,6 +8,7 @@ is asked, and a deployment is asked when its replica sets have nothing left to d
 from __future__ import annotations
 
 from collections.abc import Iterable
+from random import Random
 from typing import Protocol
 
 from msgspec.structs import replace as with_fields
@@ -54,6 +55,7 @@ class Simulation(Course):
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
         self.on_decision: Decided | None = None  #: told every decision of the scheduler; None for nobody
+        self._draws: Random | None = None
         self._leaving: list[tuple[int, list[ObservedPod]]] = []
         self._waiting_jobs: dict[str, JobState] = {}
         self._preemptors = [
@@ -99,6 +101,7 @@ class Simulation(Course):
             self.messages[row] = said.message if said is not None and said.status == "False" else ""
             if self.session.framework_for(info) is None or row in self.session.refused:
                 continue
+            self._queue.note_creation(row)
             key = (info.shape, nominator.row_of(row))
             if key not in asked:
                 asked[key] = turned_down_by(self.session, row)
@@ -126,13 +129,30 @@ class Simulation(Course):
             elif self._queue:
                 self._schedule(self._queue.pop())
             elif self._dirty:
-                self._sync(self._dirty.pop(next(iter(self._dirty))))
+                self._sync(self._dirty.pop(self._whose_turn()))
             elif self._dirty_deployments:
                 self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
             elif not self._wait(end):
                 break
         if patience < EVER:
             self._queue.now = max(self.now, end)
+
+    def draw_turns(self, draws: Random) -> None:
+        """Let chance say whose turn it is where it does in a cluster: of pods, and of controllers that make pods."""
+        self._draws = self._queue.draws = draws
+
+    def _whose_turn(self) -> str:
+        """Return the workload whose controller is next."""
+        first = next(iter(self._dirty))
+        if self._draws is None or len(self._dirty) == 1:
+            return first
+        # When a controller that makes no pod has its turn makes no difference, so it is not drawn.
+        makers = []
+        for key, owner in self._dirty.items():
+            if not any(isinstance(action, Create) for action in owner.actions(self.now)):
+                return key
+            makers.append(key)
+        return makers[self._draws.randrange(len(makers))]
 
     def run_controllers(self) -> None:
         """Let controllers say all that they have to say, and nobody else move."""
@@ -147,7 +167,9 @@ class Simulation(Course):
         due = [job for job in self._waiting_jobs.values() if job.waits_until <= end or job.holds_on]
         if not due:
             return False
-        first = min(due, key=lambda job: job.waits_until)
+        soonest = min(job.waits_until for job in due)
+        equal = [job for job in due if job.waits_until == soonest]
+        first = equal[0 if self._draws is None or len(equal) == 1 else self._draws.randrange(len(equal))]
         self._queue.now = max(self.now, first.waits_until)
         del self._waiting_jobs[first.ref.key]
         self._dirty[first.ref.key] = first
@@ -220,7 +242,7 @@ class Simulation(Course):
         if result.outcome is Outcome.SCHEDULED and result.row is not None:
             self.bind(row, result.row)
             return
-        self.messages[row] = result.message
+        self.messages[row], self.outcomes[row] = result.message, result.outcome
         if result.outcome is Outcome.ERROR:
             return  # tried again by a real scheduler, to no other end
         rejectors = result.filter.rejectors() if result.filter is not None else frozenset()

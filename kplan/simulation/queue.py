@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from kplan.framework.session import Session
@@ -28,6 +29,7 @@ class RetryQueue:
 
     def __init__(self, session: Session) -> None:
         self.now = 0.0  #: virtual time in seconds; pods back off by it
+        self.draws: Random | None = None  #: draws whose turn it is among equal pods; None takes them by name
         self._infos = session.cluster.pods.infos
         sorters = [each for framework in session.frameworks.values() for each in framework.queue_sort_plugins]
         # A pod's second key is when it came into the queue last, for which the plugin takes its creation.
@@ -39,6 +41,7 @@ class RetryQueue:
         self._failures: dict[int, int] = {}
         self._failed_at: dict[int, float] = {}
         self._stamp = 0
+        self._created: dict[int, str | None] = {}
 
     def fork(self, session: Session) -> RetryQueue:
         """Return a queue over a fork of the session, which changes without this one noticing."""
@@ -48,6 +51,7 @@ class RetryQueue:
         twin._waiting = {group: pods.copy() for group, pods in self._waiting.items()}
         twin._place = self._place.copy()
         twin._failures, twin._failed_at = self._failures.copy(), self._failed_at.copy()
+        twin._created = self._created
         return twin
 
     def __bool__(self) -> bool:
@@ -84,9 +88,31 @@ class RetryQueue:
     def pop(self) -> int:
         """Take the pod whose turn it is; there must be one."""
         self._drop_stale()
-        pod = heapq.heappop(self._active)[1] if self._active else heapq.heappop(self._backoff)[2]
+        pod = self._pop_active() if self._active else heapq.heappop(self._backoff)[2]
         del self._place[pod]
         return pod
+
+    def note_creation(self, pod: int) -> None:
+        """Keep when a pod was created that was there before: only names tell pods of one second apart."""
+        self._created[pod] = self._infos[pod].pod.metadata.creation_timestamp
+
+    def _pop_active(self) -> int:
+        first = heapq.heappop(self._active)
+        if self.draws is None or first[1] not in self._created:
+            return first[1]
+        equal = [first]
+        while self._active and self._is_equal(first, self._active[0]):
+            entry = heapq.heappop(self._active)
+            if not self._is_stale(entry[1]):
+                equal.append(entry)
+        chosen = equal.pop(self.draws.randrange(len(equal)) if len(equal) > 1 else 0)
+        for entry in equal:
+            heapq.heappush(self._active, entry)
+        return chosen[1]
+
+    def _is_equal(self, one: tuple[Any, int], other: tuple[Any, int]) -> bool:
+        """Tell whether nothing but chance says which of two pods came first."""
+        return one[0][:-1] == other[0][:-1] and self._created.get(other[1], "") == self._created[one[1]]
 
     def notice(self, event: Event, most_important: int | None = None) -> None:
         """Let in again whom an event may help.

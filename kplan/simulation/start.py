@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from random import Random
 
 from kplan.api.time import to_micros
 from kplan.engine.cluster import NOWHERE
@@ -55,10 +56,15 @@ def start(session: Session, world: Snapshot) -> Simulation:
     return simulation
 
 
-def fork(simulation: Simulation, world: Snapshot) -> Simulation:
-    """Return a simulation that starts from one in which nothing has moved yet, on a session of its own."""
+def fork(simulation: Simulation, world: Snapshot, random: Random | None = None) -> Simulation:
+    """Return a simulation that starts from one in which nothing has moved yet, on a session of its own.
+
+    Parameters
+    ----------
+    random : draws of another origin than the session's own
+    """
     listers = simulation.session.listers.fork()
-    session = simulation.session.fork(listers)
+    session = simulation.session.fork(listers, random=random)
     return simulation.fork(session, PodMaker(world, listers, session.config.release.number))
 
 

@@ -227,7 +227,6 @@ def test_a_new_pod_that_stays_pending_says_from_which_document_it_comes(tmp_path
         "document": 2,
         "kind": "Deployment",
         "name": "new",
-        "line": 24,
     }
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
 
+import kplan
 from tests.cli.commands import invoke
 from tests.cli.test_place import WEB
 
@@ -41,6 +44,45 @@ def test_a_saved_report_of_runs_is_shown_again(tmp_path: Path) -> None:
     told = invoke("plan", "--runs", "5", "--save", path).stdout
 
     assert invoke("show", path).stdout == told
+
+
+def test_drain_tells_how_often_each_outcome_comes() -> None:
+    found = invoke("drain", "general-b-1", "--runs", "6", "-o", "json")
+
+    document = json.loads(found.stdout)
+    assert (document["kind"], document["command"], found.exit_code) == ("OddsReport", "drain", 1)
+    assert {each["pod"] for each in document["pods"] if each["blocked"]["share"]} == {
+        each["object"] for each in document["verdict"]["counted"] if each["rule"].startswith("Blocked")
+    }
+    table = invoke("drain", "general-b-1", "--runs", "6").stdout
+    assert "BLOCKED" in table
+    assert "may not be evicted" in " ".join(table.split())
+
+
+def test_manifests_of_what_runs_already_are_changes_in_every_run(tmp_path: Path) -> None:
+    unchanged, scaled = tmp_path / "unchanged.yaml", tmp_path / "scaled.yaml"
+    live = next(each for each in kplan.load_snapshot("demo").deployments if each.metadata.name == "cart")
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "cart", "namespace": "shop"},
+        "spec": msgspec.to_builtins(live.spec),
+    }
+    unchanged.write_text(yaml.safe_dump(manifest))
+    manifest["spec"]["replicas"] = live.spec.replicas + 2
+    scaled.write_text(yaml.safe_dump(manifest))
+
+    for command in ("place", "plan"):
+        nothing = invoke(command, unchanged, "--runs", "5", "--validate", "ignore")
+        more = json.loads(invoke(command, scaled, "--runs", "5", "--validate", "ignore", "-o", "json").stdout)
+
+        assert "No pod moves in any run." in nothing.stdout
+        assert nothing.exit_code == 0
+        assert (more["command"], [each["workload"] for each in more["workloads"]][:1]) == (
+            command,
+            ["Deployment/shop/cart"],
+        )
+        assert len([each for each in more["pods"] if each["workload"] == "Deployment/shop/cart"]) == 2
 
 
 @pytest.mark.parametrize(

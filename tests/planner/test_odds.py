@@ -8,8 +8,8 @@ import pytest
 import kplan
 from kplan.documents.schemas import load_schema
 from kplan.errors import UsageError
-from kplan.planner.odds import PENDING
 from kplan.planner.odds_report import wilson
+from kplan.planner.tally import PENDING
 from tests.planner.test_queue_plan import node, pod
 from tests.scenarios import scenarios
 

@@ -36,7 +36,6 @@ def test_a_table_tells_shares_with_their_intervals() -> None:
     assert "2 runs of 200 differ, with 1 outcome." in text
     assert "- 100%: default/web-2 stays pending" in text
     first = next(row for row in text.splitlines() if "default/web-0" in row)
-    assert "Same for all: EVICTED 0%" in text
     assert first.split()[1:3] == ["100%", "0%"]
     assert first.count(" to ") == 2
 

@@ -122,12 +122,32 @@ def test_draining_each_node_gives_the_same_report_with_any_number_of_processes()
     assert report("drain", "--each") == alone
 
 
+@pytest.mark.parametrize("question", [["place", "shop/voucher-api", "ml/llm-eval"], ["plan"], ["drain", "general-b-1"]])
+def test_runs_give_the_same_report_with_any_number_of_processes(
+    question: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = (*question, "--runs", "8", "--sampling", "as-configured")
+    alone = report(*runs, "--workers", "1")
+    monkeypatch.setattr("kplan.planner.odds._ALONE", 0)
+    monkeypatch.setattr("kplan.planner.odds._ALONE_AT_MOST", 0)
+
+    assert report(*runs, "--workers", "2") == alone
+    assert report(*runs) == alone
+
+
 @pytest.mark.parametrize(
     "args",
-    [["general-a-1", "--workers", "2"], ["general-a-1", "--dask", "x"], ["--each", "--workers", "2", "--dask", "x"]],
+    [
+        ["drain", "general-a-1", "--workers", "2"],
+        ["drain", "general-a-1", "--dask", "x"],
+        ["drain", "--each", "--workers", "2", "--dask", "x"],
+        ["drain", "--each", "--runs", "2"],
+        ["place", "shop/voucher-api", "--workers", "2"],
+        ["plan", "--dask", "x"],
+    ],
 )
 def test_options_that_would_do_nothing_are_refused(args: list[str]) -> None:
-    failed = invoke("drain", *args)
+    failed = invoke(*args)
 
     assert failed.exit_code == 2
     assert "hint: " in failed.stderr

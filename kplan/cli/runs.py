@@ -1,0 +1,94 @@
+"""Questions that are asked many times: ``--runs``, and who carries the runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kplan.cli.answer import Question
+from kplan.cli.changes import RolloutMode, asked_change
+from kplan.cli.flags import SchedulerFlags, TieRule, VerbosityFlags
+from kplan.cli.phases import busy
+from kplan.cli.sweeping import SweepFlags
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Condition
+    from kplan.documents.odds import OddsReport
+    from kplan.planner.asked import AskedPods
+    from kplan.planner.odds import Drawn
+    from kplan.planner.odds_of_pods import InOrder, InQueue
+    from kplan.planner.odds_report import Command
+    from kplan.planner.planner import Planner
+
+
+def seed_of_runs(scheduler: SchedulerFlags) -> int:
+    """Return the seed with which many runs are drawn.
+
+    Raises
+    ------
+    UsageError
+        When ties are not to be drawn.
+    """
+    from kplan.planner.limits import DEFAULT_SEED
+
+    if scheduler.ties not in (None, TieRule.EVEN):
+        hint = "leave out --ties, or --runs"
+        raise UsageError(f"--runs draws between equal nodes, and --ties {scheduler.ties} does not", hint=hint)
+    return DEFAULT_SEED if scheduler.seed is None else scheduler.seed
+
+
+def question_of_runs(
+    question: Question, plain: InOrder | InQueue, rollout: RolloutMode, replicas: int | None
+) -> tuple[Planner, Drawn, AskedPods | None]:
+    """Return what is asked many times, of which planner, about which pods.
+
+    Manifests of which some are in the cluster already are a change, about no pods that are known before.
+
+    Parameters
+    ----------
+    plain : the question where all is new
+    """
+    change = asked_change(question, replicas)
+    if change is None:
+        return question.planner, plain, plain.asked(question.planner)
+    from kplan.planner.odds_of_changes import RolledOut
+
+    planner, written = change
+    return planner, RolledOut(tuple(written), rollout.value), None
+
+
+def odds_document(
+    planner: Planner,
+    question: Drawn,
+    asked: AskedPods | None,
+    *,
+    command: Command,
+    runs: int,
+    fail_on: Sequence[Condition],
+    scheduler: SchedulerFlags,
+    sweeping: SweepFlags,
+    verbosity: VerbosityFlags,
+) -> OddsReport:
+    """Ask a question many times, and return the report.
+
+    Parameters
+    ----------
+    asked : the pods that it is about; None for a change
+    """
+    from kplan.planner.odds_report import odds_of
+
+    seed = seed_of_runs(scheduler)
+    with busy("carrying runs out", quiet=verbosity.quiet) as tell:
+        odds = odds_of(
+            planner,
+            question,
+            command=command,
+            runs=runs,
+            seed=seed,
+            asked=asked,
+            ask_all=partial(sweeping.ask_all, planner),
+            progress=lambda n, of: tell(f"{n:,} of {of:,}"),
+        )
+        return odds.report(fail_on=fail_on)

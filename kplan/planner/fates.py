@@ -1,0 +1,178 @@
+"""What becomes of the pods of a change: who leaves, what comes in its place, and what of that counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kplan.documents.base import Condition, Counted
+from kplan.documents.change import Step, StepEvent, WorkloadState
+from kplan.documents.placement import Outcome
+from kplan.documents.plan import Action, PlanSummary
+from kplan.planner.base import Base
+from kplan.planner.change import ChangePlan
+from kplan.planner.verdict import GATED, PDB_VIOLATION, PENDING, PREEMPTION, UNSCHEDULABLE, Happened, counted_of
+from kplan.simulation.controllers.observed import ObservedPod
+
+PendingOutcome = Literal["", "Unschedulable", "Gated", "Error"]
+
+_LEAVING = (StepEvent.EVICTED, StepEvent.DELETED)
+_WORDS: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of one pod: the one that was there, the one that came in its place, or both."""
+
+    workload: str
+    gone: Step | None = None
+    came: ObservedPod | None = None
+
+    @property
+    def pod(self) -> str:
+        """NAMESPACE/NAME of the pod that was there, else of the one that came."""
+        return self.gone.pod if self.gone is not None else self.came.key if self.came is not None else ""
+
+    @property
+    def action(self) -> Action:
+        """What that is called."""
+        if self.came is None:
+            return Action.EVICTED
+        if not self.came.node:
+            return Action.PENDING
+        return Action.PLACED if self.gone is None or self.gone.node is None else Action.MOVED
+
+
+class Fates:
+    """What becomes of the pods of a change that was followed to rest.
+
+    Attributes
+    ----------
+    all : by workload, in the order in which these were moved
+    """
+
+    def __init__(self, base: Base, change: ChangePlan) -> None:
+        self._simulation = change.simulation
+        self._change = change
+        keys = (base.session.cluster.pods.infos[row].key for row in base.pending().rows)
+        rows = (change.simulation.session.pod_ids.get(key) for key in keys)
+        pending = (change.simulation.pods.get(row) for row in rows if row is not None)
+        self._was_pending = {pod.key: pod for pod in pending if pod is not None and not pod.is_new}
+        self.all = [*self._paired_all()]
+        self._elsewhere = self._not_of_the_change()
+
+    def _paired_all(self) -> Iterator[Fate]:
+        """Pair what left with what came in its place: by name in a stateful set, in order elsewhere."""
+        gone: dict[str, list[Step]] = {}
+        born: set[str] = set()
+        came: dict[str, list[ObservedPod]] = {}
+        for step in self._change.steps:
+            if step.event is StepEvent.CREATED:
+                born.add(step.pod)
+            elif step.event in _LEAVING and step.pod not in born:
+                gone.setdefault(step.workload, []).append(step)
+            elif step.event is StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
+                came.setdefault(step.workload, []).append(self._was_pending[step.pod])
+        for pod in self._simulation.pods.values():
+            if pod.is_new:
+                owner = self._simulation.owner(pod.row)
+                came.setdefault(f"Pod/{pod.key}" if owner is None else owner.workload.key, []).append(pod)
+        for workload in dict.fromkeys(step.workload for step in self._change.steps if step.pod):
+            yield from _paired(workload, gone.get(workload, []), came.get(workload, []))
+
+    def _not_of_the_change(self) -> set[str]:
+        """Return pods that were pending before, and what comes in the place of pods that they preempted, and so on."""
+        found = set(self._was_pending)
+        for fate in self.all:
+            if fate.gone is not None and fate.gone.by in found and fate.came is not None:
+                found.add(fate.came.key)
+        return found
+
+    def outcome_of(self, pod: ObservedPod) -> PendingOutcome:
+        """Return how the last try of a pod without a node ended."""
+        outcome = self._simulation.outcomes.get(pod.row)
+        if outcome is None:
+            info = self._simulation.session.cluster.pods.infos[pod.row]
+            framework = self._simulation.session.framework_for(info)
+            if framework is None:
+                return "Error"
+            outcome = Outcome.UNSCHEDULABLE if framework.run_pre_enqueue(info).is_success else Outcome.GATED
+        return _WORDS.get(outcome, "Unschedulable")
+
+    def message_of(self, pod: ObservedPod) -> str:
+        """Return kube-scheduler's last word on a pod without a node."""
+        return self._simulation.messages.get(pod.row, "")
+
+    # --- what counts --------------------------------------------------------------------------------------------------
+
+    def summary(self) -> PlanSummary:
+        """Count what became of the pods."""
+        actions = Counter(fate.action for fate in self.all)
+        waiting = [fate.came for fate in self.all if fate.action is Action.PENDING and fate.came is not None]
+        pending = Counter(map(self.outcome_of, waiting))
+        victims = {step.pod for step in self._change.steps if step.by is not None}
+        placed = actions[Action.PLACED] + actions[Action.MOVED]
+        return PlanSummary(
+            pods=placed + actions[Action.PENDING],
+            scheduled=placed,
+            unschedulable=pending["Unschedulable"],
+            gated=pending["Gated"],
+            errors=pending["Error"],
+            victims=len(victims),
+            pdb_violations=len(self._simulation.violations),
+            placed=actions[Action.PLACED],
+            moved=actions[Action.MOVED],
+            evicted=actions[Action.EVICTED],
+            pending=actions[Action.PENDING],
+            rounds=1,
+        )
+
+    def counted(self, fail_on: Sequence[Condition]) -> list[Counted]:
+        """Return what happened and counts; what earlier pending pods bring about only where asked for."""
+        return counted_of(self.happened(), fail_on)
+
+    def happened(self) -> Iterator[Happened]:
+        """Yield everything that counts where it is listed."""
+        for fate in self.all:
+            if fate.action is Action.PENDING and fate.came is not None:
+                counted = Counted(fate.came.key, self.outcome_of(fate.came))
+                condition: Condition = GATED if counted.rule == "Gated" else UNSCHEDULABLE
+                yield Happened(PENDING, counted)
+                yield Happened(condition, counted, self._is_old(fate.came.key))
+        for pod in self._simulation.pods.values():
+            if not pod.node and not pod.is_new:
+                yield Happened(PENDING, Counted(pod.key, "Pending"))
+        for each in self._change.workloads:
+            is_refused = each.state is WorkloadState.STUCK and not each.pod and each.because
+            if each.refused or is_refused:
+                yield Happened(UNSCHEDULABLE, Counted(f"{each.kind}/{each.namespace}/{each.name}", "Refused"))
+        nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
+        for name, node in nominated.items():
+            yield Happened(PREEMPTION, Counted(name, "Preemption", node=node), self._is_old(name))
+        for name, victim in self._simulation.violations:
+            yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), self._is_old(name))
+        for obstacle in self._change.obstacles:
+            yield Happened(PDB_VIOLATION, Counted(obstacle.pod, "Blocked", node=obstacle.node))
+
+    def _is_old(self, pod: str) -> bool:
+        return pod in self._elsewhere
+
+
+def _paired(workload: str, gone: Sequence[Step], came: Sequence[ObservedPod]) -> Iterator[Fate]:
+    left = {pod.key: pod for pod in came}
+    unmatched: list[Step] = []
+    for step in gone:
+        twin = left.pop(step.pod, None)
+        if twin is not None:
+            yield Fate(workload, step, twin)
+        else:
+            unmatched.append(step)
+    rest = list(left.values())
+    for step, pod in zip(unmatched, rest, strict=False):
+        yield Fate(workload, step, pod)
+    for step in unmatched[len(rest) :]:
+        yield Fate(workload, step)
+    for pod in rest[len(unmatched) :]:
+        yield Fate(workload, came=pod)

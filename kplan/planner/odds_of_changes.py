@@ -1,0 +1,176 @@
+"""Drains, and manifests of what runs already, as questions that are asked many times; each run is carried to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from kplan.documents.base import Counted
+from kplan.documents.change import WorkloadState
+from kplan.planner.base import Base
+from kplan.planner.change import (
+    ChangePlan,
+    begin,
+    check_nodes,
+    empty,
+    follow,
+    lose,
+    updates_of,
+    without_nodes,
+)
+from kplan.planner.change_report import change_warnings
+from kplan.planner.fates import Fate, Fates
+from kplan.planner.incoming import with_objects
+from kplan.planner.lots import Lots
+from kplan.planner.odds import Prepared
+from kplan.planner.tally import DrawnPod, End, Ending, Rest
+from kplan.planner.verdict import Happened
+from kplan.simulation.applying import Rollout
+from kplan.simulation.draining import Drain, DrainOptions
+from kplan.simulation.loop import Simulation
+from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
+
+B = TypeVar("B", bound=Base)
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """Drains nodes, or loses them; attributes as the parameters of `Planner.drain`."""
+
+    nodes: tuple[str, ...]
+    lost: bool = False
+    one_by_one: bool = False
+    rolling: bool = False
+    replace: bool = False
+    options: DrainOptions | None = None
+
+    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
+        """See `kplan.planner.odds.Drawn`."""
+        check_nodes(base, self.nodes)
+        origin = without_nodes(base, self.nodes) if self.lost else base
+
+        def carry_out(simulation: Simulation) -> ChangePlan:
+            if self.lost:
+                return lose(simulation, origin, self.nodes)
+            return empty(
+                simulation,
+                base,
+                self.nodes,
+                one_by_one=self.one_by_one,
+                rolling=self.rolling,
+                replace=self.replace,
+                options=self.options,
+            )
+
+        return _prepared(base, origin, self._pods(base), carry_out, is_single=is_single)
+
+    def _pods(self, base: Base) -> list[DrawnPod]:
+        """Return the pods that leave the nodes."""
+        simulation = base.at_rest
+        leaving = Drain(simulation).leaving(self.nodes) if not self.lost else Drain(simulation).on(self.nodes)
+        return [DrawnPod(pod.key, _workload_of(simulation, pod.row), node=pod.node) for pod in leaving]
+
+
+@dataclass(frozen=True, slots=True)
+class RolledOut:
+    """Applies manifests; the planner holds what comes with them."""
+
+    workloads: tuple[WrittenWorkload, ...]
+    rollout: Rollout = "auto"
+
+    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
+        """See `kplan.planner.odds.Drawn`."""
+        updates = updates_of(base, self.workloads, Autoscalers(base.world.horizontal_pod_autoscalers))
+
+        def carry_out(simulation: Simulation) -> ChangePlan:
+            return follow(simulation, base, updates, self.rollout)
+
+        about = _prepared(base, base, (), carry_out, is_single=is_single)
+        return replace(about, workloads=tuple(update.key for update in updates.all))
+
+
+def rolled_out(base: B, manifests: Iterable[Manifest], namespace: str | None, rollout: Rollout) -> tuple[B, RolledOut]:
+    """Return the question about manifests, and the planner of the cluster that holds what comes with them."""
+    workloads, additions = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
+    other = base.with_world(with_objects(base.snapshot, additions)) if additions else base
+    return other, RolledOut(tuple(workloads), rollout)
+
+
+def _prepared(
+    base: Base,
+    origin: Base,
+    pods: Sequence[DrawnPod],
+    carry_out: Callable[[Simulation], ChangePlan],
+    *,
+    is_single: bool,
+) -> Prepared:
+    n_nodes = len(origin.session.cluster)
+
+    def run(lots: Lots) -> Ending:
+        simulation = begin(origin, lots)
+        if not is_single:
+            simulation.draw_turns(lots)
+            if base.options.sample and n_nodes:
+                simulation.session.sampling.start_index = lots.draw(n_nodes)
+        return _ending(base, carry_out(simulation))
+
+    return Prepared(pods, run)
+
+
+def _ending(base: Base, change: ChangePlan) -> Ending:
+    fates = Fates(base, change)
+    obstacles = {each.pod: each for each in change.obstacles}
+    ends: dict[str, End] = {}
+    messages: dict[str, str] = {}
+    moved: list[DrawnPod] = []
+    for fate in fates.all:
+        pod = _pod(fate)
+        moved.append(pod)
+        if fate.came is None:
+            ends[pod.key] = End(Rest.GONE)
+        elif fate.came.node:
+            ends[pod.key] = End(Rest.PLACED, fate.came.node)
+        else:
+            ends[pod.key] = End(Rest.PENDING)
+            messages[pod.key] = fates.message_of(fate.came)
+    for key, obstacle in obstacles.items():
+        workload = "" if obstacle.workload == f"Pod/{key}" else obstacle.workload
+        moved.append(DrawnPod(key, workload, node=obstacle.node))
+        ends[key] = End(Rest.BLOCKED, obstacle.node)
+        messages[key] = obstacle.words
+    happened = tuple(dict.fromkeys(_outlined(fates.happened())))
+    return Ending(
+        ends,
+        evicted=frozenset(step.pod for step in change.steps if step.by is not None),
+        violates=bool(change.simulation.violations),
+        messages=messages,
+        happened=happened,
+        incomplete=dict(_incomplete(change)),
+        moved=tuple(moved),
+        warnings=change_warnings(change),
+    )
+
+
+def _pod(fate: Fate) -> DrawnPod:
+    workload = "" if fate.workload.startswith("Pod/") else fate.workload
+    return DrawnPod(fate.pod, workload, node=(fate.gone.node or "") if fate.gone is not None else "")
+
+
+def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
+    """Yield what happened without the nodes and victims, which differ from run to run."""
+    for each in happened:
+        yield Happened(each.condition, Counted(each.counted.object, each.counted.rule), each.is_old)
+
+
+def _incomplete(change: ChangePlan) -> Iterator[tuple[str, str]]:
+    for each in change.workloads:
+        if each.state is WorkloadState.STUCK or each.refused:
+            yield f"{each.kind}/{each.namespace}/{each.name}", each.refused or each.because
+
+
+def _workload_of(simulation: Simulation, row: int) -> str:
+    owner = simulation.owner(row)
+    return "" if owner is None else owner.workload.key

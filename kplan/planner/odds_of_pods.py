@@ -1,0 +1,151 @@
+"""Pods placed in order, or a queue worked off, as questions that are asked many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kplan.documents.queue import QueuePlace
+from kplan.engine.cluster import NOWHERE
+from kplan.framework.cycle import CycleResult
+from kplan.framework.listers import Listers
+from kplan.framework.queue import enqueue
+from kplan.framework.session import Session
+from kplan.planner.asked import AskedPods
+from kplan.planner.base import Base, PodLike
+from kplan.planner.lots import Lots
+from kplan.planner.odds import Prepared
+from kplan.planner.queue_run import QueueRun
+from kplan.planner.sequence import Run, nominates, run_in_order
+from kplan.planner.tally import DrawnPod, End, Ending, Rest
+from kplan.preemption import DefaultPreemption
+
+Start = Callable[[Session], tuple[Run, Callable[[], Iterable[int]]]]
+"""Starts a run in a session; what is returned besides tells afterwards which pods stand for those asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Places pods in the order given; see `kplan.planner.sequence.run_in_order`."""
+
+    pods: tuple[PodLike, ...]
+    settle_preemption: bool = False
+
+    def asked(self, base: Base) -> AskedPods:
+        """Return the pods."""
+        return base.asked(self.pods)
+
+    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
+        """See `kplan.planner.odds.Drawn`."""
+        asked, settles = self.asked(base), self.settle_preemption
+
+        def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
+            if not settles and not is_single:
+                # Whom a pod would evict is nobody's business here, and must not be drawn.
+                for framework in session.frameworks.values():
+                    others = [each for each in framework.post_filter_plugins if each.name != DefaultPreemption.name]
+                    framework.post_filter_plugins = others
+            return run_in_order(session, asked.rows, settle_preemption=settles), lambda: asked.rows
+
+        return _prepared(base, asked, start, is_single=is_single, settles=settles)
+
+
+@dataclass(frozen=True, slots=True)
+class InQueue:
+    """Works off the scheduling queue; of an evicted pod that is recreated, its replacement counts.
+
+    Attributes
+    ----------
+    pods, with_pending, recreate, max_rounds : as for `Planner.plan_queue`
+    """
+
+    pods: tuple[PodLike, ...] | None
+    with_pending: bool
+    recreate: bool
+    max_rounds: int
+
+    def asked(self, base: Base) -> AskedPods:
+        """Return the pods that some profile is for and that are not going away, in the order of their turns."""
+        asked = base.queue_of(self.pods, with_pending=self.with_pending)
+        queue = enqueue(base.fork(asked), asked.rows)
+        rows = tuple(each.pod for each in queue if each.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
+        return AskedPods(rows, asked.added, asked.origins, asked.refused)
+
+    def prepare(self, base: Base, *, is_single: bool) -> Prepared:
+        """See `kplan.planner.odds.Drawn`."""
+        from kplan.planner.queue_plan import with_successors
+
+        asked = self.asked(base)
+        listers = with_successors(base, asked) if self.recreate else None
+
+        def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
+            session.nominate_from_status(asked.rows)
+            work = QueueRun(
+                session, asked.rows, recreate=self.recreate, max_rounds=self.max_rounds, draws_turns=not is_single
+            )
+
+            def latest() -> Iterable[int]:
+                found = {pod: pod for pod in asked.rows}
+                for eviction in work.evictions:
+                    first = work.origin.get(eviction.pod, eviction.pod)
+                    if first in found and eviction.successor is not None:
+                        found[first] = eviction.successor
+                return found.values()
+
+            return iter(work), latest
+
+        return _prepared(base, asked, start, listers, is_single=is_single, settles=True)
+
+
+def _prepared(
+    base: Base, asked: AskedPods, start: Start, listers: Listers | None = None, *, is_single: bool, settles: bool
+) -> Prepared:
+    names = base.session.cluster.nodes.names
+    pods = _pods(base, asked)
+
+    def carry_out(lots: Lots) -> Ending:
+        session = base.fork(asked, listers, lots)
+        if base.options.sample and not is_single and names:
+            session.sampling.start_index = lots.draw(len(names))
+        run, latest = start(session)
+        violates = False
+        messages: dict[int, str] = {}
+        for result in run:
+            violates |= settles and _violates(result)
+            messages[result.pod] = result.message
+        infos, node_of = session.cluster.pods.infos, session.cluster.node_of
+        evicted = frozenset(infos[change.pod].key for change in session.cluster.log if change.sign < 0)
+        ends: dict[str, End] = {}
+        words: dict[str, str] = {}
+        for pod, row in zip(pods, latest(), strict=True):
+            place = node_of[row]
+            if place != NOWHERE:
+                ends[pod.key] = End(Rest.PLACED, names[place])
+                continue
+            ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
+            words[pod.key] = messages.get(row, "")
+        return Ending(ends, evicted, violates, words)
+
+    return Prepared(pods, carry_out)
+
+
+def _pods(base: Base, asked: AskedPods) -> list[DrawnPod]:
+    session = base.fork(asked)
+    found = []
+    for row in asked.rows:
+        info, origin = session.cluster.pods.infos[row], asked.origins.get(row)
+        workload = ""
+        if origin is not None and origin.kind != "Pod":
+            workload = f"{origin.kind}/{info.namespace}/{origin.name}"
+        elif origin is None and info.controller is not None:
+            workload = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
+        framework = session.framework_for(info)
+        is_gated = framework is not None and not framework.run_pre_enqueue(info).is_success
+        found.append(DrawnPod(info.key, workload, is_gated))
+    return found
+
+
+def _violates(result: CycleResult) -> bool:
+    """Tell whether a decision evicts a pod that a disruption budget protects."""
+    findings = result.post_filter.findings if result.post_filter is not None and nominates(result) else None
+    return findings is not None and any(victim.pdb_violation for victim in findings.victims())

@@ -1,0 +1,212 @@
+"""Drains and rollouts asked many times: laws, against plain answers, and what is drawn."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jsonschema
+import pytest
+
+import kplan
+from kplan.documents.change import StepEvent
+from kplan.documents.schemas import load_schema
+from kplan.errors import NotFoundError
+from kplan.planner.odds_report import Odds
+from kplan.simulation.draining import DrainOptions
+from kplan.sweeps import ask_all as ask_all_side_by_side
+from tests.simulation.clusters import Object, budget, deployment, node, running, template
+
+NODES = ["n0", "n1", "n2", "n3"]
+
+
+def planner(*objects: Object, cpu: str = "8", **options: Any) -> kplan.Planner:
+    nodes = [node(name, cpu, **{"topology.kubernetes.io/zone": f"z{name[1]}"}) for name in NODES]
+    return kplan.Planner(kplan.load_snapshot([*nodes, *objects]), **options)
+
+
+def thin(name: str, cpu: str = "3") -> Object:
+    found = deployment(name, 1)
+    found["spec"]["template"] = template(name, cpu=cpu)
+    return found
+
+
+def shares(odds: Odds, pod: str) -> dict[str, float]:
+    return {where: n / odds.runs for where, n in odds.counts[pod].items()}
+
+
+def test_a_drained_pod_goes_to_equal_nodes_evenly() -> None:
+    odds = planner(*running(thin("web"), ["n0"])).odds_of_drain(["n0"], runs=600)
+
+    assert set(shares(odds, "default/web-h1-000")) == {"n1", "n2", "n3"}
+    assert all(abs(share - 1 / 3) < 0.08 for share in shares(odds, "default/web-h1-000").values())
+    assert (odds.branches, len(odds.outcomes), odds.is_certain) == (3, 1, False)
+
+
+def test_which_of_two_equal_pods_gets_the_last_room_is_drawn() -> None:
+    full = running(thin("full", "6"), ["n1"])
+    pair = [*running(thin("one"), ["n0"]), *running(thin("two"), ["n0"])]
+    odds = planner(*full, *pair, cpu="6").changed(cordon=["n2", "n3"]).changed(without=["pod?app=full"])
+    odds = odds.changed(with_=[blocker("n1", "3")]).odds_of_drain(["n0"], runs=100)
+
+    one, two = shares(odds, "default/one-h1-000"), shares(odds, "default/two-h1-000")
+    assert one["n1"] + two["n1"] == 1
+    assert abs(one["n1"] - 0.5) < 0.1
+    assert len(odds.outcomes) == 2
+    assert {outcome.pending for outcome in odds.outcomes} == {("default/one-h1-000",), ("default/two-h1-000",)}
+
+
+def blocker(on: str, cpu: str) -> Object:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "blocker", "namespace": "default", "labels": {"app": "blocker"}},
+        "spec": {"nodeName": on, "schedulerName": "default-scheduler", "containers": [container]},
+        "status": {"phase": "Running"},
+    }
+
+
+def test_a_pod_of_more_importance_evicts_one_and_both_are_told() -> None:
+    important = running(thin("important", "6"), ["n0"])
+    for each in important:
+        spec = each["spec"] if each["kind"] == "Pod" else each["spec"]["template"]["spec"]
+        spec |= (
+            {"priorityClassName": "high", "priority": 10} if each["kind"] == "Pod" else {"priorityClassName": "high"}
+        )
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+    low = [*running(thin("a", "6"), ["n1"]), *running(thin("b", "6"), ["n2"]), blocker("n3", "6")]
+
+    odds = planner(high, *important, *low, cpu="6").changed(cordon=["n3"]).odds_of_drain(["n0"], runs=300)
+
+    assert sum(odds.victims.values()) == 300
+    for name in "ab":
+        key = f"default/{name}-h1-000"
+        assert 0.4 < odds.victims[key] / 300 < 0.6
+        assert odds.counts[key] == {"pending": odds.victims[key], f"n{'ab'.index(name) + 1}": 300 - odds.victims[key]}
+    report = odds.report()
+    assert next(pod.pod for pod in report.pods) == "default/important-h1-000"
+    assert report.evicted == {}
+
+
+def test_blocked_and_lost_pods_are_told() -> None:
+    web = running(deployment("web", 3), ["n0", "n1", "n2"])
+    cluster = planner(*web, budget("web", minAvailable=3), blocker("n0", "1"))
+
+    kept = cluster.odds_of_drain(["n0"], runs=20)
+    forced = cluster.odds_of_drain(["n0"], options=DrainOptions(force=True, disable_eviction=True), runs=20)
+    lost = cluster.odds_of_drain(["n0"], lost=True, runs=20)
+
+    assert kept.counts == {"default/blocker": {"blocked": 20}, "default/web-h1-000": {"blocked": 20}}
+    assert kept.is_certain
+    assert [each.rule for each in kept.report().verdict.counted] == ["Blocked in 20 of 20 runs"] * 2
+    assert forced.counts["default/blocker"] == lost.counts["default/blocker"] == {"gone": 20}
+    assert sum(lost.counts["default/web-h1-000"].values()) == 20
+    assert not lost.report().verdict.failed
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"lost": True}, {"one_by_one": True}, {"rolling": True}], ids=lambda each: "-".join(each) or "plain"
+)
+@pytest.mark.parametrize("nodes", [["spot-a-1"], ["general-a-1", "gpu-a-1"]])
+def test_one_run_is_the_plain_drain_with_that_seed(nodes: list[str], options: dict[str, bool]) -> None:
+    snapshot = kplan.load_snapshot("demo")
+    for seed in (1, 2):
+        plain = kplan.Planner(snapshot, seed=seed).drain(nodes, **options)
+
+        odds = kplan.Planner(snapshot).odds_of_drain(nodes, **options, runs=1, seed=seed)
+
+        report = plain_report(kplan.Planner(snapshot, seed=seed), plain)
+        ends = {each.pod: {each.to_node or ("gone" if each.action == "-" else "pending"): 1} for each in report.changes}
+        blocked = {pod: {"blocked": 1} for pod in plain.blocked}
+        moved = {**ends, **blocked}
+        assert {pod: found for pod, found in odds.counts.items() if pod in moved} == moved
+        where = {f"{pod.metadata.namespace}/{pod.metadata.name}": pod.spec.node_name for pod in snapshot.pods}
+        assert {pod: found for pod, found in odds.counts.items() if pod not in moved} == {
+            pod: {where[pod]: 1} for pod in odds.counts.keys() - moved.keys()
+        }
+        assert set(odds.victims) == {step.pod for step in plain.steps if step.by}
+        told = {each.object for each in odds.report().verdict.counted}
+        assert told == {each.object for each in report.verdict.counted}
+
+
+def plain_report(planner: kplan.Planner, change: Any) -> Any:
+    from kplan.planner.change_report import change_report
+
+    return change_report(planner, change, "drain")
+
+
+def test_one_run_is_the_plain_rollout_with_that_seed() -> None:
+    objects = [*running(deployment("web", 4), NODES), *running(thin("other"), ["n0"])]
+    manifests = [deployment("web", 6, image="app:2"), thin("fresh")]
+    for seed in range(3):
+        plain = planner(*objects, seed=seed).roll_out(manifests)
+
+        odds = planner(*objects).odds_of_roll_out(manifests, runs=1, seed=seed)
+
+        ended = sorted(each.node or "pending" for each in plain.after if each.new)
+        assert sorted(where for found in odds.counts.values() for where in found) == ended
+        assert odds.report().summary.all_placed.share == 1
+
+
+def test_a_rollout_tells_workloads_and_says_of_an_unchanged_one_that_nothing_moves() -> None:
+    objects = running(deployment("web", 4), NODES)
+
+    rolled = planner(*objects).odds_of_roll_out([deployment("web", 4, image="app:2")], runs=50)
+    scaled = planner(*objects).odds_of_roll_out([deployment("web", 70)], runs=4).report()
+    nothing = planner(*objects).odds_of_roll_out([deployment("web", 4)], runs=50)
+
+    assert sum(map(len, rolled.counts.values())) >= 4
+    assert all(sum(found.values()) == 50 for found in rolled.counts.values())
+    [workload] = scaled.workloads
+    assert (workload.workload, workload.complete.share) == ("Deployment/default/web", 0)
+    assert "Insufficient cpu" in workload.because
+    assert nothing.counts == {}
+    assert nothing.is_certain
+
+
+def test_runs_end_the_same_whoever_carries_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    demo = kplan.Planner(kplan.load_snapshot("demo"))
+    alone = demo.odds_of_drain(["general-a-1", "general-b-1"], runs=10).report().to_dict()
+    monkeypatch.setattr("kplan.planner.odds._ALONE", 0)
+    monkeypatch.setattr("kplan.planner.odds._ALONE_AT_MOST", 0)
+    asked: list[int] = []
+
+    def ask_all(questions: Any, *, progress: Any) -> Any:
+        asked.append(len(questions))
+        return [question(demo) for question in reversed(questions)]
+
+    apart = demo.odds_of_drain(["general-a-1", "general-b-1"], runs=10, ask_all=ask_all).report().to_dict()
+    workers = partial(ask_all_side_by_side, demo, workers=2)
+    side_by_side = demo.odds_of_drain(["general-a-1", "general-b-1"], runs=10, ask_all=workers).report().to_dict()
+
+    assert asked
+    for each in (alone, apart, side_by_side):
+        each.pop("generatedAt")
+    assert apart == side_by_side == alone
+
+
+def test_turns_are_drawn_only_among_runs() -> None:
+    pair = [*running(thin("one"), ["n0"]), *running(thin("two"), ["n0"])]
+    first = {
+        step.workload
+        for seed in range(5)
+        for step in planner(*pair, seed=seed).drain(["n0"]).steps
+        if step.event is StepEvent.CREATED and step.step == 3
+    }
+
+    assert len(first) == 1
+
+
+def test_the_document_is_as_its_schema_says() -> None:
+    document = kplan.Planner(kplan.load_snapshot("demo")).odds_of_drain(["spot-a-1"], runs=10).to_dict()
+
+    jsonschema.Draft202012Validator(load_schema("OddsReport")).validate(document)
+    assert document["command"] == "drain"
+    assert {each["pod"] for each in document["pods"]} >= {"batch/archive-ghjxt"}
+    assert any(each["messages"] for each in document["examples"])
+
+
+def test_a_node_that_is_not_there_is_told() -> None:
+    with pytest.raises(NotFoundError, match="n9"):
+        planner().odds_of_drain(["n9"])
