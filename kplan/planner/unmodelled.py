@@ -62,7 +62,7 @@ def _portworx(world: Snapshot, config: SchedulerConfiguration) -> Iterator[Input
 
 def unmodelled_of(pods: Iterable[Pod]) -> Iterator[InputWarning]:
     """List what pods ask for and is not honoured."""
-    return (warning for pod in pods for warning in _pod(pod))
+    return (warning for pod in pods if pod.spec.tolerations or pod.spec.scheduling_group for warning in _pod(pod))
 
 
 def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> Iterator[InputWarning]:
@@ -80,10 +80,11 @@ def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> It
 
 def _pod(pod: Pod) -> Iterator[InputWarning]:
     """Look at features whose gates are off by default: the scheduler ignores what they would need."""
+    spec = pod.spec
     name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
-    if any(is_comparison(toleration) for toleration in pod.spec.tolerations):
+    if any(map(is_comparison, spec.tolerations)):
         message = "a toleration with operator Lt or Gt tolerates nothing"
         yield InputWarning(CODE, name, f"TaintTolerationComparisonOperators: {message}; the gate is off by default")
-    if pod.spec.scheduling_group is not None:
+    if spec.scheduling_group is not None:
         message = "the pod is scheduled on its own, not with its group"
         yield InputWarning(CODE, name, f"GenericWorkload, GangScheduling: {message}; the gates are off by default")

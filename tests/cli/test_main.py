@@ -26,6 +26,7 @@ def test_help_loads_nothing_heavy() -> None:
 UNASKED = (
     "kplan.simulation",
     "kplan.planner.capacity",
+    "kplan.planner.diagnosis.remedies",
     "kplan.planner.odds",
     "kplan.planner.drains",
     "kplan.cli.plan",

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
-from kplan.planner.diagnosis.fields import field_of
-from kplan.planner.diagnosis.gather import gather
-from kplan.planner.diagnosis.remedies import remedies
-from kplan.planner.diagnosis.sentence import sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +27,12 @@ def diagnose(session: Session, result: CycleResult, *, may_try: bool = True) -> 
     """
     if result.row is not None:
         return Diagnosis()
+    # Most questions are answered without: all that tells why, and tries what would help, is loaded when it is needed.
+    from kplan.planner.diagnosis.fields import field_of
+    from kplan.planner.diagnosis.gather import gather
+    from kplan.planner.diagnosis.remedies import remedies
+    from kplan.planner.diagnosis.sentence import sentence
+
     causes = gather(session, result)
     found = remedies(session, result, causes) if may_try else ()
     pod = session.cluster.pods.infos[result.pod].pod
