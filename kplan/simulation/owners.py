@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from kplan.api.core import PodTemplateSpec
-from kplan.simulation.controllers import daemon_set, stateful_set
+from kplan.simulation.controllers import stateful_set
+from kplan.simulation.controllers.daemon_ledger import DaemonLedger
 from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.controllers.stateful_set import ROLLING_UPDATE, WantedStatefulSet
@@ -155,14 +156,27 @@ class DaemonSetState(Owner):
     wanted: WantedDaemonSet = field(default_factory=lambda: WantedDaemonSet(""))
     nodes: dict[str, Eligibility] = field(default_factory=dict)  #: whether each node should get a pod and may keep it
     by_node: dict[str, list[ObservedPod]] = field(default_factory=dict)  #: node -> pods that are there or meant for it
+    ledger: DaemonLedger | None = field(
+        default=None, repr=False, compare=False
+    )  #: what was said last, where it is known
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - age does not matter
         """See `Owner`."""
-        return daemon_set.actions(self.wanted, self.nodes, self.by_node)
+        if not self._has_ledger:
+            self.ledger = DaemonLedger(self.wanted, self.nodes, self.by_node)
+        assert self.ledger is not None  # noqa: S101 - made above
+        return self.ledger.actions()
+
+    @property
+    def _has_ledger(self) -> bool:
+        """Whether there is a ledger of what it wants now."""
+        return self.ledger is not None and self.ledger.wanted is self.wanted and self.ledger.nodes is self.nodes
 
     @property
     def desired(self) -> int:
         """See `Owner`."""
+        if self._has_ledger and self.ledger is not None:
+            return self.ledger.desired
         return sum(each.should_run for each in self.nodes.values())
 
     def is_current(self, pod: ObservedPod) -> bool:
@@ -171,28 +185,32 @@ class DaemonSetState(Owner):
 
     def join(self, pod: ObservedPod) -> None:
         """See `Owner`."""
-        self.by_node[pod.target] = [*self.by_node.get(pod.target, ()), pod]
+        self._put(pod.target, [*self.by_node.get(pod.target, ()), pod])
         super().join(pod)
 
     def settle(self, pod: ObservedPod) -> None:
         """See `Owner`."""
         super().settle(pod)
-        theirs = self.by_node.get(pod.target, [])
-        self.by_node[pod.target] = [pod if each.row == pod.row else each for each in theirs]
+        self._put(pod.target, [pod if each.row == pod.row else each for each in self.by_node.get(pod.target, ())])
 
     def leave(self, pod: ObservedPod) -> None:
         """See `Owner`."""
         super().leave(pod)
-        theirs = [each for each in self.by_node[pod.target] if each.row != pod.row]
-        if theirs:
-            self.by_node[pod.target] = theirs
+        self._put(pod.target, [each for each in self.by_node[pod.target] if each.row != pod.row])
+
+    def _put(self, node: str, pods: list[ObservedPod]) -> None:
+        if pods:
+            self.by_node[node] = pods
         else:
-            del self.by_node[pod.target]
+            self.by_node.pop(node, None)
+        if self.ledger is not None:
+            self.ledger.note(node, pods)
 
     def copy(self) -> Self:
         """See `Owner`."""
         twin = super().copy()
         twin.by_node = self.by_node.copy()
+        twin.ledger = None
         return twin
 
 

@@ -1,15 +1,19 @@
-"""The DaemonSet controller: a pod on every node that should have one.
+"""The DaemonSet controller, for one node: a pod where there should be one, and what a rollout does about it.
 
-Upstream: pkg/controller/daemon/daemon_controller.go podsShouldBeOnNode, manage, syncNodes; update.go rollingUpdate.
+What it says about all nodes is in :mod:`kplan.simulation.controllers.daemon_ledger`.
+
+Upstream: pkg/controller/daemon/daemon_controller.go podsShouldBeOnNode, manage; update.go findUpdatedPodsOnNode,
+rollingUpdate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import enum
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kplan.api.meta import IntOrString
-from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
+from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
 
 ON_DELETE = "OnDelete"
 ROLLING_UPDATE = "RollingUpdate"
@@ -44,37 +48,8 @@ class Eligibility:
 NOT_HERE = Eligibility(should_run=False, may_stay=False)
 
 
-def actions(
-    wanted: WantedDaemonSet,
-    nodes: Mapping[str, Eligibility],
-    pods: Mapping[str, Sequence[ObservedPod]],
-) -> list[Action]:
-    """Say which pods to make or to delete next; asked again, it goes on from there.
-
-    Parameters
-    ----------
-    nodes : every node of the cluster by name
-    pods : node -> the set's pods that run there or are meant for it
-    """
-    found: list[Action] = []
-    for node, eligible in nodes.items():
-        found += _manage(wanted, node, eligible, pods.get(node, ()))
-    for node, theirs in pods.items():
-        if node not in nodes:
-            found += [Delete(pod, "its node is gone") for pod in theirs if not pod.node]
-    if found or wanted.strategy == ON_DELETE:
-        return _in_one_go(found)
-    return _in_one_go(_roll(wanted, nodes, pods))
-
-
-def _in_one_go(wanted: Sequence[Action]) -> list[Action]:
-    """Order actions as they are carried out, creations first, no more than the controller takes on at a time."""
-    made = [action for action in wanted if isinstance(action, Create)]
-    gone = [action for action in wanted if isinstance(action, Delete)]
-    return [*made[:BURST_REPLICAS], *gone[:BURST_REPLICAS]]
-
-
-def _manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequence[ObservedPod]) -> list[Action]:
+def manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequence[ObservedPod]) -> list[Action]:
+    """Say what to do about a node so that it has the one pod that it should have, or none."""
     if not pods:
         return [Create("the node has none", wanted.revision, node=node)] if eligible.should_run else []
     if not eligible.may_stay:
@@ -101,18 +76,25 @@ def _prune(wanted: WantedDaemonSet, running: Sequence[ObservedPod]) -> list[Acti
     return found
 
 
-def _roll(
-    wanted: WantedDaemonSet, nodes: Mapping[str, Eligibility], pods: Mapping[str, Sequence[ObservedPod]]
-) -> list[Action]:
-    desired = sum(eligible.should_run for eligible in nodes.values())
-    surge = scaled(wanted.max_surge, desired, round_up=True)
-    unavailable = scaled(wanted.max_unavailable, desired, round_up=True)
-    if desired > 0 and surge == 0 and unavailable == 0:
-        unavailable = 1
-    by_node = {node: pods.get(node, ()) for node in (*pods, *(n for n, each in nodes.items() if each.should_run))}
-    if surge == 0:
-        return _replace(wanted, by_node, unavailable)
-    return _surge(wanted, nodes, by_node, surge, desired)
+class Role(enum.Enum):
+    """What a rollout does about a node whose pods are as they should be otherwise."""
+
+    FINE = enum.auto()  #: nothing
+    WAITING = enum.auto()  #: nothing yet: its new pod is not ready, or there are too many; counts against the limit
+    DUE = enum.auto()  #: delete the old pod; counts against maxUnavailable, as it is not ready
+    CANDIDATE = enum.auto()  #: replace the old pod, or make a new one beside it, as far as the limit allows
+    SERVED = enum.auto()  #: delete the old pod, beside which the new one is ready
+    MISPLACED = enum.auto()  #: delete the old pod, as far as more are ready than are wanted
+    BROKEN = enum.auto()  #: make a new pod beside the old one, which is not ready
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a rollout stands on one node."""
+
+    role: Role
+    old: ObservedPod | None = None
+    is_available: bool = False  #: a pod serves there; the old one counts where there is one
 
 
 def _split(
@@ -126,63 +108,35 @@ def _split(
     return next(iter(new), None), next(iter(old), None)
 
 
-def _replace(wanted: WantedDaemonSet, by_node: Mapping[str, Collection[ObservedPod]], limit: int) -> list[Action]:
-    """Delete old pods, as many as may be unavailable at a time; the next round makes new ones."""
-    n_unavailable = 0
-    unfit: list[ObservedPod] = []
-    candidates: list[ObservedPod] = []
-    for pods in by_node.values():
-        split = _split(wanted, pods)
-        new, old = split or (None, None)
-        if split is None or (new is None) == (old is None) or (new is not None and not new.is_ready):
-            n_unavailable += 1
-        elif old is not None and not old.is_ready:
-            unfit.append(old)
-            n_unavailable += 1
-        elif old is not None and n_unavailable < limit:
-            candidates.append(old)
-    because = f"maxUnavailable {limit}"
-    return [Delete(pod, because) for pod in (*unfit, *candidates[: max(limit - n_unavailable, 0)])]
+def standing(
+    wanted: WantedDaemonSet, eligible: Eligibility, pods: Collection[ObservedPod], *, surges: bool
+) -> Standing:
+    """Tell how a rollout stands on a node that has pods of the set."""
+    split = _split(wanted, pods)
+    if split is None:
+        return Standing(Role.WAITING)
+    return _surging(eligible, *split) if surges else _replacing(*split)
 
 
-def _surge(
-    wanted: WantedDaemonSet,
-    nodes: Mapping[str, Eligibility],
-    by_node: Mapping[str, Collection[ObservedPod]],
-    limit: int,
-    desired: int,
-) -> list[Action]:
-    """Make new pods beside old ones, as many at a time as the surge allows, and delete old ones that are served."""
-    n_surge = n_available = 0
-    leaving: list[ObservedPod] = []
-    misplaced: list[ObservedPod] = []
-    allowed: list[str] = []
-    candidates: list[str] = []
-    for node, pods in by_node.items():
-        split = _split(wanted, pods)
-        if split is None:
-            n_surge += 1
-            continue
-        new, old = split
-        first = old or new
-        n_available += first is not None and first.is_ready
-        if old is None:
-            continue
-        if new is not None:
-            if new.is_ready:
-                leaving.append(old)
-            else:
-                n_surge += 1
-        elif not nodes.get(node, NOT_HERE).should_run:
-            (misplaced if old.is_ready else leaving).append(old)
-        elif not old.is_ready:
-            allowed.append(node)
-        elif n_surge < limit:
-            candidates.append(node)
-    leaving += misplaced[: max(n_available - desired, 0)]
-    chosen = [*allowed, *candidates[: max(limit - n_surge, 0)]]
-    because = f"maxSurge {limit}"
-    return [
-        *(Delete(pod, because) for pod in leaving),
-        *(Create(because, wanted.revision, node=node) for node in chosen),
-    ]
+def _replacing(new: ObservedPod | None, old: ObservedPod | None) -> Standing:
+    """Have old pods deleted, as many as may be unavailable at a time; then new ones are made."""
+    if (new is None) == (old is None) or (new is not None and not new.is_ready):
+        return Standing(Role.WAITING)
+    if old is None:
+        return Standing(Role.FINE)
+    return Standing(Role.CANDIDATE if old.is_ready else Role.DUE, old)
+
+
+def _surging(eligible: Eligibility, new: ObservedPod | None, old: ObservedPod | None) -> Standing:
+    """Have new pods made beside old ones, as many at a time as the surge allows; old ones that are served go."""
+    first = old or new
+    is_available = first is not None and first.is_ready
+    if old is None:
+        role = Role.FINE
+    elif new is not None:
+        role = Role.SERVED if new.is_ready else Role.WAITING
+    elif not eligible.should_run:
+        role = Role.MISPLACED if old.is_ready else Role.SERVED
+    else:
+        role = Role.CANDIDATE if old.is_ready else Role.BROKEN
+    return Standing(role, old, is_available)

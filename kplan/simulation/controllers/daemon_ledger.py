@@ -1,0 +1,151 @@
+"""What a daemon set's controller says about all nodes, kept up to date node by node.
+
+Upstream looks at every node in every step; here a step costs what has changed since the last one, and says the same in
+the same order.
+
+Upstream: pkg/controller/daemon/daemon_controller.go manage, syncNodes; update.go rollingUpdate.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+
+from kplan.simulation.controllers.daemon_set import (
+    BURST_REPLICAS,
+    NOT_HERE,
+    ON_DELETE,
+    Eligibility,
+    Role,
+    Standing,
+    WantedDaemonSet,
+    manage,
+    standing,
+)
+from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
+
+
+class DaemonLedger:
+    """A daemon set's nodes, each with what is to be done about it.
+
+    Parameters
+    ----------
+    nodes : every node of the cluster by name
+    pods : node -> the set's pods that run there or are meant for it
+    """
+
+    def __init__(
+        self, wanted: WantedDaemonSet, nodes: Mapping[str, Eligibility], pods: Mapping[str, Sequence[ObservedPod]]
+    ) -> None:
+        self.wanted = wanted
+        self.nodes = nodes
+        self.desired = sum(eligible.should_run for eligible in nodes.values())  #: how many nodes should have a pod
+        self._surge = scaled(wanted.max_surge, self.desired, round_up=True)
+        self._unavailable = scaled(wanted.max_unavailable, self.desired, round_up=True)
+        if self.desired > 0 and self._surge == 0 and self._unavailable == 0:
+            self._unavailable = 1
+        self._order = {node: place for place, node in enumerate(nodes)}
+        self._came: dict[str, int] = {}  # node -> in which order nodes came to have pods
+        self._n_came = 0
+        self._due: dict[str, list[Action]] = {}
+        self._standings: dict[str, Standing] = {}
+        self._by_role: dict[Role, dict[str, Standing]] = {role: {} for role in Role}
+        self._n_available = 0
+        self._candidates: list[tuple[int, str]] = []  # a heap, with some that are none any more
+        self._in_heap: set[tuple[int, str]] = set()
+        for node, theirs in pods.items():
+            self.note(node, theirs)
+        for node in nodes:
+            if node not in pods:
+                self.note(node, ())
+
+    def note(self, node: str, pods: Sequence[ObservedPod]) -> None:
+        """Take note of the pods that a node has now."""
+        eligible = self.nodes.get(node)
+        if eligible is None:
+            due: list[Action] = [Delete(pod, "its node is gone") for pod in pods if not pod.node]
+        else:
+            due = manage(self.wanted, node, eligible, pods)
+        if due:
+            self._due[node] = due
+        else:
+            self._due.pop(node, None)
+        self._forget_standing(node)
+        if not pods:
+            self._came.pop(node, None)
+            return
+        if node not in self._came:
+            self._n_came += 1
+            self._came[node] = self._n_came
+        self._keep_standing(node, standing(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0))
+
+    def _forget_standing(self, node: str) -> None:
+        known = self._standings.pop(node, None)
+        if known is not None:
+            del self._by_role[known.role][node]
+            self._n_available -= known.is_available
+
+    def _keep_standing(self, node: str, now: Standing) -> None:
+        self._standings[node] = self._by_role[now.role][node] = now
+        self._n_available += now.is_available
+        entry = (self._came[node], node)
+        if now.role is Role.CANDIDATE and entry not in self._in_heap:
+            heapq.heappush(self._candidates, entry)
+            self._in_heap.add(entry)
+
+    def actions(self) -> list[Action]:
+        """Say which pods to make or to delete next; asked again, it goes on from there."""
+        here = sorted(self._due.keys() & self._order.keys(), key=self._order.__getitem__)
+        gone = sorted(self._due.keys() - self._order.keys(), key=self._came.__getitem__)
+        found = [action for node in (*here, *gone) for action in self._due[node]]
+        if not found and self.wanted.strategy != ON_DELETE:
+            found = self._roll_surging() if self._surge else self._roll_replacing()
+        return _in_one_go(found)
+
+    def _roll_replacing(self) -> list[Action]:
+        unfit = self._nodes_in(Role.DUE)
+        n_unavailable = len(unfit) + len(self._by_role[Role.WAITING])
+        because = f"maxUnavailable {self._unavailable}"
+        return self._deletions((*unfit, *self._first_candidates(self._unavailable - n_unavailable)), because)
+
+    def _roll_surging(self) -> list[Action]:
+        because = f"maxSurge {self._surge}"
+        misplaced = self._nodes_in(Role.MISPLACED)[: max(self._n_available - self.desired, 0)]
+        found = self._deletions((*self._nodes_in(Role.SERVED), *misplaced), because)
+        chosen = self._first_candidates(self._surge - len(self._by_role[Role.WAITING]))
+        revision = self.wanted.revision
+        return [*found, *(Create(because, revision, node=node) for node in (*self._nodes_in(Role.BROKEN), *chosen))]
+
+    def _deletions(self, nodes: Sequence[str], because: str) -> list[Action]:
+        pods = (self._standings[node].old for node in nodes)
+        return [Delete(pod, because) for pod in pods if pod is not None]
+
+    def _nodes_in(self, role: Role) -> list[str]:
+        return sorted(self._by_role[role], key=self._came.__getitem__)
+
+    def _first_candidates(self, n_wanted: int) -> list[str]:
+        candidates = self._by_role[Role.CANDIDATE]
+        taken: list[tuple[int, str]] = []
+        while self._candidates and len(taken) < n_wanted:
+            came, node = entry = heapq.heappop(self._candidates)
+            if node in candidates and self._came[node] == came:
+                taken.append(entry)
+            else:
+                self._in_heap.discard(entry)
+        for entry in taken:
+            heapq.heappush(self._candidates, entry)
+        return [node for _, node in taken]
+
+
+def _in_one_go(wanted: Sequence[Action]) -> list[Action]:
+    """Order actions as they are carried out, creations first, no more than the controller takes on at a time."""
+    made = [action for action in wanted if isinstance(action, Create)]
+    gone = [action for action in wanted if isinstance(action, Delete)]
+    return [*made[:BURST_REPLICAS], *gone[:BURST_REPLICAS]]
+
+
+def actions(
+    wanted: WantedDaemonSet, nodes: Mapping[str, Eligibility], pods: Mapping[str, Sequence[ObservedPod]]
+) -> list[Action]:
+    """Say what a daemon set's controller does next; the parameters are those of `DaemonLedger`."""
+    return DaemonLedger(wanted, nodes, pods).actions()
