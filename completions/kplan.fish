@@ -172,6 +172,7 @@ complete -c kplan -n '__fish_seen_subcommand_from capacity' -l preempt -d 'Count
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l headroom -d 'How many more of each workload, each alone'
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l lose -x -d 'How many fit so that any N nodes may be lost, and each replica still finds a place'
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l zones -d 'With --lose: any N zones'
+complete -c kplan -n '__fish_seen_subcommand_from capacity' -l shapes -r -F -d 'A list of node shapes with prices: the cheapest mix to add, when fewer than --replicas fit'
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l save -r -F -d 'Keep the report as JSON'
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l workers -x -d 'So many processes'
 complete -c kplan -n '__fish_seen_subcommand_from capacity' -l dask -x -d 'The workers of a Dask cluster instead'

@@ -68,12 +68,14 @@ def capacity(
     if names or not (has_manifests or other.may_ask_without_manifests):
         hint = "name a manifest: kplan capacity web.yaml"
         raise UsageError(f"{names[0]} is no manifest" if names else "nothing to count", hint=hint)
-    if files.count(_STANDARD_INPUT) + (cluster.snapshot == _STANDARD_INPUT) > 1:
+    if [*files, cluster.snapshot, other.shapes].count(_STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     if most is not None and manifests.replicas is not None and most < manifests.replicas:
         hint = f"leave out --max: --replicas {manifests.replicas} stops the count by itself"
         raise UsageError(f"--max {most} is below --replicas {manifests.replicas}", hint=hint)
-    other.refuse({"--mix": bool(mix), "--preempt": preempt})
+    other.refuse({"--mix": bool(mix), "--preempt": preempt, "--max": most is not None})
+    if other.shapes and manifests.replicas is None:
+        raise UsageError("--shapes is for a number of replicas", hint="say how many: --replicas N")
     sweeping.check(is_sweep=other.headroom, what="--headroom")
     shares = _shares(mix)
     output = saving(output, save)

@@ -46,6 +46,14 @@ class OtherQuestions:
         ),
     ] = None
     zones: Annotated[bool, typer.Option("--zones", help="With --lose: any N zones; alone any one of them.")] = False
+    shapes: Annotated[
+        str,
+        typer.Option(
+            "--shapes",
+            metavar="FILE",
+            help="A list of node shapes with prices: the cheapest mix to add, when fewer than --replicas fit.",
+        ),
+    ] = ""
 
     @property
     def option(self) -> str:
@@ -56,12 +64,11 @@ class OtherQuestions:
         return asked[0] if asked else ""
 
     def _asked(self) -> Mapping[str, bool]:
-        return {"--headroom": self.headroom, "--lose" if self.lose else "--zones": bool(self.lose) or self.zones}
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the plain question is asked."""
-        return not self.option
+        return {
+            "--headroom": self.headroom,
+            "--lose" if self.lose else "--zones": bool(self.lose) or self.zones,
+            "--shapes": bool(self.shapes),
+        }
 
     @property
     def may_ask_without_manifests(self) -> bool:
@@ -80,6 +87,7 @@ _UNHEARD: Mapping[str, frozenset[str]] = {
     "--headroom": frozenset({"--mix", "--preempt"}),
     "--lose": frozenset({"--preempt"}),
     "--zones": frozenset({"--preempt"}),
+    "--shapes": frozenset({"--preempt", "--max"}),
 }
 """Options that a question has no use for."""
 
@@ -119,13 +127,14 @@ class Asked:
             self.manifests, planner.snapshot, shares=shares, minor=planner.release.number, **self.limits
         )
         planner = planner.with_world(planner.snapshot, asked.objects, asked.warnings)
-        words = "{:,} fit so far" if other.is_plain else "trying {:,}"
+        words = "trying {:,}" if other.lose or other.zones else "{:,} fit so far"
         with busy("counting replicas", quiet=self.verbosity.quiet) as tell:
             answer = planner.capacity(
                 asked.templates,
                 preempt=preempt,
                 lose=other.lose,
                 zones=other.zones,
+                shapes=other.shapes or None,
                 progress=lambda n: tell(words.format(n)),
                 **self.limits,
             )

@@ -93,8 +93,7 @@ _add(
     "capacity",
     "kplan.cli.capacity:capacity",
     """
-    kplan capacity web.yaml  # how many replicas fit, and what stops the next one
-    kplan capacity web.yaml --replicas 50  # whether 50 fit, and else which nodes to add
+    kplan capacity web.yaml --replicas 50  # how many fit, what stops the next one, and what to add
     kplan capacity --headroom  # how many more of each workload that the cluster has
     kplan capacity web.yaml --zones  # how many fit, so that any one zone may be lost
     """,

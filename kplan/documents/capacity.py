@@ -9,6 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 from kplan.documents.base import Count, Document, Positive, Report
 from kplan.documents.placement import PodPlacement
 
+Price = Annotated[float, Meta(ge=0)]
+
 
 class CapacitySummary(Document, frozen=True, kw_only=True):
     """How many replicas fit.
@@ -129,6 +131,60 @@ class Survival(Document, frozen=True, kw_only=True):
     homeless_count: Count
 
 
+class ListedShape(Document, frozen=True, kw_only=True):
+    """A shape of the list that was given.
+
+    Attributes
+    ----------
+    price : of one node, as it was given
+    like : the node of the cluster that it was written after; empty for none
+    alone : replicas that one such node takes with nothing around it, up to all that are missing
+    helps : false where such a node never takes a replica that did not fit, whatever else there is
+    daemons : pods of daemon sets that run on each
+    """
+
+    name: str
+    price: Price
+    like: str
+    allocatable: dict[str, str]
+    labels: dict[str, str]
+    taints: tuple[str, ...]
+    alone: Count
+    helps: bool
+    daemons: Count
+
+
+class Offer(Document, frozen=True, kw_only=True):
+    """Nodes with which all wanted replicas fit, as placing them has shown.
+
+    Attributes
+    ----------
+    mix : shape -> number of nodes
+    price : of all of them
+    """
+
+    mix: Annotated[dict[str, Positive], Meta(min_length=1)]
+    nodes: Positive
+    price: Price
+
+
+class Offers(Document, frozen=True, kw_only=True):
+    """What to add from a list of shapes with prices.
+
+    Attributes
+    ----------
+    is_cheapest : no cheaper mix is enough; else the search ended before it could tell
+    tried : so many mixes were tried by placing all replicas
+    offers : the cheapest first; none where no mix was found
+    shapes : as listed
+    """
+
+    is_cheapest: bool
+    tried: Count
+    offers: tuple[Offer, ...]
+    shapes: tuple[ListedShape, ...]
+
+
 class CapacityReport(Report, frozen=True, kw_only=True):
     """The answer of kplan capacity: how many replicas fit, where, and what stops the next one.
 
@@ -140,6 +196,7 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     to_add : nodes of existing shapes with which all wanted replicas fit, each alone enough
     shapes_not_tried : so many shapes of nodes might help too
     sets : whole sets of several templates in their ratio; absent for one template
+    offers : with --shapes, where fewer replicas fit than are wanted: what to add
     survival : with --lose or --zones: so many fit that any such loss leaves a place for each of them
     """
 
@@ -154,3 +211,4 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     shapes_not_tried: Count
     sets: Count | UnsetType = UNSET
     survival: Survival | UnsetType = UNSET
+    offers: Offers | UnsetType = UNSET

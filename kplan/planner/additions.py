@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from kplan.documents.capacity import Addition
+from kplan.framework.session import Session
 from kplan.planner.base import Base
 from kplan.planner.capacity import Fit, Template, fill, fill_from
 from kplan.planner.node_shapes import NodeShape, added_nodes, node_shapes
@@ -52,7 +53,7 @@ def additions(
 
     def search(shapes: tuple[NodeShape, ...], room: int) -> Addition:
         fits = _filling(base, templates, shapes, wanted, preempt=preempt)
-        nodes = _least(fits, found.total, wanted, -(-missing // max(room, 1)))
+        nodes = least_number(fits, found.total, wanted, -(-missing // max(room, 1)))
         return Addition(nodes=nodes, shapes=tuple(shape.to_document() for shape in shapes))
 
     tried = [search((shape,), room) for shape, room in rooms[:MAX_SHAPES]]
@@ -75,7 +76,11 @@ def _fit_alone(base: Base, templates: Sequence[Template], found: Fit, shape: Nod
     """Count what fits on one such node with nothing around it; None when such a node never takes what did not fit."""
     nodes, pods = added_nodes(shape, 1, base.world)
     alone = dataclasses.replace(base.world, nodes=tuple(nodes), pods=tuple(pods))
-    session = base.with_world(alone).session
+    return fit_alone(base.with_world(alone).session, templates, found, limit)
+
+
+def fit_alone(session: Session, templates: Sequence[Template], found: Fit, limit: int) -> int | None:
+    """Count what fits on a single node; None when it never takes what did not fit, whatever else there is."""
     first = fill(session.fork(), [templates[found.stopped_template or 0]], limit=1)
     if first.stop is not None and first.stop.filter is not None:
         status = first.stop.filter.status(0)
@@ -101,7 +106,7 @@ def _grown(world: Snapshot, shapes: Sequence[NodeShape], n: int) -> Snapshot:
     return world
 
 
-def _least(fits: Callable[[int], int], fit_now: int, wanted: int, guess: int) -> int | None:
+def least_number(fits: Callable[[int], int], fit_now: int, wanted: int, guess: int) -> int | None:
     """Search for the least number of nodes that is enough, assuming that more nodes never fit fewer replicas.
 
     Most nodes of a shape take as many replicas as one alone, so the guess is often right; else it is corrected by what

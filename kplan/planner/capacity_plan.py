@@ -14,7 +14,16 @@ from msgspec import UNSET, structs
 from kplan.api.volumes import Volume
 from kplan.api.wellknown import ZONE
 from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
-from kplan.documents.capacity import Addition, CapacityReport, CapacitySummary, Stop, Survival, TemplateFit, ZoneFit
+from kplan.documents.capacity import (
+    Addition,
+    CapacityReport,
+    CapacitySummary,
+    Offers,
+    Stop,
+    Survival,
+    TemplateFit,
+    ZoneFit,
+)
 from kplan.documents.placement import Outcome
 from kplan.errors import UsageError
 from kplan.framework.session import Session
@@ -23,7 +32,9 @@ from kplan.planner.base import Base
 from kplan.planner.capacity import Fit, Template, fill_from
 from kplan.planner.losses import outlast, possible_losses
 from kplan.planner.not_found import no_node
+from kplan.planner.offers import offers
 from kplan.planner.placement import NodesShown, Placement, last_placement
+from kplan.planner.shape_list import PricedShape
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, NONE, PREEMPTION, UNSCHEDULABLE, counted_warnings
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.snapshot.model import Snapshot
@@ -48,6 +59,7 @@ class Capacity:
     survival: Survival | None = None  #: what was lost in turn; None where nothing was
     #: the pod of the cluster that `stop` is about; empty where it is about a replica
     stopped_pod: str = ""
+    offers: Offers | None = None  #: what to add from a list of shapes; None where there is none, or all fit
 
     @property
     def is_enough(self) -> bool:
@@ -150,6 +162,7 @@ class Capacity:
             shapes_not_tried=self.shapes_not_tried,
             sets=UNSET if self.sets is None else self.sets,
             survival=self.survival or UNSET,
+            offers=self.offers or UNSET,
         )
 
     def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
@@ -164,9 +177,15 @@ def measure(
     wanted: int | None = None,
     limit: int | None = None,
     preempt: bool = False,
+    shapes: Sequence[PricedShape] = (),
     progress: Progress | None = None,
 ) -> Capacity:
-    """Count how many replicas fit, and what to add when fewer fit than are wanted."""
+    """Count how many replicas fit, and what to add when fewer fit than are wanted.
+
+    Parameters
+    ----------
+    shapes : what could be added; nodes like those that there are where none is given
+    """
     stop_at = limit if wanted is None else wanted if limit is None else min(wanted, limit)
     session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
     stopped = templates[fit.stopped_template or 0]
@@ -174,6 +193,8 @@ def measure(
     answer = Capacity(tuple(templates), fit, wanted, limit, stop, session, base.context)
     if answer.is_enough or wanted is None or stop is None or stop.outcome is not Outcome.UNSCHEDULABLE:
         return answer
+    if shapes:
+        return dataclasses.replace(answer, offers=offers(base, templates, fit, wanted, shapes))
     tried, not_tried = additions(base, templates, fit, wanted, preempt=preempt)
     return dataclasses.replace(answer, additions=tried, shapes_not_tried=not_tried)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kplan.errors import UsageError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kplan.planner.capacity import Template
     from kplan.planner.capacity_plan import Capacity
     from kplan.planner.headroom import AskAll
+    from kplan.planner.shape_list import PricedShape
     from kplan.workloads.manifests import Manifests
     from kplan.workloads.sources import Source
 
@@ -34,6 +36,7 @@ class RoomQuestions(Base):
         preempt: bool = False,
         lose: int | None = None,
         zones: bool = False,
+        shapes: str | Path | None = None,
         namespace: str | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Capacity:
@@ -48,26 +51,34 @@ class RoomQuestions(Base):
         preempt : count room that pods of lower priority would give up
         lose : so many fit that any such number of nodes may be lost, and each replica still finds a place
         zones : of zones; one, where `lose` says nothing
+        shapes : a file that lists shapes of nodes with prices, of which the cheapest mix is sought when fewer fit
         namespace : for objects that name none
         progress : told now and then how many fit so far
 
         Raises
         ------
-        ManifestError
-            With everything that is wrong with the manifests.
+        ManifestError, InputError
+            With everything that is wrong with the manifests, or with the list of shapes.
         UsageError
             When there is nothing to count, or there are more ways to lose nodes than are tried.
         """
         from kplan.planner.capacity import Template
         from kplan.planner.capacity_plan import measure, measure_outlasting
+        from kplan.planner.shape_list import read_shapes
 
         ready = [each for each in templates if isinstance(each, Template)]
         sources = [each for each in templates if not isinstance(each, Template)]
         base: Base = self
         if sources:
             base, ready = self._with_manifests(sources, mix, namespace, wanted=wanted, limit=limit)
+        listed: Sequence[PricedShape] = ()
+        if shapes is not None:
+            if wanted is None or preempt or lose is not None or zones:
+                hint = "say how many are wanted, and leave out preempt, lose and zones"
+                raise UsageError("shapes are for a number of replicas that is wanted", hint=hint)
+            listed = read_shapes(shapes, base.world.node_by_name)
         if lose is None and not zones:
-            return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, progress=progress)
+            return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=listed, progress=progress)
         if preempt:
             raise UsageError("nobody is evicted where nodes are lost", hint="ask without preempt, or without lose")
         return measure_outlasting(

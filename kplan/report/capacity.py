@@ -40,6 +40,7 @@ def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterato
     yield from _victims(document)
     yield from _stop(document, options)
     yield from _to_add(document)
+    yield from _offers(document)
     yield from closing_blocks(document)
 
 
@@ -152,7 +153,13 @@ def _stop(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
 
 def _to_add(document: CapacityReport) -> Iterator[Block]:
     tried, missing, stop = document.to_add, _missing(document), document.stop
-    if document.survival or not missing or stop is None or stop.placement.outcome is not Outcome.UNSCHEDULABLE:
+    if (
+        document.survival
+        or document.offers
+        or not missing
+        or stop is None
+        or stop.placement.outcome is not Outcome.UNSCHEDULABLE
+    ):
         return
     yield Heading((f"What to add to fit all {document.summary.wanted}",))
     helpful = [each for each in tried if each.nodes is not None]
@@ -174,6 +181,36 @@ def _to_add(document: CapacityReport) -> Iterator[Block]:
             yield line(f"Nodes like {listing(useless)}{alone} would not help, however many.")
     if document.shapes_not_tried:
         yield line(f"{count(document.shapes_not_tried, 'rarer shape')} of nodes not tried.")
+
+
+def _offers(document: CapacityReport) -> Iterator[Block]:
+    offers = document.offers
+    if not offers:
+        return
+    yield Heading((f"What to add to fit all {document.summary.wanted}, the cheapest first",))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            Span(price_text(each.price), "strong"),
+            str(each.nodes),
+            " + ".join(f"{n} {shape}" for shape, n in each.mix.items()),
+        )
+        for each in offers.offers
+    ]
+    if rows:
+        yield Table(("PRICE", "NODES", "MIX"), tuple(rows), ">><")
+        found = "No cheaper mix is enough" if offers.is_cheapest else "Found greedily: a cheaper mix may be enough"
+        yield line(f"{found}. Each of these was placed, as one of {count(offers.tried, 'mix', 'mixes')} tried.")
+    else:
+        yield line(f"No mix of these shapes was found, of {count(offers.tried, 'mix', 'mixes')} tried.")
+    useless = [each.name for each in offers.shapes if not each.helps]
+    if useless:
+        verb = "does" if len(useless) == 1 else "do"
+        yield line(f"{listing(useless)} {verb} not help: what does not fit would not run there.")
+
+
+def price_text(price: float) -> str:
+    """Write a price without an exponent, and without decimals that say nothing."""
+    return f"{price:.9f}".rstrip("0").rstrip(".")
 
 
 def _models(addition: Addition) -> list[str]:

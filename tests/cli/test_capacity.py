@@ -186,3 +186,66 @@ def test_whole_sets_are_counted(web: Path, tmp_path: Path) -> None:
     text = invoke("capacity", web, hello, "--mix", "3:1", "--max", "6").stdout
     assert "1 whole set of 3 of default/web and 1 of default/hello, and 2 of default/web of the next" in text
     assert "sets" not in report(web)
+
+
+SHAPES = """
+- {name: small, cpu: 1930m, memory: 6Gi, price: 0.1}
+- {name: large, cpu: 7900m, memory: 30Gi, price: 0.35}
+"""
+
+
+@pytest.fixture
+def shapes(tmp_path: Path) -> Path:
+    path = tmp_path / "shapes.yaml"
+    path.write_text(SHAPES)
+    return path
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_what_to_add_in_every_format(web: Path, shapes: Path, output: str) -> None:
+    found = invoke("capacity", web, "--replicas", "30", "--shapes", shapes, "-o", output)
+
+    assert found.exit_code == 1
+    if output in ("table", "wide", "markdown", "html"):
+        assert "3 large + 1 small" in found.stdout.replace("1 small + 3 large", "3 large + 1 small")
+    assert invoke("capacity", web, "--replicas", "2", "--shapes", shapes, "-o", output).exit_code == 0
+
+
+def test_offers_stand_in_the_report(web: Path, shapes: Path) -> None:
+    found = report(web, "--replicas", "30", "--shapes", shapes)
+
+    jsonschema.Draft202012Validator(load_schema("CapacityReport")).validate(found)
+    offers = found["offers"]
+    assert offers["isCheapest"]
+    assert [each["price"] for each in offers["offers"]] == sorted(each["price"] for each in offers["offers"])
+    assert {each["name"]: each["alone"] for each in offers["shapes"]} == {"small": 1, "large": 7}
+    assert found["toAdd"] == []
+    assert "offers" not in report(web, "--replicas", "2", "--shapes", shapes)
+    text = invoke("capacity", web, "--replicas", "30", "--shapes", shapes).stdout
+    assert "What to add to fit all 30, the cheapest first" in text
+    assert "No cheaper mix is enough." in text
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ((), "--shapes is for a number of replicas"),
+        (("--replicas", "3", "--preempt"), "--preempt does not go with --shapes"),
+        (("--replicas", "3", "--max", "9"), "--max does not go with --shapes"),
+        (("--replicas", "3", "--zones"), "--zones and --shapes are two questions"),
+    ],
+)
+def test_what_shapes_are_not_for(web: Path, shapes: Path, options: tuple[str, ...], problem: str) -> None:
+    found = invoke("capacity", web, "--shapes", shapes, *options)
+
+    assert found.exit_code == 2
+    assert problem in found.stderr
+
+
+def test_a_list_of_shapes_that_cannot_be_used(web: Path, shapes: Path) -> None:
+    shapes.write_text(SHAPES.replace("cpu: 1930m", "cpus: 1"))
+    found = invoke("capacity", web, "--replicas", "30", "--shapes", shapes)
+
+    assert found.exit_code == 2
+    assert f"{shapes} (document 1, line 2): $[0].cpus: unknown field 'cpus'" in found.stderr
+    assert "hint: did you mean cpu?" in found.stderr

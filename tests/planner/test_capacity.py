@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kplan
-from kplan.planner.additions import _least
+from kplan.planner.additions import least_number
 from kplan.planner.capacity import Template
 from kplan.planner.capacity_plan import without_nodes
 from kplan.rules.pod_info import PodInfo
@@ -113,13 +113,13 @@ def test_fails_when_fewer_fit_than_wanted_or_somebody_has_to_go() -> None:
 def test_the_least_number_of_nodes_is_found_whatever_the_guess() -> None:
     for wanted in range(11, 40):
         for guess in (1, 2, 7, 50):
-            assert _least(lambda n: 10 + 3 * n, 10, wanted, guess) == -(-(wanted - 10) // 3)
+            assert least_number(lambda n: 10 + 3 * n, 10, wanted, guess) == -(-(wanted - 10) // 3)
 
 
 def test_rules_that_need_several_nodes_are_given_a_chance() -> None:
-    assert _least(lambda n: 10 + 4 * (n // 4), 10, 12, 1) == 4
-    assert _least(lambda n: 10, 10, 12, 1) is None
-    assert _least(lambda n: 10, 10, 12, 9) is None
+    assert least_number(lambda n: 10 + 4 * (n // 4), 10, 12, 1) == 4
+    assert least_number(lambda n: 10, 10, 12, 1) is None
+    assert least_number(lambda n: 10, 10, 12, 9) is None
 
 
 def test_a_shape_whose_daemons_leave_no_room_is_not_tried() -> None:
