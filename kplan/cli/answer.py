@@ -24,6 +24,7 @@ from kplan.cli.flags import (
     ValidateMode,
     VerbosityFlags,
 )
+from kplan.cli.formats import check_template
 from kplan.cli.live_options import open_cluster
 from kplan.cli.on_paper import ChangedClusterFlags, asked_changes
 from kplan.cli.pipelines import add_to_step_summary, remember_formats, repository_around, working_directory
@@ -228,6 +229,7 @@ def formats_of(output: OutputFlags) -> list[str]:
     """
     from kplan.writing import check_writable
 
+    check_template(output.output)
     reports = _reports(output)
     for _, path in reports:
         check_writable(path)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kplan.cli.faults import say
+from kplan.cli.formats import as_data, check_template
 from kplan.cli.help import KplanCommand
 from kplan.cli.pipelines import repository
-from kplan.visible import as_json, as_yaml, shown, visible
+from kplan.report.options import JsonFormat
+from kplan.visible import shown, visible
 
 if TYPE_CHECKING:
     from kplan.config.model import SchedulerConfiguration
@@ -25,7 +26,7 @@ app = typer.Typer(
 )
 
 
-class OutputFormat(StrEnum):
+class OutputFormat(JsonFormat):
     """What `kplan config` can print."""
 
     TABLE = "table"
@@ -33,7 +34,7 @@ class OutputFormat(StrEnum):
     YAML = "yaml"
 
 
-class CheckFormat(StrEnum):
+class CheckFormat(JsonFormat):
     """What `kplan config check` can print."""
 
     TABLE = "table"
@@ -81,15 +82,19 @@ def show(
 
     Without a file: the configuration of a kube-scheduler that is started without one.
     """
-    from kplan.cli.answer import text_width
+    from kplan.cli.answer import text_width, write_out
     from kplan.config.loading import read_configuration
     from kplan.report.config_view import config_report, render_config
 
+    check_template(output)
     release = _release(kubernetes_version, feature_gates)
     config = read_configuration(_source(file, scheduler_config), release)
     _print_warnings(config)
     is_table = output is OutputFormat.TABLE
-    _print(render_config(shown(config), text_width()) if is_table else _dump(config_report(config).to_dict(), output))
+    if is_table:
+        write_out(f"{render_config(shown(config), text_width())}\n")
+    else:
+        write_out(as_data(config_report(config).to_dict(), output))
 
 
 @app.command(
@@ -112,10 +117,12 @@ def check(
 
     Exit code 2 when kube-scheduler would refuse the file.
     """
+    from kplan.cli.answer import write_out
     from kplan.config.loading import read_configuration
     from kplan.errors import ConfigError, Problem, UsageError
     from kplan.report.config_view import check_report, render_check
 
+    check_template(output)
     source = _source(file, scheduler_config)
     if source is None:
         raise UsageError("nothing to check", hint="name the file: kplan config check scheduler.yaml")
@@ -132,11 +139,11 @@ def check(
         from kplan.report.registry import render_for_programs
 
         warnings = config.warnings if config is not None else ()
-        _print(render_for_programs(told_configuration(source, problems, warnings, repository()), output).rstrip("\n"))
+        write_out(render_for_programs(told_configuration(source, problems, warnings, repository()), output))
     elif output is CheckFormat.TABLE:
-        _print(render_check(visible(source), shown(config), shown(problems)))
+        write_out(f"{render_check(visible(source), shown(config), shown(problems))}\n")
     else:
-        _print(_dump(check_report(source, config, problems).to_dict(), output))
+        write_out(as_data(check_report(source, config, problems).to_dict(), output))
     if config is None:
         raise typer.Exit(2)
 
@@ -159,15 +166,3 @@ def _source(file: str | None, scheduler_config: str | None) -> str | None:
 def _print_warnings(config: SchedulerConfiguration) -> None:
     for warning in config.warnings:
         say(f"warning: {warning.object}: {warning.message}")
-
-
-def _dump(document: dict[str, object], output: OutputFormat | CheckFormat) -> str:
-    if output == OutputFormat.JSON:
-        return as_json(document)
-    return as_yaml(document).rstrip("\n")
-
-
-def _print(text: str) -> None:
-    from kplan.cli.answer import write_out
-
-    write_out(f"{text}\n")

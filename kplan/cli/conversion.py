@@ -8,6 +8,7 @@ same, or is wrong, is left to Typer, and so are its messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from enum import Enum
 from typing import Any
 
@@ -45,6 +46,8 @@ class QuickConversion:
             for member in annotation:
                 if value is member or (type(value) is str and value == member.value):
                     return member
+            with suppress(ValueError):
+                return annotation(value)
         return self._typers().coerce(value, param=param, ctx=ctx)
 
 

@@ -75,7 +75,7 @@ class KplanGroup(TyperGroup):
 
 
 def _told(error: Any) -> typer.Exit:
-    """Tell of a command line that cannot be understood, as Typer does it, but for what the arguments hold."""
+    """Tell of a command line that cannot be understood as any other error is told, in Typer's words."""
     if isinstance(error, typer.BadParameter):
         error.message = error.message.removeprefix(_PYDANTICS_PREFIX)
     message = error.format_message()
@@ -83,11 +83,12 @@ def _told(error: Any) -> typer.Exit:
     if context is not None and message == context.get_help():
         typer.echo(message, err=True)
         return typer.Exit(FAILED)
-    if context is not None:
-        name, first = context.command_path, context.help_option_names[0]
-        typer.echo(f"{context.get_usage()}\nTry '{name} {first}' for help.\n", err=True)
     # The choices for what is missing come on lines of their own.
-    say(f"Error: {_CHOICES.sub(' ', message)}")
+    text = _CHOICES.sub(" ", message).removesuffix(".")
+    say(f"error: {text[:1].lower()}{text[1:]}")
+    if context is not None:
+        what = "commands" if hasattr(context.command, "commands") else "arguments and options"
+        say(f"hint: {context.command_path} --help lists {what}")
     return typer.Exit(FAILED)
 
 

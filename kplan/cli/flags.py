@@ -186,9 +186,10 @@ class OutputFlags:
 
     panel: ClassVar[str] = "Output"
 
-    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print the answer.")] = (
-        OutputFormat.TABLE
-    )
+    output: Annotated[
+        OutputFormat,
+        typer.Option("--output", "-o", help="How to print the answer; jsonpath=TEMPLATE as kubectl has it."),
+    ] = OutputFormat.TABLE
     report: Annotated[
         list[str] | None,
         typer.Option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,18 +9,20 @@ import typer
 from kplan.cli.answer import split_arguments, write_out
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
+from kplan.cli.formats import as_data, check_template
 from kplan.cli.live_options import open_cluster
 from kplan.cli.manifests import read_manifests
 from kplan.cli.on_paper import SettledClusterFlags, asked_changes
 from kplan.cli.pipelines import remember_formats, repository
 from kplan.errors import UsageError
+from kplan.report.options import JsonFormat
 
 if TYPE_CHECKING:
     from kplan.documents.pods import PodsReport
     from kplan.snapshot.model import Snapshot
 
 
-class PodsFormat(StrEnum):
+class PodsFormat(JsonFormat):
     """What `kplan pods` can print."""
 
     YAML = "yaml"
@@ -59,6 +60,7 @@ def pods(
     if names or not (files or manifests.kustomize):
         message = f"{names[0]} is no manifest" if names else "no manifest given"
         raise UsageError(message, hint="name a manifest: kplan pods web.yaml")
+    check_template(output)
     remember_formats([(output, "")])
     if [*files, *(cluster.with_ or ()), cluster.snapshot].count("-") > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
@@ -86,17 +88,18 @@ def pods(
 
 def _rendered(report: PodsReport, output: PodsFormat) -> str:
     from kplan.report.pods import render_names, render_table, render_yaml
-    from kplan.visible import as_json
 
     match output:
         case PodsFormat.JSON:
-            return f"{as_json(report.to_dict())}\n"
+            return as_data(report.to_dict(), output)
         case PodsFormat.YAML:
             return render_yaml(report)
         case PodsFormat.TABLE:
             return render_table(report)
         case PodsFormat.NAME:
             return render_names(report)
+    if output.template is not None:
+        return as_data(report.to_dict(), output)
     from kplan.report.checks import told_pods
     from kplan.report.registry import render_for_programs
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kplan.cli.answer import write_out
 from kplan.cli.faults import say
 from kplan.cli.flags import with_flags
+from kplan.cli.formats import as_data, check_template
 from kplan.cli.help import KplanCommand
 from kplan.cli.live_options import ClusterFlags, open_cluster, print_warnings
 from kplan.cli.pipelines import remember_formats, repository
-from kplan.visible import as_json, as_yaml, shown
+from kplan.report.options import JsonFormat
+from kplan.visible import shown
 from kplan.writing import check_writable
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ app = typer.Typer(
 _STANDARD_OUTPUT = "-"
 
 
-class SnapshotFormat(StrEnum):
+class SnapshotFormat(JsonFormat):
     """What `kplan snapshot show` can print."""
 
     TABLE = "table"
@@ -38,7 +39,7 @@ class SnapshotFormat(StrEnum):
     YAML = "yaml"
 
 
-class CheckFormat(StrEnum):
+class CheckFormat(JsonFormat):
     """What `kplan snapshot check` can print."""
 
     TABLE = "table"
@@ -49,7 +50,7 @@ class CheckFormat(StrEnum):
     SARIF = "sarif"
 
 
-class RoleFormat(StrEnum):
+class RoleFormat(JsonFormat):
     """What `kplan snapshot rbac` can print."""
 
     YAML = "yaml"
@@ -138,8 +139,10 @@ def show(
     """Show what is in a snapshot: counts, versions, resources, and what is missing."""
     from kplan.report.snapshot_view import overview_report, render_overview
 
+    check_template(output)
     report = overview_report(_open(file, cluster, quiet=quiet))
-    _print(render_overview(shown(report)) if output is SnapshotFormat.TABLE else _dump(report.to_dict(), output))
+    is_table = output is SnapshotFormat.TABLE
+    write_out(f"{render_overview(shown(report))}\n" if is_table else as_data(report.to_dict(), output))
 
 
 @app.command(
@@ -165,6 +168,7 @@ def check(
     """
     from kplan.report.snapshot_view import check_report, render_check
 
+    check_template(output)
     remember_formats([(output, "")])
     report = check_report(_open(file, cluster, quiet=quiet))
     if output in (CheckFormat.JUNIT, CheckFormat.GITHUB, CheckFormat.SARIF):
@@ -173,7 +177,8 @@ def check(
 
         write_out(render_for_programs(told_snapshot(report, repository()), output))
     else:
-        _print(render_check(shown(report)) if output is CheckFormat.TABLE else _dump(report.to_dict(), output))
+        is_table = output is CheckFormat.TABLE
+        write_out(f"{render_check(shown(report))}\n" if is_table else as_data(report.to_dict(), output))
     if not report.valid:
         raise typer.Exit(1)
 
@@ -194,19 +199,9 @@ def rbac(
     """Print the smallest ClusterRole with which kplan sees all it needs: get and list, no secrets, no config maps."""
     from kplan.live.resources import cluster_role
 
-    _print(_dump(cluster_role(name), output))
+    write_out(as_data(cluster_role(name), output))
 
 
 def _open(file: str, cluster: ClusterFlags, *, quiet: bool) -> Snapshot:
     """Load the file that is named as an argument, else what the flags say."""
     return open_cluster(file or cluster.snapshot, cluster.live(), quiet=quiet)
-
-
-def _dump(document: dict[str, Any], output: SnapshotFormat | CheckFormat | RoleFormat) -> str:
-    if output == RoleFormat.JSON:
-        return as_json(document)
-    return as_yaml(document).rstrip("\n")
-
-
-def _print(text: str) -> None:
-    write_out(f"{text}\n")

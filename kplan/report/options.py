@@ -9,7 +9,33 @@ DEFAULT_TOP = 5
 DEFAULT_WIDTH = 100
 
 
-class OutputFormat(StrEnum):
+JSONPATH = "jsonpath="
+"""What stands before a template in the name of a format."""
+
+
+class JsonFormat(StrEnum):
+    """Formats of which one is JSON, so that ``jsonpath=TEMPLATE`` is one, too."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> JsonFormat | None:
+        """Take a template; and a format after the ``=`` with which kubectl has it: ``-o=json``."""
+        if not isinstance(value, str):
+            return None
+        if value.startswith("="):
+            return cls(value[1:])
+        if not value.startswith(JSONPATH):
+            return None
+        made = str.__new__(cls, value)
+        made._name_, made._value_ = "JSONPATH", value
+        return made
+
+    @property
+    def template(self) -> str | None:
+        """The template of JSONPath; None for any other format."""
+        return self.value.removeprefix(JSONPATH) if self.value.startswith(JSONPATH) else None
+
+
+class OutputFormat(JsonFormat):
     """The formats of a report; each is written in `kplan.report.registry`."""
 
     TABLE = "table"

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from kplan.documents.base import Report, to_json
-from kplan.report.options import OutputFormat, ReportOptions
+from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
 from kplan.report.repository import file_in
 from kplan.report.view import Told, View, warning_cases
 from kplan.visible import as_yaml, escape_json, shown
@@ -41,11 +41,15 @@ def view_of(kind: str) -> View[Any]:
 
 
 def render(document: Report, output: str, options: ReportOptions) -> str:
-    """Write a document in one of `FORMATS`; the text ends with a line feed."""
+    """Write a document in one of `FORMATS`, or as ``jsonpath=TEMPLATE`` says; a format's text ends with a line feed."""
     if output == "json":
         return escape_json(to_json(document)) + "\n"
     if output == "yaml":
         return as_yaml(document.to_dict())
+    if output.startswith(JSONPATH):
+        from kplan.report.jsonpath import render_jsonpath
+
+        return render_jsonpath(output.removeprefix(JSONPATH), shown(document).to_dict())
     view = view_of(document.kind)
     options = replace(options, ties=document.scheduler.ties or "", is_page=output == "html")
     as_it_is, document = document, shown(document)

@@ -112,7 +112,7 @@ USAGE = {
     "a pod unlike any": (("a/b",), "hint: name it as NAMESPACE/NAME, as kubectl get pods -A lists them"),
     "a pod that runs": (("batch/report-daily-knqdn",), "hint: kplan explain batch/report-daily-knqdn tells why"),
     "an unknown format": (("shop/flash-sale", "-o", "xml"), "'-o': 'xml' is not one of 'table'"),
-    "an unknown option": (("shop/flash-sale", "--bogus"), "No such option: --bogus"),
+    "an unknown option": (("shop/flash-sale", "--bogus"), "no such option: --bogus"),
     "an unknown condition": (("shop/flash-sale", "--fail-on", "sadness"), "unknown condition in --fail-on: 'sadness'"),
     "an unknown report": (("shop/flash-sale", "--report", "jsn=x"), "hint: did you mean json?"),
     "a report without a path": (("shop/flash-sale", "--report", "json"), "expected FORMAT=PATH"),
@@ -132,7 +132,45 @@ def test_questions_that_make_no_sense(args: tuple[str, ...], words: str) -> None
     found = invoke("place", *args)
     assert (found.exit_code, found.stdout) == (2, "")
     assert words in found.stderr
-    assert "Traceback" not in found.stderr
+    assert "\nhint: " in found.stderr
+    assert all(line.startswith(("error: ", "hint: ")) for line in found.stderr.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("plce",), "no such command 'plce'. Did you mean 'place'?\nhint: kplan --help lists commands\n"),
+        (("snapshot", "sho"), "no such command 'sho'"),
+        (
+            ("explain",),
+            "missing argument 'NS/POD|KIND/[NS/]NAME'\nhint: kplan explain --help lists arguments and options",
+        ),
+        (("explain", "nobody"), "the snapshot has no pod default/nobody"),
+        (("explain", "deploy/shop/nobody"), "nobody"),
+        (("plan", "--max-rounds", "x"), "invalid value for '--max-rounds'"),
+        (("capacity",), "nothing to count"),
+        (("drain", "no-such-node"), "no-such-node"),
+        (("diff", "a.json", "b.json"), "a.json"),
+        (("pods",), "no manifest given"),
+        (("show", "no.json"), "no.json"),
+        (("schema", "Nonsense"), "Nonsense"),
+        (("config", "check"), "nothing to check"),
+        (("snapshot", "show", "no.json"), "no.json"),
+        (("snapshot", "save", "x.txt"), "x.txt"),
+        (("completion", "tcsh"), "tcsh"),
+        (("place", "shop/voucher-api", "-o", "jsonpath={.items"), "--output jsonpath: a brace is not closed"),
+        (("config", "show", "-o", "jsonpath={end}"), "{end} ends nothing"),
+        (("snapshot", "show", "demo", "-o", "jsonpath={.nodes[0]}"), "an object is not a list"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_every_command_tells_errors_in_one_style(args: tuple[str, ...], words: str) -> None:
+    found = invoke(*args)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert words in found.stderr
+    assert found.stderr.startswith("error: ")
+    assert "\nhint: " in found.stderr
+    assert all(line.startswith(("error: ", "hint: ")) for line in found.stderr.splitlines())
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
