@@ -57,6 +57,7 @@ class Question:
     pods: Sequence[PodLike]  #: those of manifests, then those named, in the order given
     manifests: Manifests | None = None  #: None where none are given
     names_pods: bool = False  #: pods of the snapshot are named besides
+    run_cronjobs: bool = False  #: cron jobs among other manifests start a run now
 
 
 def ask(
@@ -65,12 +66,15 @@ def ask(
     scheduler: SchedulerFlags,
     verbosity: VerbosityFlags,
     manifests: ManifestFlags | None = None,
+    *,
+    run_cronjobs: bool = False,
 ) -> Question:
     """Load cluster, configuration and manifests, and make the planner.
 
     Parameters
     ----------
     what : manifests, or pods of the snapshot as NAMESPACE/NAME
+    run_cronjobs : cron jobs among other manifests start a run now
 
     Raises
     ------
@@ -114,10 +118,14 @@ def ask(
 
         planner = changed(planner, changes)
     found = _manifests(files, manifests.within(cluster), planner.snapshot, verbosity)
+    if found is not None:
+        from kplan.workloads.started import started
+
+        found = started(found, run_cronjobs=run_cronjobs)
     incoming = None if found is None else _incoming(found, planner)
     if incoming is not None:
         planner = planner.with_world(planner.snapshot, incoming.objects, incoming.warnings)
-    return Question(planner, [*(incoming.pods if incoming else ()), *names], found, bool(names))
+    return Question(planner, [*(incoming.pods if incoming else ()), *names], found, bool(names), run_cronjobs)
 
 
 def split_arguments(what: Sequence[str], filenames: Sequence[str]) -> tuple[list[str], list[str]]:

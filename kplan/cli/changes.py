@@ -94,10 +94,14 @@ def asked_change(question: Question, replicas: int | None) -> tuple[Planner, lis
         return None
     from kplan.planner.incoming import applied_objects
     from kplan.simulation.updates import CHANGED_IN_PLACE
+    from kplan.workloads.started import with_runs
 
     objects = [obj for obj in applied_objects(manifests, planner.snapshot) if type(obj) not in CHANGED_IN_PLACE]
     warnings = [each for each in manifests.warnings if each.code not in _TOLD_AS_CHANGES]
-    return planner.with_world(planner.snapshot, objects, warnings), _written(manifests, replicas)
+    written = _written(manifests, replicas)
+    return planner.with_world(planner.snapshot, objects, warnings), with_runs(
+        written
+    ) if question.run_cronjobs else written
 
 
 def _origins(manifests: Manifests | None) -> dict[str, Origin]:

@@ -16,7 +16,7 @@ import typer
 
 from kplan.cli.answer import Question, ask, emit, formats_of
 from kplan.cli.changes import RolloutMode, change_document
-from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.live_options import ClusterFlags
 from kplan.cli.on_paper import SettledClusterFlags
 from kplan.cli.plan import SaveOption, saving
@@ -62,6 +62,7 @@ def diff(
         ),
     ] = "",
     save: SaveOption = "",
+    run_cronjobs: RunCronJobsOption = False,
     manifests: ManifestFlags,
     cluster: SettledClusterFlags,
     scheduler: SchedulerFlags,
@@ -100,8 +101,8 @@ def diff(
     titles = _titles((cluster.snapshot, against), (scheduler, against_config, against_version), against_manifests)
     with _manifests_of(names, against_manifests) as (first, second):
         questions = (
-            ask(first, plain, scheduler, verbosity, manifests),
-            ask(second, other, again, verbosity, manifests),
+            ask(first, plain, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs),
+            ask(second, other, again, verbosity, manifests, run_cronjobs=run_cronjobs),
         )
         before, after = _answers(questions, titles, manifests, output)
     emit(diff_report(before, after, fail_on=fail_on), output, verbosity)

@@ -18,6 +18,7 @@ import typer
 from kplan.cli.live_options import ClusterFlags
 from kplan.report.options import OutputFormat
 
+_MANIFESTS_PANEL = "Manifests"
 _SCHEDULER_PANEL = "Scheduler"
 DEFAULT_TOP = 5
 DEFAULT_MAX_LISTED = 1000
@@ -29,6 +30,15 @@ class SamplingMode(StrEnum):
     ALL = "all"
     AS_CONFIGURED = "as-configured"
 
+
+RunCronJobsOption = Annotated[
+    bool,
+    typer.Option(
+        "--run-cronjobs",
+        help="Cron jobs among other manifests start a run now; by default their pods come when their time comes.",
+        rich_help_panel=_MANIFESTS_PANEL,
+    ),
+]
 
 RunsOption = Annotated[
     int | None,
@@ -70,7 +80,7 @@ class ValidateMode(StrEnum):
 class ManifestFlags:
     """Which manifests, and how they are read."""
 
-    panel: ClassVar[str] = "Manifests"
+    panel: ClassVar[str] = _MANIFESTS_PANEL
 
     filename: Annotated[
         list[str] | None,

@@ -11,6 +11,7 @@ from kplan.cli.changes import RolloutMode, RolloutOption, change_document
 from kplan.cli.flags import (
     ManifestFlags,
     OutputFlags,
+    RunCronJobsOption,
     RunsOption,
     SchedulerFlags,
     VerbosityFlags,
@@ -45,6 +46,7 @@ def place(
     *,
     runs: RunsOption = None,
     rollout: RolloutOption = RolloutMode.AUTO,
+    run_cronjobs: RunCronJobsOption = False,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
     cluster: SettledClusterFlags,
@@ -66,7 +68,7 @@ def place(
     fail_on = fail_on_of(output, "place")
     formats = formats_of(output)
     is_outlined = _OUTLINE_FORMATS.issuperset(formats)
-    question = ask(what, cluster, scheduler, verbosity, manifests)
+    question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     if runs is not None:
         from kplan.planner.odds_of_pods import InOrder
 

@@ -12,6 +12,7 @@ from kplan.cli.changes import RolloutMode, RolloutOption, change_document
 from kplan.cli.flags import (
     ManifestFlags,
     OutputFlags,
+    RunCronJobsOption,
     RunsOption,
     SchedulerFlags,
     VerbosityFlags,
@@ -66,6 +67,7 @@ def plan(
     rollout: RolloutOption = RolloutMode.AUTO,
     save: SaveOption = "",
     runs: RunsOption = None,
+    run_cronjobs: RunCronJobsOption = False,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
     cluster: SettledClusterFlags,
@@ -89,7 +91,7 @@ def plan(
     output = saving(output, save)
     fail_on = fail_on_of(output, "plan")
     formats = formats_of(output)
-    question = ask(what, cluster, scheduler, verbosity, manifests)
+    question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     with busy("working off the scheduling queue", quiet=verbosity.quiet):
         if queue:
             from kplan.planner.queue_plan import queue_report

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
-from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
+from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import busy
 
@@ -35,6 +35,7 @@ def preempt(
             show_default=False,
         ),
     ] = None,
+    run_cronjobs: RunCronJobsOption = False,
     manifests: ManifestFlags,
     cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
@@ -48,7 +49,7 @@ def preempt(
     """
     fail_on = fail_on_of(output, "preempt")
     formats = formats_of(output)
-    question = ask(what, cluster, scheduler, verbosity, manifests)
+    question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     planner, pods = question.planner, list(question.pods)
     from kplan.planner.preemption_report import follow as follow_victims
     from kplan.planner.preemption_report import pending_in_turn, preemption_report, without_room

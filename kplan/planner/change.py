@@ -27,6 +27,7 @@ from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
+from kplan.workloads.started import not_started, with_runs
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,16 @@ class ChangePlan:
 
 
 def roll_out(
-    base: Base, manifests: Iterable[Manifest], *, namespace: str | None = None, rollout: Rollout = "auto"
+    base: Base,
+    manifests: Iterable[Manifest],
+    *,
+    namespace: str | None = None,
+    rollout: Rollout = "auto",
+    run_cron_jobs: bool = False,
 ) -> ChangePlan:
     """Apply manifests one after the other, each followed to rest; see `Planner.roll_out`."""
     workloads, additions = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
-    return carry_out(base, workloads, additions, rollout)
+    return carry_out(base, with_runs(workloads) if run_cron_jobs else workloads, additions, rollout)
 
 
 def carry_out(
@@ -119,7 +125,8 @@ def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Au
     left_out: list[InputWarning] = []
     for target, content in workloads:
         if target not in CHANGED_IN_PLACE:
-            left_out.append(_not_started(target.__name__, content["metadata"]))
+            metadata = content["metadata"]
+            left_out.append(not_started(target.__name__, metadata["namespace"], metadata["name"]))
             continue
         update = update_of(target, content, base.world, autoscalers, is_on=base.release.is_on)
         found.append(dataclasses.replace(update, obj=base.as_stored(update.obj)))
@@ -148,13 +155,6 @@ def _leaving(names: Sequence[str]) -> Iterator[InputWarning]:
     if names:
         some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         yield InputWarning("BeingDeleted", "", f"pods that are being deleted already count as gone: {some}")
-
-
-def _not_started(kind: str, metadata: Mapping[str, Any]) -> InputWarning:
-    """Say of an object that only makes pods at another time that none are made here."""
-    when = "when their time comes" if kind == "CronJob" else "when something asks for them"
-    name = f"{kind}/{metadata['namespace']}/{metadata['name']}"
-    return InputWarning("NotStarted", name, f"its pods come {when}; none is made here")
 
 
 def drain(

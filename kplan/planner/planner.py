@@ -125,7 +125,12 @@ class Planner(RoomQuestions, OddsQuestions):
         return plan_queue(self, asked, recreate=recreate, max_rounds=max_rounds)
 
     def roll_out(
-        self, manifests: Iterable[Manifest], *, namespace: str | None = None, rollout: Rollout = "auto"
+        self,
+        manifests: Iterable[Manifest],
+        *,
+        namespace: str | None = None,
+        rollout: Rollout = "auto",
+        run_cron_jobs: bool = False,
     ) -> ChangePlan:
         """Say what applying manifests sets in motion, one object after the other, each followed to rest.
 
@@ -135,6 +140,7 @@ class Planner(RoomQuestions, OddsQuestions):
         namespace : for objects that name none
         rollout : ``auto`` rolls workloads whose template is new; ``always`` those too that say nothing new; ``never``
             makes missing replicas only
+        run_cron_jobs : cron jobs start a run now; else their pods come when their time comes
 
         Raises
         ------
@@ -143,7 +149,7 @@ class Planner(RoomQuestions, OddsQuestions):
         """
         from kplan.planner.change import roll_out
 
-        return roll_out(self, manifests, namespace=namespace, rollout=rollout)
+        return roll_out(self, manifests, namespace=namespace, rollout=rollout, run_cron_jobs=run_cron_jobs)
 
     def drain(
         self,

@@ -265,7 +265,7 @@ class _Reader:
         name = obj.metadata.name or obj.metadata.generate_name
         template = _template_of(content, item.kind)
         if isinstance(obj, CronJob):
-            obj = decode.convert(_job_of(content, name), Job)
+            obj = decode.convert(job_of_run(content, name), Job)
         found = expand(obj, self.snapshot, self.replicas)
         sample = found.pods[0] if isinstance(obj, Pod) else _sample(template, obj, found.pods)
         group = split_api_version(item.api_version)[0]
@@ -318,7 +318,7 @@ def _template_of(content: Object, kind: str) -> Object:
     return template
 
 
-def _job_of(cron_job: Object, name: str) -> Object:
+def job_of_run(cron_job: Object, name: str) -> Object:
     """Return the job of one run, as its controller makes it."""
     template = cron_job["spec"]["jobTemplate"]
     metadata = {**template.get("metadata", {}), "name": name, "namespace": cron_job["metadata"]["namespace"]}

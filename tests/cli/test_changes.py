@@ -250,3 +250,31 @@ def test_a_change_of_many_pods_lists_some_and_counts_the_others(tmp_path: Path) 
     assert document["summary"]["pending"] == 5
     assert len(document["verdict"]["because"]) + document["verdict"]["more"] == 5
     assert "5 more of Deployment/shop/new" in invoke("place", both, "-s", cluster, "--max-listed", "4").stdout
+
+
+CRON_JOB = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, namespace: shop}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: nightly}]}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one, namespace: shop}
+spec: {containers: [{name: c, image: one}]}
+"""
+
+
+@pytest.mark.parametrize(("options", "pods"), [([], ["one"]), (["--run-cronjobs"], ["nightly-0", "one"])])
+def test_a_cron_job_of_a_chart_runs_only_when_asked(tmp_path: Path, options: list[str], pods: list[str]) -> None:
+    path = tmp_path / "chart.yaml"
+    path.write_text(CRON_JOB)
+
+    found = json.loads(invoke("place", path, "-o", "json", *options).stdout)
+
+    assert sorted(each["pod"]["name"] for each in found["placements"]) == pods
+    assert [each["object"] for each in found["warnings"] if each["code"] == "NotStarted"] == (
+        [] if options else ["CronJob/shop/nightly"]
+    )

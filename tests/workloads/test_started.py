@@ -1,0 +1,49 @@
+"""Cron jobs and templates among other manifests: no pod of theirs comes before something asks for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kplan
+from kplan.workloads import load_manifests
+from kplan.workloads.started import started
+
+Object = dict[str, Any]
+ROOM = {"allocatable": {"cpu": "8", "pods": "9"}}
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": ROOM}
+POD = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "app"}]}
+CRON = {
+    "apiVersion": "batch/v1",
+    "kind": "CronJob",
+    "metadata": {"name": "nightly"},
+    "spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": {"spec": POD}}}},
+}
+TEMPLATE = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "later"}, "template": {"spec": POD}}
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "now"}, "spec": {"template": {"spec": POD}}}
+SNAPSHOT = kplan.load_snapshot([NODE])
+
+
+def names(*objects: Object, **options: bool) -> tuple[list[str], list[str]]:
+    found = started(load_manifests(list(objects), snapshot=SNAPSHOT), **options)
+    return [each.name for each in found.pods], [each.object for each in found.warnings]
+
+
+def test_among_others_only_what_starts_at_once_has_pods() -> None:
+    assert names(JOB, CRON, TEMPLATE) == (["now"], ["CronJob/default/nightly", "PodTemplate/default/later"])
+
+
+def test_a_run_of_each_cron_job_comes_when_it_is_asked_for() -> None:
+    assert names(JOB, CRON, TEMPLATE, run_cronjobs=True) == (["now", "nightly"], ["PodTemplate/default/later"])
+
+
+def test_where_nothing_else_is_given_the_question_is_about_them() -> None:
+    assert names(CRON, TEMPLATE) == (["nightly", "later"], [])
+
+
+def test_changes_leave_cron_jobs_to_their_schedule_unless_a_run_is_asked_for() -> None:
+    planner = kplan.Planner(SNAPSHOT)
+
+    assert planner.roll_out([CRON]).after == ()
+    run = planner.roll_out([CRON], run_cron_jobs=True)
+    assert [(each.workload, each.node) for each in run.after] == [("Job/default/nightly", "n")]
+    assert run.warnings == ()
