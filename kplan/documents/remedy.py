@@ -10,10 +10,22 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 from msgspec import field as named
 
-from kplan.documents.base import Document, Positive
+from kplan.documents.base import Count, Document, Positive
 
 RESOURCE = "resource"
 """What a changed name may be of, besides kinds of objects."""
+
+
+class Helped(Document, frozen=True):
+    """Pods of a workload that a remedy lets in.
+
+    Attributes
+    ----------
+    of : how many of them wait
+    """
+
+    pods: Count
+    of: Positive
 
 
 class RemedyBase(Document, frozen=True, kw_only=True, tag_field="kind"):
@@ -21,12 +33,14 @@ class RemedyBase(Document, frozen=True, kw_only=True, tag_field="kind"):
 
     Attributes
     ----------
-    then : the node that the pod goes to after the change; null where that is not known
+    then : the node that the pod goes to after the change; null where that is not known, or where many pods go
     checked : the decision was made again with the change, and came out so
+    helps : of the pods of the workload that wait, how many get in; absent where the pod waits alone
     """
 
     then: str | None
     checked: bool = True
+    helps: Helped | UnsetType = UNSET
 
 
 class RequestChange(Document, frozen=True, kw_only=True):
@@ -140,17 +154,33 @@ class Uncordon(RemedyBase, frozen=True, kw_only=True, tag="uncordon"):
     change: NodeChange
 
 
+Rule = Literal["topologySpreadConstraints", "podAffinity", "podAntiAffinity"]
+
+
 class RuleChange(Document, frozen=True, kw_only=True):
     """A rule that becomes a wish."""
 
-    rule: Literal["topologySpreadConstraints", "podAffinity", "podAntiAffinity"]
+    rule: Rule
     topology_key: str
 
 
+class NodeAddition(Document, frozen=True, kw_only=True):
+    """Nodes like one that there is."""
+
+    nodes: Positive
+    like: str
+
+
 class RelaxRule(RemedyBase, frozen=True, kw_only=True, tag="relax"):
-    """Prefer where the pod requires now: ScheduleAnyway, or preferredDuringScheduling."""
+    """Prefer where the pod requires now: ScheduleAnyway, or preferredDuringScheduling.
+
+    Attributes
+    ----------
+    with_nodes : nodes that must be added besides; absent for none
+    """
 
     change: RuleChange
+    with_nodes: NodeAddition | UnsetType = UNSET
 
 
 class MovedPod(Document, frozen=True, kw_only=True):
@@ -170,13 +200,6 @@ class MovePod(RemedyBase, frozen=True, kw_only=True, tag="move-pod"):
     """Free a node of a pod that fits elsewhere."""
 
     change: MovedPod
-
-
-class NodeAddition(Document, frozen=True, kw_only=True):
-    """Nodes like one that there is."""
-
-    nodes: Positive
-    like: str
 
 
 class AddNodes(RemedyBase, frozen=True, kw_only=True, tag="add-nodes"):
@@ -206,6 +229,32 @@ class RaisePriority(RemedyBase, frozen=True, kw_only=True, tag="raise-priority")
     change: PriorityChange
 
 
+class ReplicasChange(Document, frozen=True, kw_only=True):
+    """A workload with another number of replicas, such as Deployment default/web."""
+
+    workload: str
+    old: Positive = named(name="from")
+    to: Positive
+
+
+class LowerReplicas(RemedyBase, frozen=True, kw_only=True, tag="lower-replicas"):
+    """Ask for as many replicas as fit."""
+
+    change: ReplicasChange
+
+
+class ReplicaSplit(ReplicasChange, frozen=True, kw_only=True):
+    """More replicas, each with smaller requests."""
+
+    requests: tuple[RequestChange, ...]
+
+
+class SplitReplicas(RemedyBase, frozen=True, kw_only=True, tag="split-replicas"):
+    """Ask for more and smaller replicas, together as large."""
+
+    change: ReplicaSplit
+
+
 Remedy = (
     LowerRequest
     | TolerateTaint
@@ -218,5 +267,7 @@ Remedy = (
     | MovePod
     | AddNodes
     | RaisePriority
+    | LowerReplicas
+    | SplitReplicas
 )
 """Every remedy; the tag ``kind`` tells them apart in JSON."""

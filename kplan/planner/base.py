@@ -309,7 +309,7 @@ class Base:
         names = session.cluster.nodes.names
         is_small = len(names) * len(asked.rows) <= _EAGER_CELLS or bool(self.extenders)
         # Calling an extender again may give another answer, so nothing is tried.
-        diagnosing = Diagnosing(replay, is_final=bool(self.extenders))
+        diagnosing = Diagnosing(replay, asked, is_final=bool(self.extenders))
         placements = []
         for index, result in enumerate(run(session)):
             known = explain(result, names) if is_small else None

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from msgspec import UnsetType
+
 from kplan.api.readable import readable
 from kplan.documents import remedy as r
 from kplan.documents.placement import PodPlacement
@@ -43,7 +45,13 @@ def diagnosis_blocks(placement: PodPlacement, options: ReportOptions) -> Iterato
 def remedy_text(remedy: r.Remedy) -> str:
     """Write a remedy as a sentence without a full stop, and what comes of it."""
     then = f" -> {remedy.then}" if remedy.then is not None else ""
-    return f"{_change(remedy)}{then}{'' if remedy.checked else ' (not tried)'}"
+    return f"{_change(remedy)}{then}{_helps(remedy.helps)}{'' if remedy.checked else ' (not tried)'}"
+
+
+def _helps(helps: r.Helped | UnsetType) -> str:
+    if not helps:
+        return ""
+    return f" (all {helps.of} pods)" if helps.pods == helps.of else f" ({helps.pods} of {helps.of} pods)"
 
 
 def remedy_change(remedy: r.Remedy) -> str:
@@ -68,11 +76,15 @@ def located(case: Case, placement: PodPlacement) -> Case:
     )
 
 
+def _added(addition: r.NodeAddition) -> str:
+    return f"add {count(addition.nodes, 'node')} like {addition.like}"
+
+
 def _lowered(c: r.RequestChange) -> str:
     return f"lower the {c.resource} request of container {c.container} from {readable(c.old)} to {c.to}"
 
 
-def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911 - one case a kind, in one place
+def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
     match remedy:
         case r.LowerRequest(change=c):
             return " and ".join(_lowered(each) for each in (c, *(remedy.also or ())))
@@ -88,13 +100,19 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911 - one case a kind, 
             return f"remove {'scheduling gate' if len(c.gates) == 1 else 'scheduling gates'} {listing(c.gates)}"
         case r.Uncordon(change=c):
             return f"kubectl uncordon {c.node}"
-        case r.RelaxRule(change=c):
-            return _RULES[c.rule].format(c.topology_key)
+        case r.RelaxRule(change=c, with_nodes=nodes):
+            besides = f" and {_added(nodes)}" if nodes else ""
+            return _RULES[c.rule].format(c.topology_key) + besides
         case r.MovePod(change=c):
             return f"delete {c.pod} on {c.node}, which fits on {c.goes_to} as well"
         case r.AddNodes(change=c):
-            return f"add {count(c.nodes, 'node')} like {c.like}"
+            return _added(c)
         case r.RaisePriority(change=c):
             return f"priority class {c.priority_class} ({c.to}), which would evict {listing(c.evicts)}"
+        case r.LowerReplicas(change=c):
+            return f"ask for {count(c.to, 'replica')} of {c.workload} instead of {c.old}: as many as fit"
+        case r.SplitReplicas(change=c):
+            each = ", ".join(f"{part.to} {part.resource}" for part in c.requests)
+            return f"split {c.workload} into {count(c.to, 'replica')} instead of {c.old}, each asking for {each}"
         case _:
             assert_never(remedy)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
+from kplan.planner.diagnosis.alike import ALONE, Replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Diagnosis:
     at_fault: str = ""  #: JSON path of the pod's field that is at fault; empty where it is not one field
 
 
-def diagnose(session: Session, result: CycleResult, *, may_try: bool = True) -> Diagnosis:
+def diagnose(session: Session, result: CycleResult, *, may_try: bool = True, replicas: Replicas = ALONE) -> Diagnosis:
     """Return the diagnosis of a decision that is live.
 
     Parameters
@@ -34,6 +35,6 @@ def diagnose(session: Session, result: CycleResult, *, may_try: bool = True) -> 
     from kplan.planner.diagnosis.sentence import sentence
 
     causes = gather(session, result)
-    found = remedies(session, result, causes) if may_try else ()
+    found = remedies(session, result, causes, replicas) if may_try else ()
     pod = session.cluster.pods.infos[result.pod].pod
     return Diagnosis(sentence(causes), found, field_of(causes, found, pod, session.listers))

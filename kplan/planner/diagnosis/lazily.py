@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import cached_property
 
 import msgspec
 
+from kplan.documents.placement import Origin
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
+from kplan.planner.asked import AskedPods
+from kplan.planner.diagnosis.alike import ALONE, Replicas, replicas_of
 from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.planner.sequence import Replay
 
@@ -23,11 +27,13 @@ class Diagnosing:
     Parameters
     ----------
     replay : brings decisions back
+    asked : the pods that are decided about
     is_final : decisions cannot be brought back; they are told at once, and nothing is tried
     """
 
-    def __init__(self, replay: Replay, *, is_final: bool) -> None:
+    def __init__(self, replay: Replay, asked: AskedPods, *, is_final: bool) -> None:
         self._replay = replay
+        self._asked = asked
         self._is_final = is_final
         self._ranks: dict[Hashable, int] = {}
         self._known: dict[Hashable, Diagnosis] = {}
@@ -47,8 +53,20 @@ class Diagnosing:
         if key not in self._known:
             result = self._replay.at(index)
             assert result.session is not None  # noqa: S101 - whoever decides says in which session
-            self._known[key] = diagnose(result.session, result, may_try=may_try)
+            replicas = self._replicas_of(result.session, result.pod) if may_try else ALONE
+            self._known[key] = diagnose(result.session, result, may_try=may_try, replicas=replicas)
         return self._known[key]
+
+    def _replicas_of(self, session: Session, row: int) -> Replicas:
+        origins = self._asked.origins
+        return replicas_of(session, row, origins, self._by_origin.get(origins.get(row), ()), self._asked.more)
+
+    @cached_property
+    def _by_origin(self) -> dict[Origin | None, list[int]]:
+        found: dict[Origin | None, list[int]] = {}
+        for row, origin in self._asked.origins.items():
+            found.setdefault(origin, []).append(row)
+        return found
 
 
 def _end(session: Session, result: CycleResult) -> Hashable:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from kplan.api.core import Pod
 from kplan.api.quantity import milli_value, value
 from kplan.api.tolerations import tolerations_tolerate
 from kplan.documents import remedy as r
@@ -15,6 +16,7 @@ from kplan.engine.node_matching import first_untolerated_hard_taints, is_hard
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.planner.diagnosis import changes
+from kplan.planner.diagnosis.alike import ALONE, Replicas
 from kplan.planner.diagnosis.causes import (
     Causes,
     Gated,
@@ -25,10 +27,12 @@ from kplan.planner.diagnosis.causes import (
     UnboundClaim,
 )
 from kplan.planner.diagnosis.fields import SYSTEM_TAINTS
+from kplan.planner.diagnosis.gather import resources_of
 from kplan.planner.diagnosis.names import is_fact
 from kplan.planner.diagnosis.near import Near
+from kplan.planner.diagnosis.replicas import fewer, smaller
 from kplan.planner.diagnosis.requests import lower
-from kplan.planner.diagnosis.surroundings import add, move, raise_priority, uncordon
+from kplan.planner.diagnosis.surroundings import add, move, raise_priority, relax_and_add, uncordon
 from kplan.planner.diagnosis.trials import Trials
 from kplan.rules.resources import CPU
 from kplan.rules.volume_claims import claim_name
@@ -39,6 +43,7 @@ MOST = 5
 _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _MOST_TRIED = 3
+_FOR_SOME = 3.5
 _ALIKE = 0.6
 """Names that are so alike may be one misspelt."""
 
@@ -46,7 +51,7 @@ _SMALL = 0.5
 """A request that keeps this share of itself is a small change."""
 
 
-def remedies(session: Session, result: CycleResult, causes: Causes) -> tuple[r.Remedy, ...]:
+def remedies(session: Session, result: CycleResult, causes: Causes, replicas: Replicas = ALONE) -> tuple[r.Remedy, ...]:
     """Return what would let the pod of a decision run, the smallest change first.
 
     Parameters
@@ -55,17 +60,30 @@ def remedies(session: Session, result: CycleResult, causes: Causes) -> tuple[r.R
     causes : why the pod has no node
     """
     trials = Trials(session, result.pod)
-    found = [(_size(each), each) for each in _by_cause(trials, causes)]
+    found = [(_size(trials, each), each) for each in _by_cause(trials, causes)]
     found += [(0, each) for group in causes.out if group.meant for each in _beside(trials, group.meant)]
     if result.filter is not None and result.filter.pre_filter_status is None:
         near = Near(result.filter)
         found += _selector(trials, near)
-        found += [(_size(each), each) for each in _by_filter(trials, near, result)]
+        found += [(_size(trials, each), each) for each in _by_filter(trials, near, result, replicas)]
+    if replicas.pending > 1:
+        found = [_helping(trials, size, each, replicas.pending) for size, each in found]
     found.sort(key=lambda each: each[0])
     return tuple(dict.fromkeys(each for _, each in found))[:MOST]
 
 
-def _size(remedy: r.Remedy) -> float:  # noqa: PLR0911 - one case a kind, in one place
+def _helping(trials: Trials, size: float, remedy: r.Remedy, pending: int) -> tuple[float, r.Remedy]:
+    """Say how many of so many pods a remedy lets in; one that lets in few of them ranks behind."""
+    if remedy in trials.tried and not remedy.helps:
+        pod, session = trials.tried[remedy]()
+        if helped := trials.placed(pod, pending, session):
+            remedy = replace(remedy, helps=r.Helped(helped, pending))
+    is_for_one = isinstance(remedy, r.MovePod | r.RaisePriority)
+    is_for_all = remedy.helps.pods == remedy.helps.of if remedy.helps else not is_for_one
+    return size if is_for_all else size + _FOR_SOME, remedy
+
+
+def _size(trials: Trials, remedy: r.Remedy) -> float:  # noqa: C901, PLR0911 - one case a kind, in one place
     """Say how much a remedy changes."""
     match remedy:
         case r.CorrectName() | r.RemoveGates():
@@ -74,16 +92,30 @@ def _size(remedy: r.Remedy) -> float:  # noqa: PLR0911 - one case a kind, in one
             return 1
         case r.LowerRequest():
             return 2 if min(map(_kept, (remedy.change, *(remedy.also or ())))) >= _SMALL else 6
-        case r.TolerateTaint(change=change) if any(each.startswith(_CONTROL_PLANE) for each in change.taints):
+        case r.TolerateTaint(change=change) if any(_is_for_others(trials, each) for each in change.taints):
             return 6
+        case r.RelaxRule(with_nodes=r.NodeAddition()):
+            return 8
         case r.TolerateTaint() | r.RelaxRule():
             return 3
         case r.MovePod():
             return 4.5
         case r.AddNodes():
             return 5
+        case r.SplitReplicas():
+            return 5.5
+        case r.LowerReplicas():
+            return 6
         case _:
             return 7 if remedy.checked else 8
+
+
+def _is_for_others(trials: Trials, taint: str) -> bool:
+    """Tell whether a taint keeps a node free for the control plane, or for pods that ask for its devices."""
+    key = taint.partition(":")[0].partition("=")[0]
+    return taint.startswith(_CONTROL_PLANE) or (
+        key in resources_of(trials.live.cluster.nodes) and key not in trials.info.requests
+    )
 
 
 def _kept(change: r.RequestChange) -> float:
@@ -106,10 +138,11 @@ def _by_cause(trials: Trials, causes: Causes) -> Iterator[r.Remedy]:  # noqa: C9
             case OtherScheduler():
                 yield from _scheduler(trials, cause)
             case TooLarge(nearest=name) if name:
-                node = trials.node_for(changes.with_resource_named(trials.pod, cause.resource, name))
+                renamed = changes.with_resource_named(trials.pod, cause.resource, name)
+                node = trials.node_for(renamed)
                 if node is not None:
                     change = r.NameChange(what=r.RESOURCE, old=cause.resource, to=name)
-                    yield r.CorrectName(change=change, then=node)
+                    yield trials.by_change(r.CorrectName(change=change, then=node), renamed)
             case Refused(missing_class=name) if name:
                 if cause.nearest:
                     change = r.NameChange(what="PriorityClass", old=name, to=cause.nearest)
@@ -168,15 +201,17 @@ def _scheduler(trials: Trials, cause: OtherScheduler) -> Iterator[r.Remedy]:
             yield r.CorrectName(change=r.NameChange(what="scheduler", old=cause.name, to=name), then=node)
 
 
-def _by_filter(trials: Trials, near: Near, result: CycleResult) -> Iterator[r.Remedy]:
+def _by_filter(trials: Trials, near: Near, result: CycleResult, replicas: Replicas) -> Iterator[r.Remedy]:
     yield from uncordon(trials, near)
     yield from _tolerate(trials, near)
     yield from lower(trials, near)
     yield from _relax(trials, near)
     if result.filter is not None and result.filter.rows is None:
-        yield from add(trials, near)
+        yield from add(trials, near, replicas.pending)
     yield from move(trials, near)
     yield from raise_priority(trials, result)
+    yield from smaller(trials, near, replicas)
+    yield from fewer(replicas)
 
 
 def _selector(trials: Trials, near: Near) -> Iterator[tuple[float, r.Remedy]]:
@@ -191,23 +226,27 @@ def _selector(trials: Trials, near: Near) -> Iterator[tuple[float, r.Remedy]]:
     for key, wanted in pod.spec.node_selector.items():
         old = f"{key}={wanted}"
         for label in _meant_labels(trials, key, wanted):
-            node = trials.node_for(changes.with_selector(pod, key, label))
+            changed = changes.with_selector(pod, key, label)
+            node = trials.node_for(changed)
             if node is not None:
                 to = None if label is None else f"{label[0]}={label[1]}"
                 change = r.SelectorChange(where="nodeSelector", old=old, to=to)
-                yield _size_of_label(trials, key, (wanted,), label), r.CorrectSelector(change=change, then=node)
+                remedy = trials.by_change(r.CorrectSelector(change=change, then=node), changed)
+                yield _size_of_label(trials, key, (wanted,), label), remedy
                 break
     for index, condition in enumerate(changes.conditions(pod)):
         wanted = condition.values[0] if condition.operator == "In" and condition.values else ""
         old = f"{condition.key} {condition.operator} {','.join(condition.values)}".strip()
         for label in _meant_labels(trials, condition.key, wanted) if wanted else [None]:
             instead = None if label is None else replace(condition, key=label[0], values=(label[1],))
-            node = trials.node_for(changes.with_condition(pod, index, instead))
+            changed = changes.with_condition(pod, index, instead)
+            node = trials.node_for(changed)
             if node is not None:
                 to = None if label is None else f"{label[0]} In {label[1]}"
                 change = r.SelectorChange(where="nodeAffinity", old=old, to=to)
                 values = condition.values if condition.operator == "In" else ()
-                yield _size_of_label(trials, condition.key, values, label), r.CorrectSelector(change=change, then=node)
+                remedy = trials.by_change(r.CorrectSelector(change=change, then=node), changed)
+                yield _size_of_label(trials, condition.key, values, label), remedy
                 break
 
 
@@ -252,22 +291,28 @@ def _tolerate(trials: Trials, near: Near) -> Iterator[r.Remedy]:
         taints = [each for each in node.spec.taints if is_hard(each) and not tolerations_tolerate(tolerations, each)]
         if any(each.key.startswith(SYSTEM_TAINTS) for each in taints):
             continue
-        goes_to = trials.node_for(changes.tolerating(trials.pod, taints))
+        tolerating = changes.tolerating(trials.pod, taints)
+        goes_to = trials.node_for(tolerating)
         if goes_to is not None:
             texts = tuple(f"{each.key}{'=' if each.value else ''}{each.value}:{each.effect}" for each in taints)
-            yield r.TolerateTaint(change=r.TolerationChange(taints=texts), then=goes_to)
+            yield trials.by_change(r.TolerateTaint(change=r.TolerationChange(taints=texts), then=goes_to), tolerating)
 
 
 def _relax(trials: Trials, near: Near) -> Iterator[r.Remedy]:
     pod = trials.pod
+    ways: list[tuple[r.RuleChange, Pod]] = []
     if not near.is_never_rejected_by(_SPREAD):
-        for key, relaxed in changes.relaxed_spreads(pod):
-            if (node := trials.node_for(relaxed)) is not None:
-                yield r.RelaxRule(change=r.RuleChange(rule="topologySpreadConstraints", topology_key=key), then=node)
+        ways += [(_rule("topologySpreadConstraints", key), each) for key, each in changes.relaxed_spreads(pod)]
     if not near.is_never_rejected_by(_PODS):
-        for key, relaxed in changes.relaxed_apart(pod):
-            if (node := trials.node_for(relaxed)) is not None:
-                yield r.RelaxRule(change=r.RuleChange(rule="podAntiAffinity", topology_key=key), then=node)
-        for key, relaxed in changes.relaxed_together(pod):
-            if (node := trials.node_for(relaxed)) is not None:
-                yield r.RelaxRule(change=r.RuleChange(rule="podAffinity", topology_key=key), then=node)
+        ways += [(_rule("podAntiAffinity", key), each) for key, each in changes.relaxed_apart(pod)]
+        ways += [(_rule("podAffinity", key), each) for key, each in changes.relaxed_together(pod)]
+    for change, relaxed in ways:
+        node = trials.node_for(relaxed)
+        if node is not None:
+            yield trials.by_change(r.RelaxRule(change=change, then=node), relaxed)
+        else:
+            yield from relax_and_add(trials, relaxed, change)
+
+
+def _rule(rule: r.Rule, topology_key: str) -> r.RuleChange:
+    return r.RuleChange(rule=rule, topology_key=topology_key)

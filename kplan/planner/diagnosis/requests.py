@@ -80,7 +80,7 @@ def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | Non
     node = trials.node_for(pod) if lowered else None
     if node is None:
         return None
-    return r.LowerRequest(change=lowered[0], also=tuple(lowered[1:]) or UNSET, then=node)
+    return trials.by_change(r.LowerRequest(change=lowered[0], also=tuple(lowered[1:]) or UNSET, then=node), pod)
 
 
 def largest_asking(pod: Pod, resource: str) -> Container | None:

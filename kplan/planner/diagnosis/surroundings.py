@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.api.core import Pod
 from kplan.api.meta import controller_of
 from kplan.documents import remedy as r
 from kplan.documents.details import ForeignAntiAffinity, InsufficientResource, TakenHostPort
 from kplan.framework.cycle import CycleResult
+from kplan.framework.session import Session
 from kplan.planner.diagnosis.near import Near
 from kplan.planner.diagnosis.trials import Trials
-from kplan.planner.node_shapes import added_nodes, node_shapes
+from kplan.planner.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.rules.resources import PODS
 
 _FIT, _TAINTS, _CORDON = "NodeResourcesFit", "TaintToleration", "NodeUnschedulable"
-_SPREAD, _PODS, _PORTS = "PodTopologySpread", "InterPodAffinity", "NodePorts"
+_PODS, _PORTS = "InterPodAffinity", "NodePorts"
 _OF_ONE_NODE = frozenset(
     {_FIT, _TAINTS, _CORDON, _PORTS, "NodeAffinity", "NodeName", "NodeVolumeLimits", "NodeDeclaredFeatures"}
 )
 """Plugins whose verdict on a node depends on no other node."""
 
 _MOST_TRIED = 3
+_MOST_ON_ONE = 50
+"""So many pods are tried on a new node."""
+
 _MOST_LOOKED_AT = 50
 _MOST_PODS_FOR_ALL = 3000
 """With more pods than this, a new node is tried only where no rule of the pod looks at other nodes."""
@@ -36,23 +43,67 @@ def uncordon(trials: Trials, near: Near) -> Iterator[r.Remedy]:
     positions = near.only(_CORDON, _TAINTS)
     cordoned = [int(row) for row in near.rows[positions] if table.unschedulable[row]]
     for row in cordoned[:_MOST_TRIED]:
-        if trials.uncordoned(row) == table.names[row]:
-            yield r.Uncordon(change=r.NodeChange(node=table.names[row]), then=table.names[row])
+        name = table.names[row]
+        if trials.node_for(trials.pod, trials.uncordoned(row)) == name:
+            remedy = r.Uncordon(change=r.NodeChange(node=name), then=name)
+            trials.tried[remedy] = partial(_uncordoned, trials, row)
+            yield remedy
             return
 
 
-def add(trials: Trials, near: Near) -> Iterator[r.Remedy]:
-    """Add a node like one that there is."""
-    world, cluster = trials.live.listers.snapshot, trials.live.cluster
+def _uncordoned(trials: Trials, row: int) -> tuple[Pod, Session]:
+    return trials.pod, trials.uncordoned(row)
+
+
+def add(trials: Trials, near: Near, pending: int) -> Iterator[r.Remedy]:
+    """Add nodes like one that there is, as many as so many pods take that wait and are alike."""
     alone = near.rejecting() <= _OF_ONE_NODE
-    if not alone and len(cluster.pods.infos) > _MOST_PODS_FOR_ALL:
+    if not alone and len(trials.live.cluster.pods.infos) > _MOST_PODS_FOR_ALL:
         return
-    for shape in node_shapes(world)[:_MOST_TRIED]:
-        (node,), daemons = added_nodes(shape, 1, world)
-        if trials.with_node(node, daemons, alone=alone):
-            like = shape.like.metadata.name
-            yield r.AddNodes(change=r.NodeAddition(nodes=1, like=like), then=node.metadata.name)
+    for shape in node_shapes(trials.live.listers.snapshot)[:_MOST_TRIED]:
+        name = _added(trials, shape, trials.pod, alone=alone)
+        if name is None:
+            continue
+        like = shape.like.metadata.name
+        number, helped = _enough(trials, shape, pending, alone=alone) if pending > 1 else (1, 1)
+        change = r.NodeAddition(nodes=number, like=like)
+        helps = r.Helped(helped, pending) if pending > 1 and helped else UNSET
+        yield r.AddNodes(change=change, then=name, helps=helps)
+        return
+
+
+def relax_and_add(trials: Trials, relaxed: Pod, change: r.RuleChange) -> Iterator[r.Remedy]:
+    """Relax a rule where that alone is not enough, and add a node like one that there is."""
+    if len(trials.live.cluster.pods.infos) > _MOST_PODS_FOR_ALL:
+        return
+    for shape in node_shapes(trials.live.listers.snapshot)[:_MOST_TRIED]:
+        name = _added(trials, shape, relaxed, alone=False)
+        if name is not None:
+            addition = r.NodeAddition(nodes=1, like=shape.like.metadata.name)
+            yield r.RelaxRule(change=change, with_nodes=addition, then=name)
             return
+
+
+def _added(trials: Trials, shape: NodeShape, pod: Pod, *, alone: bool) -> str | None:
+    """Return the name of a new node of a shape, if a pod goes there."""
+    nodes, daemons = added_nodes(shape, 1, trials.live.listers.snapshot)
+    name = nodes[0].metadata.name
+    return name if trials.node_for(pod, trials.with_nodes(nodes, daemons, alone=alone)) == name else None
+
+
+def _enough(trials: Trials, shape: NodeShape, pending: int, *, alone: bool) -> tuple[int, int]:
+    """Return how many new nodes let in so many pods that are alike, and how many they let in."""
+    world = trials.live.listers.snapshot
+
+    def let_in(number: int, pods: int) -> int:
+        return trials.placed(trials.pod, pods, trials.with_nodes(*added_nodes(shape, number, world), alone=alone))
+
+    on_one = let_in(1, min(pending, _MOST_ON_ONE))
+    number = -(-pending // on_one) if on_one else 1
+    if number == 1 or pending > trials.left_to_place:
+        return 1, on_one
+    helped = let_in(number, pending)
+    return (number, helped) if helped > on_one else (1, on_one)
 
 
 def move(trials: Trials, near: Near) -> Iterator[r.Remedy]:

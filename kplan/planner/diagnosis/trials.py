@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
+from kplan.documents import remedy as r
 from kplan.documents.placement import Outcome
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
@@ -21,6 +23,12 @@ from kplan.rules.pod_info import PodInfo
 
 MOST_TRIALS = 32
 """Of one pod, so many decisions at most."""
+
+MOST_PLACED = 160
+"""Of its replicas, so many decisions in all."""
+
+
+R = TypeVar("R", bound=r.RemedyBase)
 
 
 class Trials:
@@ -37,6 +45,9 @@ class Trials:
         self.row = row
         self.info = live.cluster.pods.infos[row]
         self.left = MOST_TRIALS
+        self.left_to_place = MOST_PLACED
+        #: what was tried for a remedy: the pod, and a session of its own, so that its replicas can be tried, too
+        self.tried: dict[r.RemedyBase, Callable[[], tuple[Pod, Session]]] = {}
 
     @property
     def pod(self) -> Pod:
@@ -78,19 +89,40 @@ class Trials:
             result.framework.run_unreserve(result.cycle, result.row)
         return result
 
+    def placed(self, pod: Pod, number: int, session: Session) -> int:
+        """Put so many pods like one on nodes of a session of its own, and return how many found one.
+
+        Returns 0 when more decisions than may be made do not tell.
+        """
+        allowed = min(number, self.left_to_place)
+        for done in range(allowed):
+            self.left_to_place -= 1
+            metadata = replace(pod.metadata, name=f"{pod.metadata.name}-{done}", uid=f"{pod.metadata.uid}-{done}")
+            row = session.add_pod(PodInfo(replace(pod, metadata=metadata)))
+            result = schedule_pod(session, row, looks_for_victims=False)
+            if result.row is None:
+                return done
+            session.bind(row, result.row)
+        return number if allowed == number else 0
+
+    def by_change(self, remedy: R, pod: Pod) -> R:
+        """Keep the changed pod of a remedy, and return the remedy."""
+        self.tried[remedy] = lambda: (pod, self.world())
+        return remedy
+
     def with_object(self, obj: msgspec.Struct) -> str | None:
         """Return the node that the pod goes to when an object is as given."""
         listers = Listers(with_objects(self.live.listers.snapshot, [obj]))
         return self.node_for(self.pod, self.world(listers))
 
-    def uncordoned(self, row: int) -> str | None:
-        """Return the node that the pod goes to when a node is taken into use again."""
+    def uncordoned(self, row: int) -> Session:
+        """Return a session of its own in which a node is taken into use again."""
         table = self.live.cluster.nodes
         node = table.nodes[row]
         taints = tuple(each for each in node.spec.taints if each.key != UNSCHEDULABLE_TAINT.key)
         nodes = [*table.nodes]
         nodes[row] = replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
-        return self.node_for(self.pod, self.world(nodes=NodeTable(nodes)))
+        return self.world(nodes=NodeTable(nodes))
 
     def moved(self, other: int) -> tuple[str, str] | None:
         """Return where the pod goes without another one, and where that one goes then; None unless both fit."""
@@ -109,24 +141,20 @@ class Trials:
         goes_to = self.node_for(again, session)
         return None if goes_to is None else (names[mine.row], goes_to)
 
-    def with_node(self, node: Node, pods: Iterable[Pod], *, alone: bool) -> bool:
-        """Tell whether the pod goes to a new node.
+    def with_nodes(self, nodes: Sequence[Node], pods: Iterable[Pod], *, alone: bool) -> Session:
+        """Return a session with new nodes, and with the pods that come with them.
 
-        Parameters
-        ----------
-        pods : those that come with the node
-        alone : leave all other nodes out, which no rule of the pod looks at
+        With `alone` all other nodes are left out, which no rule of the pod looks at.
         """
         live = self.live
         infos = [PodInfo(pod) for pod in pods]
         if alone:
-            cluster = Cluster.build(NodeTable([node]), infos)
+            cluster = Cluster.build(NodeTable(nodes), infos)
         else:
             known = live.cluster
-            cluster = Cluster.build(NodeTable([*known.nodes.nodes, node]), [*known.pods.infos, *infos])
+            cluster = Cluster.build(NodeTable([*known.nodes.nodes, *nodes]), [*known.pods.infos, *infos])
             _as_placed(cluster, known)
-        session = Session(cluster, live.listers, live.config, live.make_plugins, live.options)
-        return self.node_for(self.pod, session) == node.metadata.name
+        return Session(cluster, live.listers, live.config, live.make_plugins, live.options)
 
 
 def _as_placed(cluster: Cluster, known: Cluster) -> None:

@@ -1,0 +1,127 @@
+"""What would help all replicas of a workload that find no node, tried with as many as there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kplan
+from kplan.planner.incoming import admit_manifests
+from kplan.planner.placement import Placement
+from kplan.report.remedies import remedy_text
+from kplan.workloads import load_manifests
+from tests.planner.diagnosis.objects import HOST, ZONE, affinity, taint
+from tests.preemption.scenes import node, pod
+
+
+def deployment(replicas: int, kind: str = "Deployment", **spec: Any) -> dict[str, Any]:
+    requests = spec.pop("requests", {"cpu": "1"})
+    containers = [{"name": "c", "image": "i", "resources": {"requests": requests}}]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers, **spec}}
+    wanted = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": wanted}
+
+
+def placed(objects: list[dict[str, Any]], workload: dict[str, Any]) -> tuple[Placement, ...]:
+    snapshot = kplan.load_snapshot(objects)
+    pods = admit_manifests(load_manifests([workload], snapshot=snapshot), snapshot).pods
+    return kplan.Planner(snapshot).plan(pods).placements
+
+
+def told(objects: list[dict[str, Any]], workload: dict[str, Any]) -> list[dict[str, Any]]:
+    last = placed(objects, workload)[-1]
+    assert all(map(remedy_text, last.remedies))
+    found: list[dict[str, Any]] = last.to_dict()["remedies"]
+    return found
+
+
+def of_kind(remedies: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (found,) = (each for each in remedies if each["kind"] == kind)
+    return found
+
+
+def test_as_many_nodes_are_added_as_all_replicas_take():
+    added = of_kind(told([node("a", cpu="3")], deployment(11)), "add-nodes")
+
+    assert (added["change"], added["helps"]) == ({"nodes": 3, "like": "a"}, {"pods": 8, "of": 8})
+
+
+def test_a_node_for_each_replica_that_keeps_apart():
+    added = of_kind(
+        told([node("a"), node("b")], deployment(5, **affinity("podAntiAffinity", HOST, app="web"))), "add-nodes"
+    )
+
+    assert (added["change"]["nodes"], added["helps"]) == (3, {"pods": 3, "of": 3})
+
+
+def test_so_many_nodes_are_enough_and_one_fewer_is_not():
+    def with_nodes(number: int) -> tuple[Placement, ...]:
+        return placed([node("a", cpu="3"), *(node(f"n{each}", cpu="3") for each in range(number))], deployment(11))
+
+    assert all(each.node for each in with_nodes(3))
+    assert not all(each.node for each in with_nodes(2))
+
+
+def enough_snapshot() -> list[dict[str, Any]]:
+    return [node("a", cpu="2"), node("b", cpu="2")]
+
+
+def test_fewer_replicas_are_those_that_found_a_node():
+    lowered = of_kind(told(enough_snapshot(), deployment(6)), "lower-replicas")
+
+    assert lowered["change"] == {"workload": "Deployment default/web", "from": 6, "to": 4}
+
+
+def test_nobody_asks_a_daemon_set_or_a_job_for_fewer_replicas():
+    job = deployment(1)
+    job["spec"] = {"parallelism": 6, "completions": 6, "template": job["spec"]["template"]}
+    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    job |= {"apiVersion": "batch/v1", "kind": "Job"}
+
+    assert {"lower-replicas", "split-replicas"}.isdisjoint(each["kind"] for each in told(enough_snapshot(), job))
+
+
+def test_replicas_are_split_where_their_parts_fit_together():
+    nodes = [node(name, cpu="3") for name in "abcd"]
+    split = of_kind(told(nodes, deployment(2, requests={"cpu": "4", "memory": "1Gi"})), "split-replicas")
+
+    assert split["change"] == {
+        "workload": "Deployment default/web",
+        "from": 2,
+        "to": 4,
+        "requests": [
+            {"container": "c", "resource": "cpu", "from": "4", "to": "2"},
+            {"container": "c", "resource": "memory", "from": "1Gi", "to": "512Mi"},
+        ],
+    }
+
+
+def test_replicas_are_not_split_where_the_parts_do_not_fit_either():
+    assert "split-replicas" not in [each["kind"] for each in told(enough_snapshot(), deployment(9))]
+
+
+def test_devices_are_not_parted():
+    made = node("a")
+    made["status"]["allocatable"]["nvidia.com/gpu"] = "1"
+    workload = deployment(1, requests={"cpu": "1", "nvidia.com/gpu": "3"})
+    workload["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "3"}
+
+    assert "split-replicas" not in [each["kind"] for each in told([made], workload)]
+
+
+def test_a_remedy_says_how_many_of_the_replicas_it_lets_in_and_ranks_behind_where_these_are_few():
+    nodes = [node("a", cpu="2"), node("b", cpu="1", taints=[taint("dedicated", "ml")])]
+    found = told(nodes, deployment(6))
+    kinds = [each["kind"] for each in found]
+
+    assert of_kind(found, "tolerate-taint")["helps"] == {"pods": 1, "of": 4}
+    assert kinds.index("add-nodes") < kinds.index("tolerate-taint")
+
+
+def test_a_rule_is_relaxed_and_a_node_added_where_either_alone_is_not_enough():
+    nodes = [node("a", cpu="1", labels={ZONE: "x"}), node("b", cpu="1", labels={ZONE: "y"})]
+    running = [pod(f"web-{each}", on=each, labels={"app": "web"}) for each in "ab"]
+    apart = affinity("podAntiAffinity", ZONE, app="web")
+    relaxed = of_kind(told([*nodes, *running], deployment(1, **apart)), "relax")
+
+    assert relaxed["withNodes"] == {"nodes": 1, "like": "a"}
+    assert relaxed["then"] == "a-added-1"
