@@ -11,7 +11,7 @@ from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, spl
 from kplan.cli.capacity_questions import Asked, OtherQuestions
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
-from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.plan import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
@@ -53,7 +53,7 @@ def capacity(
     save: SaveOption = "",
     sweeping: SweepFlags,
     manifests: ManifestFlags,
-    cluster: SettledClusterFlags,
+    cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

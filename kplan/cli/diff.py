@@ -18,7 +18,7 @@ from kplan.cli.answer import Question, ask, emit, formats_of
 from kplan.cli.changes import RolloutMode, change_document
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.live_options import ClusterFlags
-from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.plan import SaveOption, saving
 from kplan.errors import UsageError
 
@@ -64,7 +64,7 @@ def diff(
     save: SaveOption = "",
     run_cronjobs: RunCronJobsOption = False,
     manifests: ManifestFlags,
-    cluster: SettledClusterFlags,
+    cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,
@@ -96,7 +96,7 @@ def diff(
         before, after = _saved(names)
         emit(diff_report(before, after, fail_on=fail_on), output, verbosity)
         return
-    plain = SettledClusterFlags(**{each.name: getattr(cluster, each.name) for each in dataclasses.fields(ClusterFlags)})
+    plain = ChangedClusterFlags(**{each.name: getattr(cluster, each.name) for each in dataclasses.fields(ClusterFlags)})
     other = dataclasses.replace(cluster, snapshot=against or cluster.snapshot)
     titles = _titles((cluster.snapshot, against), (scheduler, against_config, against_version), against_manifests)
     with _manifests_of(names, against_manifests) as (first, second):

@@ -11,7 +11,7 @@ import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
-from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import busy
 from kplan.cli.plan import SaveOption, saving
 from kplan.cli.runs import odds_document
@@ -67,7 +67,7 @@ def drain(
     save: SaveOption = "",
     runs: RunsOption = None,
     sweeping: SweepFlags,
-    cluster: SettledClusterFlags,
+    cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

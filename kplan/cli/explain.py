@@ -8,7 +8,7 @@ import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
-from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import busy
 from kplan.errors import UsageError
 
@@ -29,7 +29,7 @@ def explain(
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace of a workload or pod that names none.")
     ] = "",
-    cluster: SettledClusterFlags,
+    cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

@@ -77,7 +77,7 @@ _add(
     """
     kplan preempt  # whom each pending pod that fits nowhere would evict
     kplan preempt web.yaml --explain  # every candidate, and who could stay
-    kplan preempt shop/flash-sale --settle  # as if it took place
+    kplan preempt shop/flash-sale --settle-preemption  # as if it took place
     """,
 )
 _add(

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.help import in_order
-from kplan.cli.live_options import ClusterFlags
-from kplan.errors import InputError, KplanError
+from kplan.cli.live_options import ClusterFlags, open_cluster
+from kplan.errors import InputError, KplanError, UsageError
 
 if TYPE_CHECKING:
     from kplan.planner.on_paper import Asked
+    from kplan.snapshot.model import Snapshot
 
 _NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale")
 
 
 _CHANGES_PANEL = "What if"
+_STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True)
@@ -66,17 +68,6 @@ class ChangedClusterFlags(ClusterFlags):
             rich_help_panel=_CHANGES_PANEL,
         ),
     ] = None
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether what can move then does so before the question is asked."""
-        return False
-
-
-@dataclass(frozen=True)
-class SettledClusterFlags(ChangedClusterFlags):
-    """The same for commands whose ``--settle`` is about the cluster."""
-
     settle: Annotated[
         bool,
         typer.Option(
@@ -86,11 +77,6 @@ class SettledClusterFlags(ChangedClusterFlags):
         ),
     ] = False
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether what can move then does so before the question is asked."""
-        return self.settle
-
 
 def asked_changes(flags: ChangedClusterFlags) -> list[Asked]:
     """Read what is to be different, in the order given; settling comes last.
@@ -98,7 +84,7 @@ def asked_changes(flags: ChangedClusterFlags) -> list[Asked]:
     Raises KplanError for a change that cannot be read, with the option that asks for it.
     """
     given = {name: getattr(flags, name) or () for name in _NAMES}
-    if not any(given.values()) and not flags.is_settled:
+    if not any(given.values()) and not flags.settle:
         return []
     from kplan.planner.on_paper import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
     from kplan.planner.references import parse_reference
@@ -120,4 +106,24 @@ def asked_changes(flags: ChangedClusterFlags) -> list[Asked]:
         except KplanError as error:
             option = name.strip("_").replace("_", "-")
             raise type(error)(f"--{option} {error.message}", hint=error.hint) from None
-    return [*found, Settle()] if flags.is_settled else found
+    return [*found, Settle()] if flags.settle else found
+
+
+def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> Snapshot:
+    """Return a cluster as it is with the changes that are asked for; raises KplanError as reading it and they do.
+
+    Parameters
+    ----------
+    source : where its snapshot is; empty for the live cluster
+    """
+    if [source, *(flags.with_ or ())].count(_STANDARD_INPUT) > 1:
+        raise UsageError("standard input can be read once only", hint="give all but one as files")
+    changes = asked_changes(flags)
+    live = flags.live(stdin_is_free=_STANDARD_INPUT not in (flags.with_ or ()))
+    snapshot = open_cluster(source, live, quiet=quiet)
+    if not changes:
+        return snapshot
+    from kplan.planner.changed import changed
+    from kplan.planner.planner import Planner
+
+    return changed(Planner(snapshot), changes).snapshot

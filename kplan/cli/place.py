@@ -17,7 +17,7 @@ from kplan.cli.flags import (
     VerbosityFlags,
     with_flags,
 )
-from kplan.cli.on_paper import SettledClusterFlags
+from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import busy
 from kplan.cli.runs import odds_document, question_of_runs
 from kplan.cli.sweeping import SweepFlags
@@ -49,7 +49,7 @@ def place(
     run_cronjobs: RunCronJobsOption = False,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
-    cluster: SettledClusterFlags,
+    cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
     verbosity: VerbosityFlags,

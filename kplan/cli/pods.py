@@ -10,16 +10,14 @@ from kplan.cli.answer import split_arguments, write_out
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
 from kplan.cli.formats import as_data, check_template
-from kplan.cli.live_options import open_cluster
 from kplan.cli.manifests import read_manifests
-from kplan.cli.on_paper import SettledClusterFlags, asked_changes
+from kplan.cli.on_paper import ChangedClusterFlags, changed_cluster
 from kplan.cli.pipelines import remember_formats, repository
 from kplan.errors import UsageError
 from kplan.report.options import JsonFormat
 
 if TYPE_CHECKING:
     from kplan.documents.pods import PodsReport
-    from kplan.snapshot.model import Snapshot
 
 
 class PodsFormat(JsonFormat):
@@ -45,7 +43,7 @@ def pods(
         PodsFormat, typer.Option("--output", "-o", help="The pods as YAML, a report, a line for each object, or names.")
     ] = PodsFormat.YAML,
     manifests: ManifestFlags,
-    cluster: SettledClusterFlags,
+    cluster: ChangedClusterFlags,
     verbosity: VerbosityFlags,
 ) -> None:
     """Print the pods that manifests make, as the API server would store them.
@@ -64,7 +62,7 @@ def pods(
     remember_formats([(output, "")])
     if [*files, *(cluster.with_ or ()), cluster.snapshot].count("-") > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
-    snapshot = _cluster(cluster, verbosity)
+    snapshot = changed_cluster(cluster, cluster.snapshot, quiet=verbosity.quiet)
     found = read_manifests(files, manifests.within(cluster), snapshot, verbosity, replicas=manifests.replicas)
     from kplan.config.releases import nearest
     from kplan.planner.pods import made_pods, pods_report
@@ -104,15 +102,3 @@ def _rendered(report: PodsReport, output: PodsFormat) -> str:
     from kplan.report.registry import render_for_programs
 
     return render_for_programs(told_pods(report, repository()), output)
-
-
-def _cluster(cluster: SettledClusterFlags, verbosity: VerbosityFlags) -> Snapshot:
-    """Return the cluster, changed on paper where that is asked for."""
-    changes = asked_changes(cluster)
-    snapshot = open_cluster(cluster.snapshot, cluster.live(), quiet=verbosity.quiet)
-    if not changes:
-        return snapshot
-    from kplan.planner.changed import changed
-    from kplan.planner.planner import Planner
-
-    return changed(Planner(snapshot), changes).snapshot

@@ -23,9 +23,11 @@ def preempt(
         ),
     ] = None,
     *,
-    settle: Annotated[
+    settle_preemption: Annotated[
         bool,
-        typer.Option("--settle", help="Let each preemption take place, and try its pod again before the next."),
+        typer.Option(
+            "--settle-preemption", help="Let each preemption take place, and try its pod again before the next."
+        ),
     ] = False,
     follow: Annotated[
         bool | None,
@@ -59,7 +61,7 @@ def preempt(
     if is_all:
         pods = [*pending_in_turn(planner)]
     with busy("looking for pods to evict", quiet=verbosity.quiet):
-        plan = planner.plan(pods, settle_preemption=settle)
+        plan = planner.plan(pods, settle_preemption=settle_preemption)
     placements = without_room(plan.placements) if is_all else plan.placements
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats)
     with busy("following the victims", quiet=verbosity.quiet):

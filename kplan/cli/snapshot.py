@@ -11,7 +11,8 @@ from kplan.cli.faults import say
 from kplan.cli.flags import with_flags
 from kplan.cli.formats import as_data, check_template
 from kplan.cli.help import KplanCommand
-from kplan.cli.live_options import ClusterFlags, open_cluster, print_warnings
+from kplan.cli.live_options import print_warnings
+from kplan.cli.on_paper import ChangedClusterFlags, changed_cluster
 from kplan.cli.pipelines import remember_formats, repository
 from kplan.report.options import JsonFormat
 from kplan.visible import shown
@@ -70,6 +71,7 @@ FormatOption = Annotated[SnapshotFormat, typer.Option("--output", "-o", help="Ho
     epilog="""
     kplan snapshot save cluster.json.gz  # what scheduling reads of the cluster that kubectl speaks to
     kplan snapshot save cluster.yaml --redact  # to hand on: names, labels and images hidden
+    kplan snapshot save after.json -s demo --without node/gpu-a-1  # as it would be
     """,
     short_help="Save what scheduling reads of a cluster; --redact hides names.",
 )
@@ -83,7 +85,7 @@ def save(
         bool,
         typer.Option("--redact", help="Replace names, label values, images and namespaces; decisions stay the same."),
     ] = False,
-    cluster: ClusterFlags,
+    cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
     """Save what scheduling reads of a cluster: no environment, no arguments, no secrets, no mount options.
@@ -125,6 +127,7 @@ def save(
     epilog="""
     kplan snapshot show cluster.json.gz  # what is in it, and what is missing
     kplan snapshot show demo -o json  # for programs
+    kplan snapshot show demo --add-nodes 2=gpu-a-1  # as it would be with two more nodes
     """,
     short_help="Show what is in a snapshot, and what is missing.",
 )
@@ -133,7 +136,7 @@ def show(
     file: FileArgument = "",
     *,
     output: FormatOption = SnapshotFormat.TABLE,
-    cluster: ClusterFlags,
+    cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
     """Show what is in a snapshot: counts, versions, resources, and what is missing."""
@@ -159,7 +162,7 @@ def check(
     file: FileArgument = "",
     *,
     output: Annotated[CheckFormat, typer.Option("--output", "-o", help="How to print it.")] = CheckFormat.TABLE,
-    cluster: ClusterFlags,
+    cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
     """Check a snapshot: dangling references, odd values, kinds that nobody reads.
@@ -202,6 +205,6 @@ def rbac(
     write_out(as_data(cluster_role(name), output))
 
 
-def _open(file: str, cluster: ClusterFlags, *, quiet: bool) -> Snapshot:
-    """Load the file that is named as an argument, else what the flags say."""
-    return open_cluster(file or cluster.snapshot, cluster.live(), quiet=quiet)
+def _open(file: str, cluster: ChangedClusterFlags, *, quiet: bool) -> Snapshot:
+    """Load the file that is named as an argument, else what the flags say, with the changes that they ask for."""
+    return changed_cluster(cluster, file or cluster.snapshot, quiet=quiet)

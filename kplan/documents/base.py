@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -59,6 +59,10 @@ class MissingKind(Document, frozen=True):
     blinds: tuple[str, ...] = ()
 
 
+ChangeWord = Literal["with", "without", "add-nodes", "cordon", "uncordon", "scale", "settle"]
+CHANGES: tuple[ChangeWord, ...] = get_args(ChangeWord)
+
+
 class ClusterChange(Document, frozen=True, kw_only=True):
     """Something about the cluster that was changed on paper before the question was asked.
 
@@ -70,7 +74,7 @@ class ClusterChange(Document, frozen=True, kw_only=True):
     objects : the first of them, as KIND/NAME or KIND/NAMESPACE/NAME
     """
 
-    change: Literal["with", "without", "add-nodes", "cordon", "uncordon", "scale", "settle"]
+    change: ChangeWord
     what: str
     count: Count = 0
     objects: tuple[str, ...] = ()

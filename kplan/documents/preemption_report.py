@@ -36,7 +36,7 @@ class PreemptionReport(Report, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    placements : in the order in which they were decided; with --settle a pod that gets in has two in a row
+    placements : in the order in which they were decided; with --settle-preemption a pod that gets in has two in a row
     aftermath : where the victims go, if all preemptions take place in queue order; null unless followed
     """
 

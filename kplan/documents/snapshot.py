@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kplan.documents.base import Count, Digest, Document, Head, InputWarning, MissingKind
+from msgspec import UNSET, UnsetType
+
+from kplan.documents.base import ClusterChange, Count, Digest, Document, Head, InputWarning, MissingKind
 
 
 class InspectedSnapshot(Document, frozen=True, kw_only=True):
@@ -13,6 +15,7 @@ class InspectedSnapshot(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     taken_at : RFC 3339; null when unknown
+    changes : what was changed on paper, in that order; absent where nothing was
     """
 
     source: str
@@ -22,6 +25,7 @@ class InspectedSnapshot(Document, frozen=True, kw_only=True):
     pods: Count
     digest: Digest
     missing: tuple[MissingKind, ...]
+    changes: tuple[ClusterChange, ...] | UnsetType = UNSET
 
 
 class NodeOverview(Document, frozen=True, kw_only=True):

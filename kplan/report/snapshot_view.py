@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.config.releases import nearest
 from kplan.documents.base import InputWarning, MissingKind
@@ -16,6 +18,7 @@ from kplan.documents.snapshot import (
     SnapshotCheck,
     SnapshotOverview,
 )
+from kplan.report.footer import change_text
 from kplan.rules.resources import nano, pod_requests, resource_order
 from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods
 from kplan.snapshot.model import Snapshot
@@ -59,6 +62,7 @@ def _inspected(snapshot: Snapshot) -> InspectedSnapshot:
         pods=len(snapshot.pods),
         digest=snapshot.digest,
         missing=snapshot.missing,
+        changes=snapshot.changes or UNSET,
     )
 
 
@@ -96,6 +100,7 @@ def render_overview(report: SnapshotOverview) -> str:
         f"  taken    {facts.taken_at or 'unknown'}",
         f"  server   {_server(facts.server_version)}",
         f"  digest   {facts.digest}",
+        *_on_paper(facts),
         "",
         f"Nodes: {_nodes(report.nodes)}",
         *_shares("  zones    ", report.nodes.zones, "without a zone"),
@@ -130,10 +135,14 @@ def render_check(report: SnapshotCheck) -> str:
     facts = report.snapshot
     size = f"{_count(facts.nodes, 'node')}, {_count(facts.pods, 'pod')}"
     verdict = "ok" if report.valid else _count(len(report.findings), "problem")
-    lines = [f"{facts.source}: {verdict} ({size})"]
+    lines = [f"{facts.source}: {verdict} ({size})", *_on_paper(facts)]
     lines += _section("Problems", report.findings)
     lines += _section("Worth knowing", report.notes)
     return "\n".join(lines)
+
+
+def _on_paper(facts: InspectedSnapshot) -> list[str]:
+    return [f"  on paper {change_text(change)}" for change in facts.changes or ()]
 
 
 def _count(number: int, thing: str) -> str:

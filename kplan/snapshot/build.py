@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api import core
 from kplan.api.kinds import KINDS, Kind, type_of
-from kplan.documents.base import MissingKind
+from kplan.documents.base import ClusterChange, MissingKind
 from kplan.errors import Problem, SnapshotError
 from kplan.reading import Document
 from kplan.snapshot.checks import QuantityCheck, reference_warnings
@@ -120,6 +120,7 @@ class SnapshotBuilder:
         warnings: tuple[Warning, ...] = (),
         whole: Mapping[str, msgspec.Raw | dict[str, Any]] | None = None,
         kept: tuple[str, ...] = (),
+        changes: tuple[ClusterChange, ...] = (),
     ) -> Snapshot:
         """Return the snapshot; raises SnapshotError with all problems of all objects."""
         if self.problems:
@@ -138,6 +139,7 @@ class SnapshotBuilder:
             whole=whole or {},
             versions=versions,
             kept=kept,
+            changes=changes,
         )
         found_warnings = (*warnings, *self.warnings, *knowledge_warnings(snapshot), *reference_warnings(snapshot))
         object.__setattr__(snapshot, "warnings", found_warnings)

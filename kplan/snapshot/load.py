@@ -28,6 +28,7 @@ from kplan.snapshot.own_file import (
     KIND,
     SnapshotDocument,
     SnapshotMetadata,
+    changes_of,
     field_name,
     missing_of,
 )
@@ -212,6 +213,7 @@ class _Loader:
             missing=missing_of(metadata),
             whole=self._whole,
             kept=metadata.kept,
+            changes=changes_of(metadata),
             skipped=dict(sorted((Counter(metadata.skipped) + self._skipped).items())),
             warnings=tuple(
                 Warning("UnreadVersion", kind, f"{count} of {api_version} left out; kplan does not read that version")

@@ -2,13 +2,13 @@
 
 Only what differs from an absent field is written, hence only what scheduling reads: no environment, no arguments, no
 annotations but the few that decide, no status that nobody asks for. Objects in it are taken as they are when it is read
-again. A redacted snapshot lists under ``kept`` what was left as it was.
+again. A redacted snapshot lists under ``kept`` what was left as it was, and one that was changed on paper says how.
 
 ::
 
     {"apiVersion": "kplan/v1", "kind": "Snapshot", "formatVersion": "1.1",
      "metadata": {"source": …, "serverVersion": …, "takenAt": …, "digest": "sha256:…", "missing": […], "skipped": {…},
-                  "kept": […]},
+                  "kept": […], "changes": […]},
      "objects": {"nodes": […], "pods": […], …}}
 """
 
@@ -20,7 +20,7 @@ import msgspec
 
 from kplan.api.base import KubeStruct
 from kplan.api.kinds import KINDS, Kind
-from kplan.documents.base import MissingKind
+from kplan.documents.base import CHANGES, ClusterChange, MissingKind
 from kplan.snapshot.lean import lean
 from kplan.snapshot.model import Snapshot
 
@@ -37,6 +37,15 @@ class MissingEntry(KubeStruct, frozen=True):
     blinds: tuple[str, ...] = ()
 
 
+class ChangeEntry(KubeStruct, frozen=True):
+    """Something that was changed on paper before the snapshot was saved."""
+
+    change: str = ""
+    what: str = ""
+    count: int = 0
+    objects: tuple[str, ...] = ()
+
+
 class SnapshotMetadata(KubeStruct, frozen=True):
     """Where and when the snapshot was taken."""
 
@@ -47,6 +56,7 @@ class SnapshotMetadata(KubeStruct, frozen=True):
     missing: tuple[MissingEntry, ...] = ()
     skipped: dict[str, int] = {}
     kept: tuple[str, ...] = ()
+    changes: tuple[ChangeEntry, ...] = ()
 
 
 class SnapshotDocument(KubeStruct, frozen=True):
@@ -69,6 +79,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         missing=tuple(MissingEntry(resource=e.resource, reason=e.reason, blinds=e.blinds) for e in snapshot.missing),
         skipped=snapshot.skipped,
         kept=snapshot.kept,
+        changes=tuple(ChangeEntry(each.change, each.what, each.count, each.objects) for each in snapshot.changes),
     )
     objects = {
         field_name(kind): tuple(lean(obj) for obj in found)
@@ -98,3 +109,13 @@ def field_name(kind: Kind) -> str:
 def missing_of(metadata: SnapshotMetadata) -> tuple[MissingKind, ...]:
     """Return the kinds that could not be read when the snapshot was taken."""
     return tuple(MissingKind(entry.resource, entry.reason, entry.blinds) for entry in metadata.missing)
+
+
+def changes_of(metadata: SnapshotMetadata) -> tuple[ClusterChange, ...]:
+    """Return what had been changed on paper when the snapshot was saved; words that are not known here are left out."""
+    return tuple(
+        ClusterChange(change=word, what=entry.what, count=max(entry.count, 0), objects=entry.objects)
+        for entry in metadata.changes
+        for word in CHANGES
+        if word == entry.change
+    )

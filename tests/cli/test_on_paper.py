@@ -117,3 +117,46 @@ def test_pods_follow_a_changed_cluster(tmp_path: Path) -> None:
     )
 
     assert "123m" in invoke("pods", str(manifest), "--with", str(limits)).stdout
+
+
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_a_snapshot_is_looked_into_as_it_would_be(command: str) -> None:
+    table = invoke("snapshot", command, "demo", "--add-nodes", "2=general-a-1")
+    document = json.loads(invoke("snapshot", command, "demo", "--cordon", "gpu-a-1", "--settle", "-o", "json").stdout)
+
+    assert "on paper add nodes 2=general-a-1" in table.stdout
+    assert "15 nodes" in table.stdout.replace("Nodes: 15", "15 nodes")
+    assert [each["change"] for each in document["snapshot"]["changes"]] == ["cordon", "settle"]
+    assert "changes" not in json.loads(invoke("snapshot", command, "demo", "-o", "json").stdout)["snapshot"]
+
+
+def test_a_changed_cluster_is_saved_with_its_changes_unless_names_are_hidden(tmp_path: Path) -> None:
+    changed, hidden = tmp_path / "changed.json", tmp_path / "hidden.json"
+    flags = ("-s", "demo", "--without", "node/gpu-a-1", "--cordon", "general-a-1")
+
+    assert invoke("snapshot", "save", changed, *flags).exit_code == 0
+    assert invoke("snapshot", "save", hidden, *flags, "--redact").exit_code == 0
+
+    asked = ("place", "shop/voucher-api", "--exit-zero", "-o", "json")
+    direct = json.loads(invoke(*asked, *flags[2:]).stdout)
+    saved = json.loads(invoke(*asked, "-s", changed).stdout)
+    assert saved["placements"] == direct["placements"]
+    assert saved["snapshot"]["changes"] == direct["snapshot"]["changes"]
+    assert "gpu-a-1" not in hidden.read_text()
+    strange = json.loads(changed.read_text())
+    strange["metadata"]["changes"].append({"change": "painted", "count": -1})
+    changed.write_text(json.dumps(strange))
+    assert json.loads(invoke(*asked, "-s", changed).stdout)["snapshot"]["changes"] == direct["snapshot"]["changes"]
+
+
+def test_the_cluster_settles_before_somebody_is_evicted() -> None:
+    report = json.loads(invoke("preempt", "--settle", "--cordon", "general-a-1", "--exit-zero", "-o", "json").stdout)
+
+    assert [each["change"] for each in report["snapshot"]["changes"]] == ["cordon", "settle"]
+
+
+def test_standard_input_is_read_once() -> None:
+    failed = invoke("snapshot", "show", "-", "--with", "-")
+
+    assert failed.exit_code == 2
+    assert "standard input can be read once only" in failed.stderr

@@ -30,7 +30,7 @@ def test_tables_follow_the_victims_unless_told_not_to() -> None:
 
 
 def test_settling_tries_the_pod_again() -> None:
-    placements = json.loads(invoke("preempt", "ml/fine-tune", "--settle", "-o", "json").stdout)["placements"]
+    placements = json.loads(invoke("preempt", "ml/fine-tune", "--settle-preemption", "-o", "json").stdout)["placements"]
     assert [(each["outcome"], each["node"]) for each in placements] == [
         ("Unschedulable", None),
         ("Scheduled", "gpu-b-1"),
