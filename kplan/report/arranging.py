@@ -75,14 +75,17 @@ def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:
     index = 0
     while index < len(blocks):
         block = blocks[index]
-        end = end_of_section(blocks, index)
-        body = tuple(blocks[index + 1 : end])
-        if not isinstance(block, Heading) or block.level == 0 or len(body) < _LEAST_SAID_ELSEWHERE:
-            about = _about(block) if isinstance(block, Heading) and block.level == 1 else about
+        if not isinstance(block, Heading) or block.level == 0:
             yield block
             index += 1
             continue
         about = _about(block) if block.level == 1 else about
+        end = end_of_section(blocks, index)
+        body = tuple(blocks[index + 1 : end])
+        if len(body) < _LEAST_SAID_ELSEWHERE:
+            yield block
+            index += 1
+            continue
         key = body if block.level == 1 else (block, *body)
         if key in told:
             yield block
