@@ -71,6 +71,7 @@ def change_document(
         nodes=shown,
         others=shown_nodes(output, with_score_details=False),
         tells_others=not _OUTLINE_FORMATS.issuperset(formats),
+        tells_all=output.explain,
         origins=_origins(question.manifests),
     )
     change = carry_out(base, written, rollout=rollout.value, decisions=decisions)
@@ -92,12 +93,13 @@ def asked_change(question: Question, replicas: int | None) -> tuple[Planner, lis
     planner, manifests = question.planner, question.manifests
     if manifests is None or question.names_pods or not _has_updates(manifests, planner.snapshot):
         return None
-    from kplan.planner.incoming import applied_objects
+    from kplan.planner.incoming import taken_objects
     from kplan.simulation.updates import CHANGED_IN_PLACE
     from kplan.workloads.started import with_runs
 
-    objects = [obj for obj in applied_objects(manifests, planner.snapshot) if type(obj) not in CHANGED_IN_PLACE]
-    warnings = [each for each in manifests.warnings if each.code not in _TOLD_AS_CHANGES]
+    others = [obj for obj in manifests.objects if type(obj) not in CHANGED_IN_PLACE]
+    admitting, objects = taken_objects(others, planner.snapshot, planner.release.number)
+    warnings = [each for each in (*manifests.warnings, *admitting.warnings) if each.code not in _TOLD_AS_CHANGES]
     written = _written(manifests, replicas)
     return planner.with_world(planner.snapshot, objects, warnings), with_runs(
         written

@@ -14,10 +14,13 @@ import msgspec
 from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, Step, WorkloadChange
 from kplan.engine.cluster import Cluster
+from kplan.errors import NotFoundError
+from kplan.framework.cycle import schedule_pod
 from kplan.planner.base import Base
 from kplan.planner.decisions import Decisions
-from kplan.planner.incoming import with_objects
-from kplan.planner.not_found import no_node
+from kplan.planner.incoming import taken_objects, with_objects
+from kplan.planner.not_found import meant, no_node
+from kplan.planner.placement import Placement, last_placement
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
@@ -39,7 +42,7 @@ class ChangePlan:
     applied: Sequence[Applied] = field(default=(), repr=False)  #: what each manifest meant, in the order given
     blocked: Mapping[str, str] = field(default_factory=dict)  #: NAMESPACE/NAME -> why a pod may not be evicted
     obstacles: tuple[Obstacle, ...] = ()  #: the same, with the budgets that cover the pod
-    left_out: tuple[InputWarning, ...] = ()  #: of which manifests no pods are made here
+    left_out: tuple[InputWarning, ...] = ()  #: of which manifests no pods are made here, or nothing at all
 
     @property
     def started_from(self) -> Cluster:
@@ -67,6 +70,18 @@ class ChangePlan:
         """Those that the change is about, in the order given, then those that it moved."""
         return workload_changes(self.simulation, self.applied)
 
+    def placement(self, pod: str) -> Placement:
+        """Say why a pod that stays pending is taken by no node, as everything stands at rest.
+
+        Raises NotFoundError when no such pod is pending.
+        """
+        session = self.simulation.session
+        waiting = {each.key: row for row, each in self.simulation.pods.items() if not each.node}
+        if pod not in waiting:
+            hint = meant([pod], waiting) or "placement(POD) is about the pods of `after` that have no node"
+            raise NotFoundError(f"no pod {pod} stays pending", hint=hint)
+        return last_placement(session, schedule_pod(session, waiting[pod]))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
@@ -88,7 +103,9 @@ def roll_out(
 ) -> ChangePlan:
     """Apply manifests one after the other, each followed to rest; see `Planner.roll_out`."""
     workloads, additions = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
-    return carry_out(base, with_runs(workloads) if run_cron_jobs else workloads, additions, rollout)
+    admitting, taken = taken_objects(additions, base.world, base.release.number)
+    change = carry_out(base, with_runs(workloads) if run_cron_jobs else workloads, taken, rollout)
+    return dataclasses.replace(change, left_out=(*admitting.warnings, *change.left_out))
 
 
 def carry_out(
@@ -142,7 +159,7 @@ def follow(
     for update in updates.all:
         one = applying.apply(update)
         applied.append(one)
-        if decisions is not None and one.change is Change.NEW:
+        if decisions is not None and (one.change is Change.NEW or decisions.tells_all):
             decisions.watch(simulation, one)
         if one.change is not Change.NONE or simulation.is_asked:
             simulation.run()

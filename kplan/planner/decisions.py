@@ -22,6 +22,7 @@ class Decisions:
     nodes: NodesShown = None  #: those that are told about for the first pod of each workload
     others: NodesShown = None  #: those for its further pods; not given where these are not told about
     tells_others: bool = True  #: whether further pods of a workload are told about
+    tells_all: bool = False  #: whether pods of workloads that are rolled or scaled are told about, too
     origins: Mapping[str, Origin] = field(default_factory=dict)  #: where workloads stand, by KIND/NAMESPACE/NAME
     #: NAMESPACE/NAME of a pod -> the decision that put it on its node
     placed: dict[str, PodPlacement] = field(default_factory=dict)

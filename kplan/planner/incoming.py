@@ -55,7 +55,7 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NE
     Raises ManifestError with every pod that an API server finds invalid as it is written, with file, document, line and
     JSON path. Pods that are refused otherwise, or that workloads make, become refused pods.
     """
-    admitting, objects = taken_objects(manifests, snapshot, minor)
+    admitting, objects = taken_objects(manifests.objects, snapshot, minor)
     world = with_objects(snapshot, objects)
     pods = []
     for each in manifests.pods:
@@ -78,21 +78,21 @@ def origin_of(workload: ManifestWorkload) -> Origin:
 
 
 def taken_objects(
-    manifests: Manifests, snapshot: Snapshot, minor: int = NEWEST
+    objects: Iterable[msgspec.Struct], snapshot: Snapshot, minor: int = NEWEST
 ) -> tuple[Admitting, list[msgspec.Struct]]:
-    """Return the objects of manifests that the API server takes, and what admits the pods that come with them."""
-    objects = applied_objects(manifests, snapshot)
-    admitting = Admitting(with_objects(snapshot, objects), snapshot, minor=minor)
-    return admitting, [obj for obj in objects if admitting.takes(obj)]
+    """Return the objects beside pods that the API server takes, and what admits the pods that come with them."""
+    applied = _applied(objects, snapshot)
+    admitting = Admitting(with_objects(snapshot, applied), snapshot, minor=minor)
+    return admitting, [obj for obj in applied if admitting.takes(obj)]
 
 
-def applied_objects(manifests: Manifests, snapshot: Snapshot) -> list[msgspec.Struct]:
-    """Return the objects of manifests beside their pods as the API server would then hold them.
+def _applied(given: Iterable[msgspec.Struct], snapshot: Snapshot) -> list[msgspec.Struct]:
+    """Return objects as the API server would then hold them.
 
     What exists keeps its status, and claims and volumes keep what they are bound to. Claims that are new get the
     default storage class if they name none.
     """
-    objects: Sequence[Any] = [complete(obj, type_of(obj)) for obj in manifests.objects]
+    objects: Sequence[Any] = [complete(obj, type_of(obj)) for obj in given]
     classes = with_objects(snapshot, objects).storage_classes
     known: dict[str, dict[tuple[str, str], Any]] = {}
     applied: list[msgspec.Struct] = []

@@ -70,7 +70,7 @@ def made_pods(
     ManifestError
         With every object that the API server would not take.
     """
-    admitting, objects = taken_objects(manifests, snapshot, minor)
+    admitting, objects = taken_objects(manifests.objects, snapshot, minor)
     world = with_objects(snapshot, objects)
     warnings = list(manifests.warnings)
     pods: dict[int, list[ManifestPod]] = {}

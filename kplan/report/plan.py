@@ -67,14 +67,15 @@ def plan_sentence(document: PlanReport) -> str:
 
 
 def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell for each new workload why its first pod goes where it goes."""
+    """Tell for each new workload why its first pod goes where it goes; of all workloads with --explain."""
     placed: dict[tuple[str, str], list[PodPlacement]] = {}
     for change in document.changes:
-        if change.action is Action.PLACED and change.attempt is not None:
+        if change.action in (Action.PLACED, Action.MOVED) and change.attempt is not None:
             namespace, _, name = change.pod.partition("/")
             key = (namespace, change.workload or f"Pod/{name}")
             placed.setdefault(key, []).append(document.placements[change.attempt])
-    new = [each for each in document.workloads if each.change is Change.NEW]
+    made = tuple(Change) if options.in_full else (Change.NEW,)
+    new = [each for each in document.workloads if each.change in made]
     for each in new if options.in_full or len(new) == 1 else ():
         members = placed.get((each.namespace, f"{each.kind}/{each.name}"), [])
         first = next((member for member in members if member.feasible_count), None)

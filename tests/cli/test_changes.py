@@ -278,3 +278,11 @@ def test_a_cron_job_of_a_chart_runs_only_when_asked(tmp_path: Path, options: lis
     assert [each["object"] for each in found["warnings"] if each["code"] == "NotStarted"] == (
         [] if options else ["CronJob/shop/nightly"]
     )
+
+
+def test_with_explain_rolled_pods_are_explained_as_new_ones_are(tmp_path: Path) -> None:
+    plain = place(tmp_path, with_image(manifest()))
+    explained = place(tmp_path, with_image(manifest()), "--explain")
+
+    assert "nodes can take it" not in plain.stdout
+    assert "nodes can take it" in explained.stdout

@@ -152,3 +152,36 @@ def test_a_job_with_a_limit_for_each_number_gives_a_number_up() -> None:
 
     assert [pod.name for pod in change.after] == ["batch-1-x"]
     assert [(each.desired, each.state) for each in change.workloads] == [(1, "complete")]
+
+
+def quota(**hard: str) -> dict[str, Any]:
+    metadata = {"name": "q", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
+
+
+def test_objects_that_come_with_workloads_are_judged_by_quotas() -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    base = kplan.Planner(kplan.load_snapshot([node("n1"), quota(persistentvolumeclaims="0")]))
+
+    change = base.roll_out([claim, deployment("web", 1)])
+
+    assert [(each.code, each.object) for each in change.warnings] == [("Refused", "PersistentVolumeClaim/default/data")]
+    assert [each.node for each in change.after] == ["n1"]
+
+
+def test_a_pod_that_stays_pending_can_be_asked_about() -> None:
+    wanted = deployment("web", 1)
+    wanted["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "at-all"}
+    change = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2")])).roll_out([wanted])
+    (pod,) = change.after
+
+    found = change.placement(f"{pod.namespace}/{pod.name}").to_dict()
+
+    assert {name: each["plugin"] for name, each in found["rejections"].items()} == dict.fromkeys(NODES, "NodeAffinity")
+    with pytest.raises(kplan.NotFoundError, match="no pod default/other stays pending"):
+        change.placement("default/other")
