@@ -35,22 +35,7 @@ PLACEMENT_POINTS: Final = ("placement_generate", "placement_score")
 
 #: Extension point -> the Go type by which kube-scheduler's start-up errors call its plugins.
 UPSTREAM_POINT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "pre_enqueue": "PreEnqueuePlugin",
-        "queue_sort": "QueueSortPlugin",
-        "pre_filter": "PreFilterPlugin",
-        "filter": "FilterPlugin",
-        "post_filter": "PostFilterPlugin",
-        "pre_score": "PreScorePlugin",
-        "score": "ScorePlugin",
-        "reserve": "ReservePlugin",
-        "permit": "PermitPlugin",
-        "pre_bind": "PreBindPlugin",
-        "bind": "BindPlugin",
-        "post_bind": "PostBindPlugin",
-        "placement_generate": "PlacementGeneratePlugin",
-        "placement_score": "PlacementScorePlugin",
-    }
+    {point: f"{point.title().replace('_', '')}Plugin" for point in (*EXTENSION_POINTS, *PLACEMENT_POINTS)}
 )
 
 

@@ -131,17 +131,17 @@ class Cluster:
         ----------
         nodes : the same nodes, some of which are cordoned or not as they are here; None for just the same
         """
-        twin = Cluster(self.nodes if nodes is None else nodes, self.pods.copy())
-        twin.node_of = self.node_of.copy()
-        twin._node_rows = self._node_rows.copy()
-        twin.pods_on = [pods.copy() for pods in self.pods_on]
-        twin.pod_count = self.pod_count.copy()
-        twin.nonzero_cpu = self.nonzero_cpu.copy()
-        twin.nonzero_memory = self.nonzero_memory.copy()
-        twin.used_ports = {row: ports.copy() for row, ports in self.used_ports.items()}
-        twin.terms = self.terms.copy()
-        twin._requested = {name: column.copy() for name, column in self._requested.items()}
-        return twin
+        copied = Cluster(self.nodes if nodes is None else nodes, self.pods.copy())
+        copied.node_of = self.node_of.copy()
+        copied._node_rows = self._node_rows.copy()
+        copied.pods_on = [pods.copy() for pods in self.pods_on]
+        copied.pod_count = self.pod_count.copy()
+        copied.nonzero_cpu = self.nonzero_cpu.copy()
+        copied.nonzero_memory = self.nonzero_memory.copy()
+        copied.used_ports = {row: ports.copy() for row, ports in self.used_ports.items()}
+        copied.terms = self.terms.copy()
+        copied._requested = {name: column.copy() for name, column in self._requested.items()}
+        return copied
 
     def narrowed(self, nodes: NodeTable) -> Cluster:
         """Return a copy that has some of the nodes only, in a table of their own; pods of the others run nowhere."""
@@ -149,17 +149,19 @@ class Cluster:
         places = np.full(len(self) + 1, NOWHERE, np.intp)  # the last one is where NOWHERE points
         places[kept] = np.arange(len(kept))
         moved = places.tolist()
-        twin = Cluster(nodes, self.pods.copy())
-        twin._node_rows = places[self._node_rows]
-        twin.node_of = twin._node_rows[: len(self.node_of)].tolist()
-        twin.pods_on = [self.pods_on[row].copy() for row in kept.tolist()]
-        twin.pod_count = self.pod_count[kept]
-        twin.nonzero_cpu = self.nonzero_cpu[kept]
-        twin.nonzero_memory = self.nonzero_memory[kept]
-        twin.used_ports = {moved[row]: ports.copy() for row, ports in self.used_ports.items() if moved[row] != NOWHERE}
-        twin.terms = self.terms.moved(moved)
-        twin._requested = {name: column[kept] for name, column in self._requested.items()}
-        return twin
+        narrowed = Cluster(nodes, self.pods.copy())
+        narrowed._node_rows = places[self._node_rows]
+        narrowed.node_of = narrowed._node_rows[: len(self.node_of)].tolist()
+        narrowed.pods_on = [self.pods_on[row].copy() for row in kept.tolist()]
+        narrowed.pod_count = self.pod_count[kept]
+        narrowed.nonzero_cpu = self.nonzero_cpu[kept]
+        narrowed.nonzero_memory = self.nonzero_memory[kept]
+        narrowed.used_ports = {
+            moved[row]: ports.copy() for row, ports in self.used_ports.items() if moved[row] != NOWHERE
+        }
+        narrowed.terms = self.terms.moved(moved)
+        narrowed._requested = {name: column[kept] for name, column in self._requested.items()}
+        return narrowed
 
     def derive_pod_columns(self) -> None:
         """Work out what preemption asks of every pod, for this cluster and all copies made of it from now on."""

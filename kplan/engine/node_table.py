@@ -83,14 +83,14 @@ class NodeTable:
 
     def with_schedulable(self, rows: Iterable[int], *, schedulable: bool) -> NodeTable:
         """Return the table with some nodes cordoned or uncordoned; all else is shared, for nothing else follows it."""
-        twin = copy.copy(self)
-        twin.nodes = self.nodes.copy()
-        twin.unschedulable = self.unschedulable.copy()
+        changed = copy.copy(self)
+        changed.nodes = self.nodes.copy()
+        changed.unschedulable = self.unschedulable.copy()
         for row in rows:
             node = self.nodes[row]
-            twin.nodes[row] = replace(node, spec=replace(node.spec, unschedulable=not schedulable))
-            twin.unschedulable[row] = not schedulable
-        return twin
+            changed.nodes[row] = replace(node, spec=replace(node.spec, unschedulable=not schedulable))
+            changed.unschedulable[row] = not schedulable
+        return changed
 
     def changed(self, nodes: Sequence[Node]) -> NodeTable:
         """Return the table of other nodes; where they are these, cordoned or not, all else is shared."""
@@ -102,13 +102,13 @@ class NodeTable:
         older = [self.nodes[row] for row in rows if row is not None]
         if any(map(_differ_otherwise, older, new.values())):
             return NodeTable(nodes)
-        twin = copy.copy(self)
-        twin.nodes = self.nodes.copy()
-        twin.unschedulable = self.unschedulable.copy()
+        changed = copy.copy(self)
+        changed.nodes = self.nodes.copy()
+        changed.unschedulable = self.unschedulable.copy()
         for name, node in new.items():
-            twin.nodes[self.row_of[name]] = node
-            twin.unschedulable[self.row_of[name]] = bool(node.spec.unschedulable)
-        return twin
+            changed.nodes[self.row_of[name]] = node
+            changed.unschedulable[self.row_of[name]] = bool(node.spec.unschedulable)
+        return changed
 
     def label(self, key: str) -> LabelColumn:
         """Return the column of a label key, built when first asked for."""

@@ -133,15 +133,15 @@ class PodTable:
 
     def copy(self) -> PodTable:
         """Return a table to which pods can be added without this one noticing; the pods themselves are shared."""
-        twin = PodTable()
-        twin.infos = self.infos.copy()
+        copied = PodTable()
+        copied.infos = self.infos.copy()
         for name in _COLUMNS:
-            setattr(twin, name, getattr(self, name).copy())
-        twin._requests = dict(self._requests)
-        twin._by_labels = self._by_labels
-        twin._without_term_code = self._without_term_code.copy()
-        twin._share_codes(self)
-        return twin
+            setattr(copied, name, getattr(self, name).copy())
+        copied._requests = dict(self._requests)
+        copied._by_labels = self._by_labels
+        copied._without_term_code = self._without_term_code.copy()
+        copied._share_codes(self)
+        return copied
 
     def _share_codes(self, other: PodTable) -> None:
         self._namespace_code_of = other._namespace_code_of.copy()
@@ -169,16 +169,16 @@ class PodTable:
 
     def rearranged(self, rows: RowArray, infos: list[PodInfo]) -> PodTable:
         """Return a table of some of these pods, those of the rows in their order; `infos` are these pods."""
-        twin = PodTable()
-        twin.infos = infos
+        rearranged = PodTable()
+        rearranged.infos = infos
         for name in _COLUMNS:
-            setattr(twin, name, np.append(getattr(self, name)[rows], getattr(twin, name)))
-        twin._requests = {key: self._derived(key)[rows] for key in self._requests}
-        twin._share_codes(self)
+            setattr(rearranged, name, np.append(getattr(self, name)[rows], getattr(rearranged, name)))
+        rearranged._requests = {key: self._derived(key)[rows] for key in self._requests}
+        rearranged._share_codes(self)
         uncoded = np.zeros(len(self), np.bool_)
         uncoded[self._without_term_code] = True
-        twin._without_term_code = np.flatnonzero(uncoded[rows]).tolist()
-        return twin
+        rearranged._without_term_code = np.flatnonzero(uncoded[rows]).tolist()
+        return rearranged
 
     def label_values(self, key: str) -> list[str]:
         """Return the values that a label has on any pod."""

@@ -79,21 +79,21 @@ class TermIndex:
 
     def copy(self) -> TermIndex:
         """Return an index that can change without this one noticing."""
-        twin = TermIndex()
-        twin.groups = [TermGroup(g.kind, g.term, g.weight, g.holders.copy()) for g in self.groups]
-        twin._group_of = self._group_of.copy()
+        copied = TermIndex()
+        copied.groups = [TermGroup(g.kind, g.term, g.weight, g.holders.copy()) for g in self.groups]
+        copied._group_of = self._group_of.copy()
         # Both copy a list before they write to it from now on.
-        twin._by_label = self._by_label.copy()
+        copied._by_label = self._by_label.copy()
         self._own_lists.clear()
-        twin._without_label = self._without_label.copy()
-        return twin
+        copied._without_label = self._without_label.copy()
+        return copied
 
     def moved(self, places: Sequence[int]) -> TermIndex:
         """Return a copy about nodes in other rows: `places` says where each row is now; those below zero are gone."""
-        twin = self.copy()
-        for group in twin.groups:
+        moved = self.copy()
+        for group in moved.groups:
             group.holders = {places[row]: n for row, n in group.holders.items() if places[row] >= 0}
-        return twin
+        return moved
 
     def change(self, terms: PodAffinityTerms, row: int, sign: int) -> None:
         """Note that a pod that holds these terms came to (+1) or left (-1) a node."""

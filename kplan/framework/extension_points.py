@@ -14,11 +14,15 @@ from kplan.framework.status import Status
 from kplan.rules.pod_info import PodInfo
 
 
-@runtime_checkable
-class Plugin(Protocol):
-    """What every plugin has."""
+class Named(Protocol):
+    """A plugin has a name, by which profiles enable it."""
 
     name: ClassVar[str]
+
+
+@runtime_checkable
+class Plugin(Named, Protocol):
+    """What every plugin has."""
 
     @property
     def scope(self) -> Scope:
@@ -26,110 +30,88 @@ class Plugin(Protocol):
 
 
 @runtime_checkable
-class PreEnqueuePlugin(Protocol):
+class PreEnqueuePlugin(Named, Protocol):
     """May keep a pod out of the queue."""
-
-    name: ClassVar[str]
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Say whether the pod may enter the queue."""
 
 
 @runtime_checkable
-class KeyedPlugin(Protocol):
+class KeyedPlugin(Named, Protocol):
     """Says what it reads of a pod (optional)."""
-
-    name: ClassVar[str]
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return all that the plugin's kept answers for a pod depend on; equal where they are the same."""
 
 
 @runtime_checkable
-class QueueSortPlugin(Protocol):
+class QueueSortPlugin(Named, Protocol):
     """Orders the queue."""
-
-    name: ClassVar[str]
 
     def sort_key(self, pod: PodInfo) -> Any:
         """Return a key; smaller ones come first."""
 
 
 @runtime_checkable
-class PreFilterPlugin(Protocol):
+class PreFilterPlugin(Named, Protocol):
     """Looks at the pod once, before any node; None is success for all nodes."""
-
-    name: ClassVar[str]
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Look at the pod."""
 
 
 @runtime_checkable
-class FilterPlugin(Protocol):
+class FilterPlugin(Named, Protocol):
     """Answers for all nodes of a view: an error is a Reason with Code.ERROR."""
-
-    name: ClassVar[str]
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Answer for every position of the view."""
 
 
 @runtime_checkable
-class PostFilterPlugin(Protocol):
+class PostFilterPlugin(Named, Protocol):
     """Tries to help a pod that fits nowhere."""
-
-    name: ClassVar[str]
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
         """Look for a way to make room."""
 
 
 @runtime_checkable
-class PreScorePlugin(Protocol):
+class PreScorePlugin(Named, Protocol):
     """Looks at the feasible nodes once; may skip, and reports an error as a Status."""
-
-    name: ClassVar[str]
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
         """Look at the feasible nodes."""
 
 
 @runtime_checkable
-class ScorePlugin(Protocol):
+class ScorePlugin(Named, Protocol):
     """Gives raw scores, int64 of shape (n_view,)."""
-
-    name: ClassVar[str]
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Return a raw score for every position of the view."""
 
 
 @runtime_checkable
-class ConstantScorePlugin(Protocol):
+class ConstantScorePlugin(Named, Protocol):
     """Knows of some pods that all nodes get the same raw score, whatever else happens in the cluster (optional)."""
-
-    name: ClassVar[str]
 
     def constant_score(self, cycle: CycleState) -> int | None:
         """Return the raw score that every node gets, for all pods of this shape; None where it may differ."""
 
 
 @runtime_checkable
-class NormalizeScorePlugin(Protocol):
+class NormalizeScorePlugin(Named, Protocol):
     """Brings raw scores of the feasible nodes into 0 to 100."""
-
-    name: ClassVar[str]
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
         """Return the scores brought into range; the argument stays as it is."""
 
 
 @runtime_checkable
-class ReservePlugin(Protocol):
+class ReservePlugin(Named, Protocol):
     """Takes what the pod needs on its node, so that later pods of a plan do not get it."""
-
-    name: ClassVar[str]
 
     def reserve(self, cycle: CycleState, row: int) -> Status:
         """Take what the pod needs on its node."""
@@ -139,20 +121,16 @@ class ReservePlugin(Protocol):
 
 
 @runtime_checkable
-class PermitPlugin(Protocol):
+class PermitPlugin(Named, Protocol):
     """Has the last word before binding."""
-
-    name: ClassVar[str]
 
     def permit(self, cycle: CycleState, row: int) -> Status:
         """Say whether the pod may be bound."""
 
 
 @runtime_checkable
-class ScoreDetailPlugin(Protocol):
+class ScoreDetailPlugin(Named, Protocol):
     """Says in words and numbers where a node's raw score comes from (optional; for explanations)."""
-
-    name: ClassVar[str]
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Tell where the raw score of a node comes from, a line each."""

@@ -42,12 +42,12 @@ class Listers:
 
     def fork(self) -> Listers:
         """Return listers to which objects can be added by name without these noticing; what is known is shared."""
-        twin = copy.copy(self)
-        twin.device_claims = []
-        twin.kept = {}
+        forked = copy.copy(self)
+        forked.device_claims = []
+        forked.kept = {}
         for name in ("replica_sets", "stateful_sets", "replication_controllers", "persistent_volume_claims"):
-            twin.__dict__[name] = getattr(self, name).copy()
-        return twin
+            forked.__dict__[name] = getattr(self, name).copy()
+        return forked
 
     @cached_property
     def namespaces(self) -> dict[str, Namespace]:

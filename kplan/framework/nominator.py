@@ -15,10 +15,10 @@ class Nominator:
 
     def copy(self) -> Nominator:
         """Return a nominator that can change without this one noticing."""
-        twin = Nominator()
-        twin._pods_by_row = {row: pods.copy() for row, pods in self._pods_by_row.items()}
-        twin._row_by_pod = self._row_by_pod.copy()
-        return twin
+        copied = Nominator()
+        copied._pods_by_row = {row: pods.copy() for row, pods in self._pods_by_row.items()}
+        copied._row_by_pod = self._row_by_pod.copy()
+        return copied
 
     def __bool__(self) -> bool:
         return bool(self._row_by_pod)

@@ -35,8 +35,7 @@ from kplan.planner.standing import standing
 from kplan.planner.unmodelled import unmodelled, unmodelled_of
 from kplan.plugins.registry import PluginClass, out_of_tree, plugin_factory
 from kplan.rules.pod_info import PodInfo
-from kplan.snapshot.knowledge import missing_warning
-from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import Snapshot, missing_warning
 
 if TYPE_CHECKING:
     from kplan.simulation.loop import Simulation

@@ -164,9 +164,9 @@ def _paired(workload: str, gone: Sequence[Step], came: Sequence[ObservedPod]) ->
     left = {pod.key: pod for pod in came}
     unmatched: list[Step] = []
     for step in gone:
-        twin = left.pop(step.pod, None)
-        if twin is not None:
-            yield Fate(workload, step, twin)
+        namesake = left.pop(step.pod, None)
+        if namesake is not None:
+            yield Fate(workload, step, namesake)
         else:
             unmatched.append(step)
     rest = list(left.values())

@@ -39,11 +39,11 @@ class Budgets:
 
     def allowing(self, allowed: Mapping[tuple[str, str], int]) -> Budgets:
         """Return the same budgets with other numbers of disruptions, by (namespace, name); the others stay."""
-        twin = Budgets(())
-        twin._budgets = [
+        allowing = Budgets(())
+        allowing._budgets = [
             replace(each, allowed=allowed.get((each.namespace, each.name), each.allowed)) for each in self._budgets
         ]
-        return twin
+        return allowing
 
     def violating(self, pods: PodTable, positions: RowArray, victims: RowArray) -> BoolArray:
         """Tell which victims would be one too many for a budget, if all of a node's victims went in this order.

@@ -18,6 +18,7 @@ from kplan.documents.config import ConfigProblem, GateState, SchedulerConfigChec
 from kplan.report.blocks import Table
 from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.tables import plain_table
+from kplan.report.words import count
 from kplan.visible import without_account
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def render_check(source: str, config: SchedulerConfiguration | None, problems: S
     """Write the verdict of `kplan config check` as text: `ok`, or every problem with its path and hint."""
     if config is not None:
         profiles = ", ".join(profile.scheduler_name for profile in config.profiles)
-        return f"{source}: ok ({_count(len(config.profiles), 'profile')}: {profiles})"
-    lines = [f"{source}: {_count(len(problems), 'problem')}"]
+        return f"{source}: ok ({count(len(config.profiles), 'profile')}: {profiles})"
+    lines = [f"{source}: {count(len(problems), 'problem')}"]
     for problem in problems:
         place = f"{problem.json_path}: " if problem.json_path else ""
         lines.extend(("", f"  {place}{problem.message}"))
@@ -78,7 +79,7 @@ def render_config(config: SchedulerConfiguration, width: int = DEFAULT_WIDTH) ->
     scheduler = f"kube-scheduler v{config.release.version}"
     is_default = config.source == "default"
     of = f"the default of {scheduler}" if is_default else f"{config.source}\nas {scheduler} reads it"
-    changes = _count(len(found), "difference") if found else "no difference"
+    changes = count(len(found), "difference") if found else "no difference"
     blocks = [
         f"Effective scheduler configuration: {of}\n{changes} from the default"
         + (f"; marks: {_LEGEND}" if found else ""),
@@ -254,10 +255,6 @@ def _value(value: object) -> str:
     ):
         return " ".join(f"{item['utilization']}%:{item['score']}" for item in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], width: int) -> str:

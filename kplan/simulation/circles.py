@@ -22,9 +22,9 @@ class Circles:
 
     def fork(self) -> Circles:
         """Return one with pods where these are, that has seen nothing yet."""
-        twin = Circles()
-        twin._alike, twin._mark = self._alike.copy(), self._mark
-        return twin
+        forked = Circles()
+        forked._alike, forked._mark = self._alike.copy(), self._mark
+        return forked
 
     def note(self, pod: ObservedPod, owner: Owner | None, sign: int) -> None:
         """Take in a pod, or leave it out: the mark is equal for equal states, whatever the pods are called."""

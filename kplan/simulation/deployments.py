@@ -33,9 +33,9 @@ class ReplicaSetState(Owner):
 
     def copy(self) -> Self:
         """See `Owner`."""
-        twin = super().copy()
-        twin.related = self.related.copy()
-        return twin
+        copied = super().copy()
+        copied.related = self.related.copy()
+        return copied
 
     @property
     def workload(self) -> WorkloadRef:
@@ -102,14 +102,14 @@ class DeploymentState:
 
     def copy(self) -> DeploymentState:
         """Return a deployment, with its replica sets, that can change without this one noticing."""
-        twin = copy.copy(self)
-        twin.related = self.related.copy()
-        twin.reported, twin.pace = self.reported.copy(), self.pace.copy()
-        twin.sets = {}
+        copied = copy.copy(self)
+        copied.related = self.related.copy()
+        copied.reported, copied.pace = self.reported.copy(), self.pace.copy()
+        copied.sets = {}
         for name, each in self.sets.items():
-            mine = twin.sets[name] = each.copy()
-            mine.parent, mine.related = twin, twin.related
-        return twin
+            mine = copied.sets[name] = each.copy()
+            mine.parent, mine.related = copied, copied.related
+        return copied
 
     @property
     def current(self) -> ReplicaSetState | None:

@@ -91,12 +91,12 @@ class Disruptions:
 
     def fork(self, find: FindOwner) -> Disruptions:
         """Return budgets whose pods can come and go without these noticing."""
-        twin = Disruptions((), find)
-        twin.budgets = [
+        forked = Disruptions((), find)
+        forked.budgets = [
             replace(each, find=find, pods=each.pods.copy(), owners=each.owners.copy()) for each in self.budgets
         ]
-        twin._of, twin._in = self._of.copy(), self._in
-        return twin
+        forked._of, forked._in = self._of.copy(), self._in
+        return forked
 
     def join(self, pod: ObservedPod, info: PodInfo, owner: Owner | None) -> None:
         """Take note of a pod."""

@@ -32,10 +32,10 @@ class JobState(Owner):
 
     def copy(self) -> Self:
         """See `Owner`."""
-        twin = super().copy()
-        twin.failures, twin.waits = self.failures.copy(), self.waits.copy()
-        twin.index_failures = self.index_failures.copy()
-        return twin
+        copied = super().copy()
+        copied.failures, copied.waits = self.failures.copy(), self.waits.copy()
+        copied.index_failures = self.index_failures.copy()
+        return copied
 
     @property
     def waits_until(self) -> float:

@@ -73,12 +73,12 @@ class Simulation(Course):
         session : a fork of this one's
         """
         workloads = self.workloads.fork()
-        twin = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
-        twin.pods, twin.messages = self.pods.copy(), self.messages.copy()
-        twin.already_leaving = self.already_leaving.copy()
-        twin._owner_of, twin._circles = self._owner_of.copy(), self._circles.fork()
-        twin._queue = self._queue.fork(session)
-        return twin
+        forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
+        forked.pods, forked.messages = self.pods.copy(), self.messages.copy()
+        forked.already_leaving = self.already_leaving.copy()
+        forked._owner_of, forked._circles = self._owner_of.copy(), self._circles.fork()
+        forked._queue = self._queue.fork(session)
+        return forked
 
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]]) -> None:
         """Take in the pods of the snapshot, the pending ones with what the scheduler said about them last."""

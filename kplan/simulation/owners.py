@@ -54,10 +54,10 @@ class Owner(ABC):
 
     def copy(self) -> Self:
         """Return a workload that can change without this one noticing."""
-        twin = copy.copy(self)
-        twin.templates = self.templates.copy()
-        twin.pods = self.pods.copy()
-        return twin
+        copied = copy.copy(self)
+        copied.templates = self.templates.copy()
+        copied.pods = self.pods.copy()
+        return copied
 
     @abstractmethod
     def actions(self, now: float) -> list[Action]:
@@ -208,10 +208,10 @@ class DaemonSetState(Owner):
 
     def copy(self) -> Self:
         """See `Owner`."""
-        twin = super().copy()
-        twin.by_node = self.by_node.copy()
-        twin.ledger = None
-        return twin
+        copied = super().copy()
+        copied.by_node = self.by_node.copy()
+        copied.ledger = None
+        return copied
 
 
 @dataclass
@@ -227,9 +227,9 @@ class ForeignState(Owner):
 
     def copy(self) -> Self:
         """See `Owner`."""
-        twin = super().copy()
-        twin.lost = self.lost.copy()
-        return twin
+        copied = super().copy()
+        copied.lost = self.lost.copy()
+        return copied
 
     @property
     def desired(self) -> int:

@@ -45,14 +45,14 @@ class RetryQueue:
 
     def fork(self, session: Session) -> RetryQueue:
         """Return a queue over a fork of the session, which changes without this one noticing."""
-        twin = RetryQueue(session)
-        twin.now, twin._stamp = self.now, self._stamp
-        twin._active, twin._backoff = self._active.copy(), self._backoff.copy()
-        twin._waiting = {group: pods.copy() for group, pods in self._waiting.items()}
-        twin._place = self._place.copy()
-        twin._failures, twin._failed_at = self._failures.copy(), self._failed_at.copy()
-        twin._created = self._created
-        return twin
+        forked = RetryQueue(session)
+        forked.now, forked._stamp = self.now, self._stamp
+        forked._active, forked._backoff = self._active.copy(), self._backoff.copy()
+        forked._waiting = {group: pods.copy() for group, pods in self._waiting.items()}
+        forked._place = self._place.copy()
+        forked._failures, forked._failed_at = self._failures.copy(), self._failed_at.copy()
+        forked._created = self._created
+        return forked
 
     def __bool__(self) -> bool:
         self._drop_stale()

@@ -38,10 +38,10 @@ class Templates:
 
     def copy(self) -> Templates:
         """Return templates to which others can be added without these noticing."""
-        twin = Templates(self.full)
+        copied = Templates(self.full)
         # Known by the identity of their spec, which is held here: what another adds, nobody else asks for.
-        twin._whole = self._whole
-        return twin
+        copied._whole = self._whole
+        return copied
 
     def note(self, key: str, template: PodTemplateSpec) -> None:
         """Take note of how the template of a workload is written, where that is known."""

@@ -143,10 +143,10 @@ class Workloads:
 
     def fork(self) -> Workloads:
         """Return workloads that can change without these noticing; each is copied when it is first asked for."""
-        twin = Workloads(self.templates.copy(), self.is_on)
-        twin._ages = self._ages
-        twin._original = self
-        return twin
+        forked = Workloads(self.templates.copy(), self.is_on)
+        forked._ages = self._ages
+        forked._original = self
+        return forked
 
     def owner(self, key: str) -> Owner | None:
         """Return what owns pods: a replica set, a stateful set and the like."""

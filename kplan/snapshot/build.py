@@ -15,9 +15,8 @@ from kplan.errors import Problem, SnapshotError
 from kplan.reading import Document
 from kplan.snapshot.checks import QuantityCheck, reference_warnings
 from kplan.snapshot.defaults import complete
-from kplan.snapshot.knowledge import knowledge_warnings
 from kplan.snapshot.lean import lean
-from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Snapshot, Warning, missing_warning, object_name  # noqa: A004 - the contract's word
 from kplan.snapshot.priorities import resolve_priority
 from kplan.snapshot.times import time_problems
 
@@ -141,7 +140,8 @@ class SnapshotBuilder:
             kept=kept,
             changes=changes,
         )
-        found_warnings = (*warnings, *self.warnings, *knowledge_warnings(snapshot), *reference_warnings(snapshot))
+        unread = map(missing_warning, snapshot.missing)
+        found_warnings = (*warnings, *self.warnings, *unread, *reference_warnings(snapshot))
         object.__setattr__(snapshot, "warnings", found_warnings)
         return snapshot
 

@@ -121,3 +121,9 @@ def _received(objects: Mapping[str, bytes], rest: Mapping[str, Any]) -> Snapshot
 def object_name(kind: str, namespace: str, name: str) -> str:
     """Return how an object is named in warnings: ``Kind/name`` or ``Kind/namespace/name``."""
     return "/".join(part for part in (kind, namespace, name) if part)
+
+
+def missing_warning(kind: MissingKind) -> Warning:
+    """Say what it means that a kind, or a part of it, could not be read."""
+    blind = f"; blind without them: {', '.join(kind.blinds)}" if kind.blinds else ""
+    return Warning("MissingKind", kind.resource, f"not all could be read ({kind.reason}){blind}")

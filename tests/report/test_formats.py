@@ -15,8 +15,8 @@ from kplan.documents.placement import Origin, PlacementReport
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from kplan.snapshot import MissingKind
-from kplan.snapshot.knowledge import knowledge_warnings
 from kplan.snapshot.model import Warning as InputWarning
+from kplan.snapshot.model import missing_warning
 from tests.report.documents import coming_from, demo_document, node, placed, pod
 
 EXPLAINED = ReportOptions(top=None, explain=True)
@@ -77,7 +77,7 @@ def test_missing_kinds_fail_a_verdict_that_counts_warnings() -> None:
 
 def test_missing_kinds_that_the_snapshot_warns_of_are_told_once() -> None:
     bare = replace(kplan.load_snapshot([node("n")]), missing=(MissingKind("services", "forbidden"),))
-    snapshot = replace(bare, warnings=tuple(knowledge_warnings(bare)))
+    snapshot = replace(bare, warnings=tuple(map(missing_warning, bare.missing)))
     assert [each.object for each in kplan.Planner(snapshot).warnings] == ["services"]
     assert kplan.Planner(bare).warnings == kplan.Planner(snapshot).warnings
 

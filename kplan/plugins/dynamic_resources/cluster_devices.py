@@ -81,12 +81,12 @@ class Outcomes:
 
     def copy(self) -> Outcomes:
         """Return outcomes that can change without these noticing."""
-        twin = Outcomes(0)
-        twin.codes, twin.ranks, twin._seen = self.codes.copy(), self.ranks.copy(), self._seen.copy()
-        twin.solutions, twin.messages = self.solutions.copy(), self.messages.copy()
-        twin.timed_out = self.timed_out.copy()
-        twin.is_costly, twin.by_situation = self.is_costly, self.by_situation.copy()
-        return twin
+        copied = Outcomes(0)
+        copied.codes, copied.ranks, copied._seen = self.codes.copy(), self.ranks.copy(), self._seen.copy()
+        copied.solutions, copied.messages = self.solutions.copy(), self.messages.copy()
+        copied.timed_out = self.timed_out.copy()
+        copied.is_costly, copied.by_situation = self.is_costly, self.by_situation.copy()
+        return copied
 
     def stale(self, rows: RowArray, versions: Int64Array) -> RowArray:
         """Return those of the rows whose devices changed since they were searched."""

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 from kplan.documents.base import MissingKind
-from kplan.snapshot.knowledge import knowledge_warnings
-from kplan.snapshot.model import Snapshot
+from kplan.snapshot.model import missing_warning
 
 
 def test_missing_kinds_are_warnings_with_the_blind_plugins() -> None:
     missing = (MissingKind("csinodes", "forbidden", ("NodeVolumeLimits",)), MissingKind("jobs", "forbidden"))
 
-    warnings = list(knowledge_warnings(Snapshot(missing=missing)))
+    warnings = list(map(missing_warning, missing))
 
     assert [(each.code, each.object, each.message) for each in warnings] == [
         ("MissingKind", "csinodes", "not all could be read (forbidden); blind without them: NodeVolumeLimits"),
