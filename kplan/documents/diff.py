@@ -89,11 +89,33 @@ class UsageDifference(Document, frozen=True, kw_only=True):
 
 
 class CapacityDifference(Document, frozen=True, kw_only=True):
-    """How many replicas of a template fit in both answers; null where an answer is not about it."""
+    """How many replicas of a template or a workload fit in both answers; null where an answer is not about it."""
 
     template: str
     before: Count | None
     after: Count | None
+
+
+Fact = bool | int | float | str
+"""A number of pods, a share of runs, a word, or whether something holds."""
+
+
+class FactDifference(Document, frozen=True, kw_only=True):
+    """Something else that two answers of the same kind hold to be different.
+
+    Attributes
+    ----------
+    about : the pod, workload, node, zone or template; empty for the answer as a whole
+    fact : what it is called in the report; ``nodes.NODE`` is the share of runs in which a pod is there
+    before, after : null where an answer does not say; shares of runs are told where their intervals do not overlap
+    worse : it is worse than before
+    """
+
+    about: str
+    fact: str
+    before: Fact | None
+    after: Fact | None
+    worse: bool = False
 
 
 class Side(Document, frozen=True, kw_only=True):
@@ -149,3 +171,4 @@ class DiffReport(Report, frozen=True, kw_only=True):
     victims_removed: tuple[str, ...]
     utilisation: tuple[UsageDifference, ...]
     capacity: tuple[CapacityDifference, ...]
+    facts: tuple[FactDifference, ...] = ()

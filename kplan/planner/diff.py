@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kplan.documents.base import Condition, Counted, Report, Verdict
-from kplan.documents.capacity import CapacityReport
+from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.diff import (
     CapacityDifference,
     Cause,
@@ -23,11 +23,13 @@ from kplan.documents.placement import PlacementReport, PodPlacement
 from kplan.documents.plan import Action, PlanReport
 from kplan.documents.preemption_report import PreemptionReport
 from kplan.errors import UsageError
+from kplan.planner.diff_facts import fact_differences, fits_of, rule_of
 from kplan.planner.verdict import WARNING, counted_warnings
 
 REGRESSION: Condition = "regression"
-COMPARED = ("PlacementReport", "PreemptionReport", "PlanReport", "CapacityReport")
-"""Kinds of reports that can be compared."""
+_ABOUT_PODS = ("PlacementReport", "PreemptionReport", "PlanReport")
+COMPARED = (*_ABOUT_PODS, "QueueReport", "CapacityReport", "HeadroomReport", "DrainsReport", "OddsReport")
+"""Kinds of reports that can be compared: those about pods with each other, others with their like."""
 
 _MOST_CAUSES = 5
 _WORSE = {Difference.NEWLY_PENDING: "NewlyPending"}
@@ -58,7 +60,8 @@ def diff_report(before: Answer, after: Answer, *, fail_on: Sequence[Condition] =
 
     Parameters
     ----------
-    fail_on : ``regression`` fails when a pod is newly pending or newly evicted, or less fits; ``warning`` as elsewhere
+    fail_on : ``regression`` fails when a pod is newly pending or newly evicted, less fits, or a fact is worse;
+        ``warning`` as elsewhere
 
     Raises
     ------
@@ -69,15 +72,21 @@ def diff_report(before: Answer, after: Answer, *, fail_on: Sequence[Condition] =
         if side.report.kind not in COMPARED:
             hint = f"it can be {', '.join(COMPARED)}"
             raise UsageError(f"{side.what}: a {side.report.kind} cannot be compared", hint=hint)
+    kinds = {"pods" if side.report.kind in _ABOUT_PODS else side.report.kind for side in (before, after)}
+    if len(kinds) > 1:
+        message = f"{before.what} is a {before.report.kind}, {after.what} a {after.report.kind}"
+        raise UsageError(f"{message}: they answer different questions", hint="compare two reports of the same kind")
     then, now = _told(before.report), _told(after.report)
     pods = tuple(_differences(before, then, after, now))
     added = tuple(sorted(now.victims - then.victims))
     removed = tuple(sorted(then.victims - now.victims))
     counts = Counter(each.difference for each in pods)
     capacity = tuple(_capacity(before.report, after.report))
+    facts = fact_differences(before.report, after.report)
     counted: list[Counted] = []
     if REGRESSION in fail_on:
         counted += _worse(pods, added, capacity)
+        counted += [Counted(each.about or "all pods", rule_of(each)) for each in facts if each.worse]
     if WARNING in fail_on:
         counted += counted_warnings(after.report.warnings, fail_on)
     n_both = len(then.fates.keys() & now.fates.keys())
@@ -105,6 +114,7 @@ def diff_report(before: Answer, after: Answer, *, fail_on: Sequence[Condition] =
         victims_removed=removed,
         utilisation=tuple(_usage_differences(before, after)),
         capacity=capacity,
+        facts=facts,
     )
 
 
@@ -171,10 +181,7 @@ def _told_plan(report: PlanReport) -> _Told:
 
 
 def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:
-    sides = [
-        {each.name: each.fits for each in report.templates} if isinstance(report, CapacityReport) else {}
-        for report in (before, after)
-    ]
+    sides = fits_of(before), fits_of(after)
     for name in dict.fromkeys((*sides[1], *sides[0])):
         then, now = sides[0].get(name), sides[1].get(name)
         if then != now:
@@ -191,9 +198,20 @@ def _usage_differences(before: Answer, after: Answer) -> Iterator[UsageDifferenc
 def _usage(answer: Answer) -> Mapping[str, float]:
     if answer.usage is not None:
         return answer.usage
+    if isinstance(answer.report, PlacementReport) and answer.report.cluster:
+        return _usage_of_map(answer.report.cluster)
     if not isinstance(answer.report, PlanReport):
         return {}
     return {name: usage.percent_after for name, usage in answer.report.utilisation.cluster.resources.items()}
+
+
+def _usage_of_map(cluster: ClusterMap) -> dict[str, float]:
+    """Return how much of each resource is requested at the end, in percent, as a plan tells it."""
+    found: dict[str, float] = {}
+    for index, name in enumerate(cluster.resources):
+        offered = sum(node.allocatable[index] for node in cluster.nodes)
+        found[name] = round(100 * sum(node.after[index] for node in cluster.nodes) / offered, 1) if offered else 0.0
+    return found
 
 
 def _differences(before: Answer, then: _Told, after: Answer, now: _Told) -> Iterator[PodDifference]:

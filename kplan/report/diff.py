@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kplan.documents.diff import Cause, Difference, DiffReport, Fate, PodDifference, Side
+from kplan.documents.diff import Cause, Difference, DiffReport, Fact, FactDifference, Fate, PodDifference, Side
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.footer import change_text, closing_blocks, verdict_heading
 from kplan.report.options import ReportOptions
@@ -20,6 +20,17 @@ _WORDS = {
     Difference.STILL_PENDING: "pending otherwise",
     Difference.APPEARED: "only after",
     Difference.DISAPPEARED: "only before",
+}
+
+
+_ON_NODE = "nodes."
+_FACTS = {
+    "mayGo": "may go",
+    "allPlaced": "all placed",
+    "evicted": "evicted",
+    "gone": "gone for good",
+    "position": "turn in the queue",
+    "place": "place in the queue",
 }
 
 
@@ -49,7 +60,30 @@ def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]
         yield Heading(("Requested of the cluster",))
         usages = ((each.resource, f"{each.before:.1f}%", f"{each.after:.1f}%") for each in document.utilisation)
         yield Table(("RESOURCE", "BEFORE", "AFTER"), tuple(usages), "<>>")
+    if document.facts:
+        most = len(document.facts) if options.explain or options.top is None else _MOST_PODS
+        yield Heading(("What else differs",))
+        rows = tuple(_fact_row(each) for each in document.facts[:most])
+        left_out = len(document.facts) - most
+        note = f"and {left_out} more (--all-nodes shows all)" if left_out > 0 else ""
+        yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), rows, "<<>>", note=note)
     yield from closing_blocks(document)
+
+
+def _fact_row(each: FactDifference) -> tuple[Cell, ...]:
+    name = _FACTS.get(each.fact, each.fact)
+    if each.fact.startswith(_ON_NODE):
+        name = f"on {each.fact.removeprefix(_ON_NODE)}"
+    after = _told_fact(each.after)
+    return (each.about or "all pods", name, _told_fact(each.before), Span(after, "bad") if each.worse else after)
+
+
+def _told_fact(fact: Fact | None) -> str:
+    if fact is None:
+        return "-"
+    if isinstance(fact, bool):
+        return "yes" if fact else "no"
+    return f"{fact:.1%}" if isinstance(fact, float) else str(fact)
 
 
 def _side(side: Side) -> str:
@@ -72,6 +106,10 @@ def _sentence(document: DiffReport) -> str:
     parts = [f"{number} {_WORDS[difference]}" for number, difference in numbers if number]
     if not parts:
         others = document.capacity or document.utilisation or document.victims_added or document.victims_removed
+        if document.facts:
+            worse = sum(each.worse for each in document.facts)
+            verb = "differs" if len(document.facts) == 1 else "differ"
+            return f"{count(len(document.facts), 'fact')} {verb}, {worse} for the worse"
         return "No pod differs" if others else "Nothing differs"
     pods = count(len(document.pods), "pod")
     verb = "differs" if len(document.pods) == 1 else "differ"
@@ -137,13 +175,15 @@ def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:  # n
         rule = "".join(word.title() for word in each.difference.value.split("-"))
         yield Case(each.pod, "failed" if failed else "skipped", rule, message, _why(each))
     for counted in document.verdict.counted:
-        if counted.rule in ("NewVictim", "LessFits"):
+        if counted.rule in ("NewVictim", "LessFits") or counted.rule.endswith("Worse"):
             yield Case(counted.object, "failed", counted.rule, counted.text)
 
 
 def _names(document: DiffReport) -> Iterator[str]:
     for each in document.pods:
         yield f"{each.difference.value} {each.pod} {_place(each.before)} {_place(each.after)}"
+    for fact in document.facts:
+        yield f"{fact.fact} {fact.about or '-'} {_told_fact(fact.before)} {_told_fact(fact.after)}"
 
 
 VIEW = View(_title, diff_blocks, _cases, _names)

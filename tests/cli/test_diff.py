@@ -40,6 +40,31 @@ def test_saved_reports_are_compared(tmp_path: Path) -> None:
     assert found["before"]["node"] == "general-a-2"
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("drain", "--each", "--by", "zone"),
+        ("plan", "--queue"),
+        ("place", "shop/voucher-api", "--runs", "20"),
+        ("drain", "spot-b-1", "--runs", "4"),
+    ],
+    ids=" ".join,
+)
+def test_saved_reports_of_other_kinds_are_compared_in_every_format(question: tuple[str, ...], tmp_path: Path) -> None:
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    for path, more in ((before, ()), (after, ("--cordon", "*", "--scale", "deployment/shop/cart=7"))):
+        path.write_text(invoke(*question, *more, "--exit-zero", "-o", "json").stdout, encoding="utf-8")
+
+    assert "Nothing differs" in invoke("diff", before, before).stdout
+    facts = report(before, after)["facts"]
+    assert facts
+    worse = [each["about"] or "all pods" for each in facts if each["worse"]]
+    for output in ("table", "markdown", "html", "name", "yaml", "junit", "github", "sarif"):
+        found = invoke("diff", before, after, "--fail-on", "regression", "-o", output)
+        assert found.exit_code == bool(worse), found.stderr
+        assert output == "name" or all(each in found.stdout for each in worse[:1])
+
+
 @pytest.mark.parametrize("output", ["table", "wide", "markdown", "html", "yaml", "name", "junit", "github", "sarif"])
 def test_every_format_tells_it_with_the_same_exit_code(output: str, tmp_path: Path) -> None:
     worse = ("shop/voucher-api", "--cordon", "*", "--fail-on", "regression")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kplan.documents.base import Report
 from kplan.documents.diff import Difference, DiffReport
 from kplan.errors import UsageError
-from kplan.planner.diff import Answer, diff_report
+from kplan.planner.capacity import Template
+from kplan.planner.change_report import change_report
+from kplan.planner.diff import COMPARED, Answer, diff_report
 from kplan.planner.planner import Planner
+from kplan.planner.preemption_report import preemption_report
+from kplan.planner.queue_plan import queue_report
+from kplan.rules.pod_info import PodInfo
 from kplan.snapshot import load_snapshot
-from tests.planner.test_changed import node, pod, some_cluster
+from tests.planner.test_changed import node, pod, replica_set, some_cluster
 
 
 def answer(planner: Planner, pods: list[Any], what: str = "answer") -> Answer:
@@ -125,9 +132,117 @@ def test_queues_are_compared_with_their_utilisation() -> None:
     assert [(each.resource, each.before, each.after) for each in found.utilisation][:1] == [("cpu", 70.0, 35.0)]
 
 
-def test_reports_of_other_kinds_cannot_be_compared() -> None:
-    planner = Planner(load_snapshot([node("n1")]))
-    odds = Answer("odds.json", planner.odds([pod("x")], runs=1).report(fail_on=()))
+def demo(**options: Any) -> Planner:
+    return Planner(load_snapshot("demo"), **options)
 
-    with pytest.raises(UsageError, match=r"odds.json: a OddsReport cannot be compared"):
-        diff_report(odds, odds)
+
+def odds(planner: Planner, seed: int = 7) -> Report:
+    return planner.odds(["shop/voucher-api", "ml/llm-eval"], runs=60, seed=seed).report()
+
+
+def queue(planner: Planner) -> Report:
+    return queue_report(planner, planner.queue_of(None))
+
+
+def preemption(planner: Planner) -> Report:
+    plan = planner.plan(["ml/fine-tune", "ml/llm-eval"])
+    return preemption_report(plan.context, plan.placements, None)
+
+
+def templates(planner: Planner) -> list[Template]:
+    return [Template("shop/web", (PodInfo(planner.world.pod_by_key["shop/voucher-api"]),))]
+
+
+KINDS: dict[str, Callable[[Planner], Report]] = {
+    "PlacementReport": lambda planner: planner.plan(["shop/voucher-api", "ml/llm-eval"]).report(with_map=True),
+    "PreemptionReport": preemption,
+    "PlanReport": lambda planner: change_report(planner, planner.drain(["general-b-2"]), "drain"),
+    "QueueReport": queue,
+    "CapacityReport": lambda planner: planner.capacity(templates(planner)).report(),
+    "HeadroomReport": lambda planner: planner.headroom([replica_set(1)], limit=3),
+    "DrainsReport": lambda planner: planner.drain_each(["general-b-2", "spot-b-1"]),
+    "OddsReport": odds,
+}
+
+
+@pytest.mark.parametrize("kind", COMPARED)
+def test_nothing_of_any_kind_differs_from_itself(kind: str) -> None:
+    planner = demo()
+    one, other = (Answer(name, KINDS[kind](planner)) for name in ("one", "other"))
+
+    found = diff_report(one, other, fail_on=("regression",))
+
+    assert one.report.kind == kind
+    assert not any((found.pods, found.victims_added, found.victims_removed, found.utilisation))
+    assert not any((found.capacity, found.facts, found.verdict.failed))
+
+
+@pytest.mark.parametrize(
+    ("kind", "rules"),
+    [
+        ("PlanReport", {"StateWorse", "NewlyPending"}),
+        ("CapacityReport", {"LessFits"}),
+        ("HeadroomReport", {"LessFits"}),
+        ("DrainsReport", {"PendingWorse"}),
+        ("OddsReport", {"PlacedWorse", "PendingWorse", "AllPlacedWorse"}),
+    ],
+)
+def test_what_is_worse_in_a_fuller_cluster_is_a_regression(kind: str, rules: set[str]) -> None:
+    planner = demo()
+    worse = planner.changed(cordon=["*"])
+    before, after = (Answer(name, KINDS[kind](each)) for name, each in (("before", planner), ("after", worse)))
+
+    found = diff_report(before, after, fail_on=("regression",))
+    back = diff_report(after, before, fail_on=("regression",))
+
+    assert {each.rule for each in found.verdict.counted} >= rules
+    assert not {*found.verdict.counted} & {*back.verdict.counted}
+    assert {(each.about, each.fact, each.before) for each in found.facts} == {
+        (each.about, each.fact, each.after) for each in back.facts
+    }
+
+
+def test_one_more_pod_in_a_queue_is_no_difference_about_those_behind_it() -> None:
+    first = pod("urgent")
+    first["spec"]["priority"] = 5
+    objects = [node("n1"), pod("a"), pod("b"), pod("c")]
+    short, long = (Planner(load_snapshot(each)) for each in (objects, [*objects, first]))
+
+    found = diff_report(Answer("short", queue(short)), Answer("long", queue(long)))
+
+    assert [(each.about, each.fact, each.after) for each in found.facts] == [("default/urgent", "place", "Active")]
+
+
+def test_shares_that_chance_alone_may_make_differ_do_not() -> None:
+    objects = [node("n1"), node("n2"), pod("a")]
+    planner = Planner(load_snapshot(objects))
+    one, other = (planner.odds(["default/a"], runs=100, seed=seed).report() for seed in (1, 2))
+
+    assert one.pods != other.pods
+    assert diff_report(Answer("one", one), Answer("other", other)).facts == ()
+    alone = Planner(load_snapshot(objects[1:])).odds(["default/a"], runs=100).report()
+    facts = diff_report(Answer("one", one), Answer("alone", alone)).facts
+    assert {(each.about, each.fact) for each in facts} == {("default/a", "nodes.n1"), ("default/a", "nodes.n2")}
+
+
+def test_saved_placements_with_a_map_tell_how_full_the_cluster_is() -> None:
+    planner = demo()
+    with_map = planner.plan(["shop/voucher-api"]).report(with_map=True)
+    nothing = planner.plan([]).report(with_map=True)
+
+    found = diff_report(Answer("nothing", nothing), Answer("one", with_map))
+
+    assert "cpu" in {each.resource for each in found.utilisation}
+    assert all(each.after > each.before for each in found.utilisation)
+    assert diff_report(Answer("a", planner.plan([]).report()), Answer("b", with_map)).utilisation == ()
+
+
+def test_a_difference_and_answers_to_different_questions_cannot_be_compared() -> None:
+    planner = Planner(load_snapshot([node("n1")]))
+    drawn = Answer("odds.json", planner.odds([pod("x")], runs=1).report(fail_on=()))
+    plain = answer(planner, [pod("x")], "place.json")
+
+    with pytest.raises(UsageError, match=r"odds.json is a OddsReport, place.json a PlacementReport"):
+        diff_report(drawn, plain)
+    with pytest.raises(UsageError, match=r"d.json: a DiffReport cannot be compared"):
+        diff_report(Answer("d.json", diff_report(plain, plain)), plain)
