@@ -101,20 +101,13 @@ class Limits(TypedDict):
 
 @dataclass(frozen=True)
 class Asked:
-    """What all questions about room have in common; each is a method.
-
-    Attributes
-    ----------
-    manifests : one replica of each workload; None where none are given
-    fail_on : None for the question's own
-    shown : nodes to tell about
-    """
+    """What all questions about room have in common; each is a method."""
 
     planner: Planner
-    manifests: Manifests | None
+    manifests: Manifests | None  #: one replica of each workload; None where none are given
     limits: Limits
-    fail_on: Sequence[Condition] | None
-    shown: NodesShown
+    fail_on: Sequence[Condition] | None  #: None for the question's own
+    shown: NodesShown  #: nodes to tell about
     verbosity: VerbosityFlags
 
     def count(self, shares: Sequence[int], other: OtherQuestions, *, preempt: bool) -> Report:

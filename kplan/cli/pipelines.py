@@ -23,10 +23,7 @@ _WORKSPACES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE")
 def add_to_step_summary(text: str) -> None:
     """Add to the page that GitHub Actions shows of a job, where there is one.
 
-    Raises
-    ------
-    KplanError
-        When it cannot be written.
+    Raises KplanError when it cannot be written.
     """
     path = os.environ.get(_STEP_SUMMARY)
     if not path:
@@ -60,8 +57,6 @@ def repository() -> Repository:
     here = working_directory()
     return Repository(here, repository_around(here))
 
-
-# --- what could not be answered ---------------------------------------------------------------------------------------
 
 _asked: ContextVar[Sequence[tuple[str, str]]] = ContextVar("asked", default=())
 

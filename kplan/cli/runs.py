@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 
 def seed_of_runs(scheduler: SchedulerFlags) -> int:
-    """Return the seed with which many runs are drawn.
-
-    Raises
-    ------
-    UsageError
-        When ties are not to be drawn.
-    """
+    """Return the seed with which many runs are drawn; raises UsageError when ties are not to be drawn."""
     from kplan.planner.limits import DEFAULT_SEED
 
     if scheduler.ties not in (None, TieRule.EVEN):

@@ -134,24 +134,17 @@ def _not_made(change: ChangePlan) -> Iterator[InputWarning]:
 
 
 class Told:
-    """What is told about the pods of a change.
-
-    Attributes
-    ----------
-    fates : what becomes of them
-    changes : the same, as it is told
-    placements : where they are, and why those that stay pending do
-    """
+    """What is told about the pods of a change."""
 
     def __init__(self, base: Base, change: ChangePlan, nodes: NodesShown, kept: Decisions | None = None) -> None:
         self._simulation = change.simulation
         self._nodes = nodes
         self._kept = kept or Decisions()
         self.origins = self._kept.origins
-        self.placements: list[PodPlacement] = []
+        self.placements: list[PodPlacement] = []  #: where they are, and why those that stay pending do
         self._decided: dict[tuple[str, str], int] = {}
-        self.fates = Fates(base, change)
-        self.changes = [self._told(fate) for fate in self.fates.all]
+        self.fates = Fates(base, change)  #: what becomes of them
+        self.changes = [self._told(fate) for fate in self.fates.all]  #: the same, as it is told
 
     def _told(self, fate: Fate) -> PodChange:
         gone, came = fate.gone, fate.came

@@ -46,12 +46,7 @@ class Fate:
 
 
 class Fates:
-    """What becomes of the pods of a change that was followed to rest.
-
-    Attributes
-    ----------
-    all : by workload, in the order in which these were moved
-    """
+    """What becomes of the pods of a change that was followed to rest."""
 
     def __init__(self, base: Base, change: ChangePlan) -> None:
         self._simulation = change.simulation
@@ -60,7 +55,7 @@ class Fates:
         rows = (change.simulation.session.pod_ids.get(key) for key in keys)
         pending = (change.simulation.pods.get(row) for row in rows if row is not None)
         self._was_pending = {pod.key: pod for pod in pending if pod is not None and not pod.is_new}
-        self.all = [*self._paired_all()]
+        self.all = [*self._paired_all()]  #: by workload, in the order in which these were moved
         self._elsewhere = self._not_of_the_change()
 
     def _paired_all(self) -> Iterator[Fate]:
@@ -104,8 +99,6 @@ class Fates:
     def message_of(self, pod: ObservedPod) -> str:
         """Return kube-scheduler's last word on a pod without a node."""
         return self._simulation.messages.get(pod.row, "")
-
-    # --- what counts --------------------------------------------------------------------------------------------------
 
     def summary(self) -> PlanSummary:
         """Count what became of the pods."""

@@ -24,20 +24,13 @@ from kplan.workloads.manifests import Manifests
 
 @dataclass(frozen=True, slots=True)
 class HeadroomQuestion:
-    """Asks a planner how many more replicas of a workload fit; can be sent to another process.
+    """Asks a planner how many more replicas of a workload fit; can be sent to another process."""
 
-    Attributes
-    ----------
-    workload : KIND/NAMESPACE/NAME
-    limit : the count stops here; None for `DEFAULT_HEADROOM` where replicas have to be placed one by one
-    template : what its pods are like; None for those of the workload in the snapshot
-    """
-
-    workload: str
+    workload: str  #: KIND/NAMESPACE/NAME
     running: int
-    limit: int | None
+    limit: int | None  #: the count stops here; None for `DEFAULT_HEADROOM` where replicas have to be placed one by one
     nodes: NodesShown = None
-    template: Template | None = None
+    template: Template | None = None  #: what its pods are like; None for those of the workload in the snapshot
 
     def __call__(self, base: Base) -> WorkloadHeadroom:
         """Place replicas until one does not fit, and tell what comes of it."""

@@ -37,15 +37,10 @@ class _Indexed(Protocol[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Runs that draw alike for a while; afterwards each goes its own way.
-
-    Attributes
-    ----------
-    options : what they draw, in this order
-    """
+    """Runs that draw alike for a while; afterwards each goes its own way."""
 
     runs: Runs
-    options: tuple[int, ...] = ()
+    options: tuple[int, ...] = ()  #: what they draw, in this order
 
     def __len__(self) -> int:
         return len(self.runs)

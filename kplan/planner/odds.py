@@ -31,18 +31,11 @@ _PARTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A question about one cluster, ready to be asked many times.
+    """A question about one cluster, ready to be asked many times."""
 
-    Attributes
-    ----------
-    pods : those that it is about, in order
-    carry_out : carries out one branch of runs
-    workloads : KIND/NAMESPACE/NAME of those that it is about
-    """
-
-    pods: Sequence[DrawnPod]
-    carry_out: Callable[[Lots], Ending]
-    workloads: tuple[str, ...] = ()
+    pods: Sequence[DrawnPod]  #: those that it is about, in order
+    carry_out: Callable[[Lots], Ending]  #: carries out one branch of runs
+    workloads: tuple[str, ...] = ()  #: KIND/NAMESPACE/NAME of those that it is about
 
 
 class Drawn(Protocol):

@@ -52,13 +52,9 @@ class InOrder:
 
 @dataclass(frozen=True, slots=True)
 class InQueue:
-    """Works off the scheduling queue; of an evicted pod that is recreated, its replacement counts.
+    """Works off the scheduling queue; of an evicted pod that is recreated, its replacement counts."""
 
-    Attributes
-    ----------
-    pods, with_pending, recreate, max_rounds : as for `Planner.plan_queue`
-    """
-
+    #: pods, with_pending, recreate, max_rounds: as for `Planner.plan_queue`
     pods: tuple[PodLike, ...] | None
     with_pending: bool
     recreate: bool

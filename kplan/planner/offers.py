@@ -70,12 +70,7 @@ def offers(
 
 
 class _Search:
-    """Tries mixes; each is placed once.
-
-    Attributes
-    ----------
-    n_tried : mixes that were placed
-    """
+    """Tries mixes; each is placed once."""
 
     def __init__(
         self,
@@ -95,7 +90,7 @@ class _Search:
         self._is_out = [takes is None for takes in alone]
         self._is_local = len(templates) == 1 and not stopped.are_distinct and not stopped.refused
         self._is_local &= is_local(base.fork(), stopped.replicas[0])
-        self.n_tried = 0
+        self.n_tried = 0  #: mixes that were placed
 
     def listed(self, index: int) -> ListedShape:
         """Return a shape as it stands in a report."""

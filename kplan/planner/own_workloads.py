@@ -32,16 +32,10 @@ _DAEMONS = "DaemonSet"
 
 @dataclass(frozen=True, slots=True)
 class OwnWorkload:
-    """A workload of the snapshot.
+    """A workload of the snapshot."""
 
-    Attributes
-    ----------
-    key : KIND/NAMESPACE/NAME
-    running : pods that it has on nodes
-    """
-
-    key: str
-    running: int
+    key: str  #: KIND/NAMESPACE/NAME
+    running: int  #: pods that it has on nodes
 
 
 def own_workloads(base: Base) -> list[OwnWorkload]:

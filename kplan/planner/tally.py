@@ -35,45 +35,28 @@ class End(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DrawnPod:
-    """A pod that runs are about.
-
-    Attributes
-    ----------
-    workload : KIND/NAMESPACE/NAME of what asks for it; empty for a pod of its own
-    is_gated : it is kept out of the queue, whatever is drawn
-    node : where it stands before anything moves, and stays in runs that do not move it; empty for nowhere
-    """
+    """A pod that runs are about."""
 
     key: str
-    workload: str
-    is_gated: bool = False
-    node: str = ""
+    workload: str  #: KIND/NAMESPACE/NAME of what asks for it; empty for a pod of its own
+    is_gated: bool = False  #: it is kept out of the queue, whatever is drawn
+    node: str = ""  #: where it stands before anything moves, and stays in runs that do not move it; empty for nowhere
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How one run ends.
+    """How one run ends."""
 
-    Attributes
-    ----------
-    ends : pod -> how it ends
-    evicted : pods that had to make room for others
-    violates : an eviction violates a disruption budget
-    messages : pod -> why it is on no node, or may not go, in Kubernetes' words
-    happened : what --fail-on may count, where that is not told from how pods end
-    incomplete : workload -> what holds up the change that was asked of it, or that moved it
-    moved : pods that this run is about, besides those that were asked about
-    warnings : what was odd about this run
-    """
-
-    ends: Mapping[str, End]
-    evicted: frozenset[str] = frozenset()
-    violates: bool = False
+    ends: Mapping[str, End]  #: pod -> how it ends
+    evicted: frozenset[str] = frozenset()  #: pods that had to make room for others
+    violates: bool = False  #: an eviction violates a disruption budget
+    #: pod -> why it is on no node, or may not go, in Kubernetes' words
     messages: Mapping[str, str] = field(default_factory=dict)
-    happened: tuple[Happened, ...] = ()
+    happened: tuple[Happened, ...] = ()  #: what --fail-on may count, where that is not told from how pods end
+    #: workload -> what holds up the change that was asked of it, or that moved it
     incomplete: Mapping[str, str] = field(default_factory=dict)
-    moved: tuple[DrawnPod, ...] = ()
-    warnings: tuple[InputWarning, ...] = ()
+    moved: tuple[DrawnPod, ...] = ()  #: pods that this run is about, besides those that were asked about
+    warnings: tuple[InputWarning, ...] = ()  #: what was odd about this run
 
     def keys(self, rest: Rest) -> tuple[str, ...]:
         """Return the pods that end so, in the order in which they were asked about."""
@@ -82,17 +65,11 @@ class Ending:
 
 @dataclass
 class OutcomeOdds:
-    """Runs in which the same pods stay pending, the same are gone or blocked, and the same are evicted.
-
-    Attributes
-    ----------
-    first : number of the first of these runs
-    example : how that one ends
-    """
+    """Runs in which the same pods stay pending, the same are gone or blocked, and the same are evicted."""
 
     runs: int
-    first: int
-    example: Ending
+    first: int  #: number of the first of these runs
+    example: Ending  #: how that one ends
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -125,27 +102,18 @@ _Likeness = tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]
 
 @dataclass
 class Tally:
-    """Counts what came of the branches so far.
+    """Counts what came of the branches so far."""
 
-    Attributes
-    ----------
-    pods : those that are asked about in their order, then those that some run moved
-    branches : how many of the runs are distinct
-    violations : in how many runs an eviction violates a disruption budget
-    victims : pod -> in how many runs it makes room for others
-    counts : pod -> how it ends -> in how many runs
-    happened : what --fail-on may count -> in how many runs
-    incomplete : workload -> in how many runs its change is not carried through
-    because : workload -> the first run in which it is not, and what holds it up there
-    """
-
+    #: those that are asked about in their order, then those that some run moved
     pods: dict[str, DrawnPod] = field(default_factory=dict)
-    branches: int = 0
-    violations: int = 0
-    victims: Counter[str] = field(default_factory=Counter)
-    counts: dict[str, Counter[End]] = field(default_factory=dict)
-    happened: Counter[Happened] = field(default_factory=Counter)
+    branches: int = 0  #: how many of the runs are distinct
+    violations: int = 0  #: in how many runs an eviction violates a disruption budget
+    victims: Counter[str] = field(default_factory=Counter)  #: pod -> in how many runs it makes room for others
+    counts: dict[str, Counter[End]] = field(default_factory=dict)  #: pod -> how it ends -> in how many runs
+    happened: Counter[Happened] = field(default_factory=Counter)  #: what --fail-on may count -> in how many runs
+    #: workload -> in how many runs its change is not carried through
     incomplete: Counter[str] = field(default_factory=Counter)
+    #: workload -> the first run in which it is not, and what holds it up there
     because: dict[str, tuple[int, str]] = field(default_factory=dict)
     warnings: set[InputWarning] = field(default_factory=set)
     _outcomes: dict[_Likeness, OutcomeOdds] = field(default_factory=dict)

@@ -87,16 +87,11 @@ def judge(
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Something that counts where --fail-on lists its condition.
-
-    Attributes
-    ----------
-    is_old : pods that were pending before bring it about, not the change
-    """
+    """Something that counts where --fail-on lists its condition."""
 
     condition: Condition
     counted: Counted
-    is_old: bool = False
+    is_old: bool = False  #: pods that were pending before bring it about, not the change
 
     def counts(self, fail_on: Sequence[Condition]) -> bool:
         """Tell whether it counts; what is old does only where pending pods do."""

@@ -101,14 +101,9 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class _Said(NamedTuple):
-    """What an element of a list says it is.
+    """What an element of a list says it is."""
 
-    Attributes
-    ----------
-    prefix : how it begins, where that alone says it; the next one mostly begins so, too
-    """
-
-    prefix: bytes
+    prefix: bytes  #: how it begins, where that alone says it; the next one mostly begins so, too
     api_version: Any
     kind: Any
 

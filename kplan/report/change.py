@@ -152,9 +152,6 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
     yield Table(("STEP", "EVENT", "WHAT", "NODE", "BECAUSE"), tuple(rows), "><<<<", note=note)
 
 
-# --- for programs -----------------------------------------------------------------------------------------------------
-
-
 def change_cases(document: PlanReport) -> Iterator[Case]:
     """Yield a case a pod that may not go, and one a workload that is refused or says nothing new."""
     for obstacle in document.obstacles:

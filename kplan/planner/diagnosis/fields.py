@@ -123,9 +123,6 @@ def _of_remedy(remedy: r.Remedy, pod: Pod) -> Field:  # noqa: PLR0911 - one case
             return ()
 
 
-# --- where it stands in the pod ---------------------------------------------------------------------------------------
-
-
 def _request(pod: Pod, resource: str) -> Field:
     container = largest_asking(pod, resource)
     return () if container is None else _container(pod, container.name, ("resources", "requests", resource))
