@@ -63,10 +63,7 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
             (pod.PodStatus, "resources"),
             (pod.PodStatus, "allocated_resources"),
         ),
-        "InPlacePodVerticalScaling": (
-            (pod.ContainerStatus, "resources"),
-            (pod.ContainerStatus, "allocated_resources"),
-        ),
+        "InPlacePodVerticalScaling": ((pod.ContainerStatus, "resources"), (pod.ContainerStatus, "allocated_resources")),
         "MatchLabelKeysInPodTopologySpread": ((affinity.TopologySpreadConstraint, "match_label_keys"),),
         "PodLevelResources": ((pod.PodSpec, "resources"),),
         "VolumeAttributesClass": (

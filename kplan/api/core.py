@@ -31,12 +31,7 @@ from kplan.api.pod import (
     ResourceRequirements,
 )
 from kplan.api.tolerations import Taint
-from kplan.api.volumes import (
-    CSIPersistentVolumeSource,
-    LocalVolumeSource,
-    PersistentVolumeClaimSpec,
-    VolumeSources,
-)
+from kplan.api.volumes import CSIPersistentVolumeSource, LocalVolumeSource, PersistentVolumeClaimSpec, VolumeSources
 
 __all__ = [
     "ClaimReference",

@@ -12,11 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from kplan.api.affinity import (
-    NodeSelector,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
-)
+from kplan.api.affinity import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, selector_of
 
 #: The only field of a node that selectors can name.

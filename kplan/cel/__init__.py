@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from kplan.cel.expression import (
-    CelCompileError,
-    DeviceExpression,
-    Reads,
-    compile_expression,
-)
+from kplan.cel.expression import CelCompileError, DeviceExpression, Reads, compile_expression
 from kplan.cel.looks import DeviceView
 from kplan.cel.values import ABSENT, CelError, CostLimitError, Semver, UnsupportedError
 

@@ -8,28 +8,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from ipaddress import (
-    IPv4Address,
-    IPv4Interface,
-    IPv6Address,
-    IPv6Interface,
-    ip_address,
-    ip_interface,
-)
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 from kplan.api import quantity
 from kplan.api.quantity import InvalidQuantity, Quantity
 from kplan.cel.library import ask
-from kplan.cel.values import (
-    CelError,
-    Semver,
-    UnsupportedError,
-    Value,
-    equal,
-    no_such_overload,
-    typed,
-)
+from kplan.cel.values import CelError, Semver, UnsupportedError, Value, equal, no_such_overload, typed
 
 _NANO = 10**9
 _MAX_DIGITS = 1000

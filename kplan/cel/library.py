@@ -19,15 +19,7 @@ import msgspec
 
 from kplan.api.quantity import Quantity
 from kplan.cel.tree import Node, encode
-from kplan.cel.values import (
-    CelError,
-    Format,
-    OptionalValue,
-    Semver,
-    UnsupportedError,
-    Value,
-    type_name,
-)
+from kplan.cel.values import CelError, Format, OptionalValue, Semver, UnsupportedError, Value, type_name
 
 _EXTENSIONS = ("optional", "sets", "lists", "strings", "regex", "two-var-comprehensions")
 

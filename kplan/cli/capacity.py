@@ -43,8 +43,7 @@ def capacity(
         ),
     ] = None,
     mix: Annotated[
-        str,
-        typer.Option("--mix", metavar="N:M...", help="Of several workloads so many in turn; 1:1 by default."),
+        str, typer.Option("--mix", metavar="N:M...", help="Of several workloads so many in turn; 1:1 by default.")
     ] = "",
     preempt: Annotated[
         bool, typer.Option("--preempt", help="Count the room that pods of lower priority would give up, too.")

@@ -137,18 +137,12 @@ class SchedulerFlags:
     ] = ""
     sampling: Annotated[
         SamplingMode,
-        typer.Option(
-            "--sampling",
-            help="Look at every node, or stop early as percentageOfNodesToScore says.",
-        ),
+        typer.Option("--sampling", help="Look at every node, or stop early as percentageOfNodesToScore says."),
     ] = SamplingMode.ALL
     start_index: Annotated[
         int | None,
         typer.Option(
-            "--start-index",
-            metavar="N",
-            min=0,
-            help="Where the first search starts with --sampling as-configured.",
+            "--start-index", metavar="N", min=0, help="Where the first search starts with --sampling as-configured."
         ),
     ] = None
     ties: Annotated[
@@ -160,16 +154,10 @@ class SchedulerFlags:
         ),
     ] = None
     seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            help="Draw with this seed; alone it means --ties even.",
-        ),
+        int | None, typer.Option("--seed", metavar="N", help="Draw with this seed; alone it means --ties even.")
     ] = None
     extenders: Annotated[
-        ExtenderMode,
-        typer.Option("--extenders", help="Call the configuration's extenders, or not."),
+        ExtenderMode, typer.Option("--extenders", help="Call the configuration's extenders, or not.")
     ] = ExtenderMode.IGNORE
 
 
@@ -203,17 +191,12 @@ class OutputFlags:
     report: Annotated[
         list[str] | None,
         typer.Option(
-            "--report",
-            metavar="FORMAT=PATH",
-            help="Write a further format to a file in the same run; repeatable.",
+            "--report", metavar="FORMAT=PATH", help="Write a further format to a file in the same run; repeatable."
         ),
     ] = None
     explain: Annotated[
         bool,
-        typer.Option(
-            "--explain",
-            help="Tell per node every failing plugin with numbers, and every plugin's score.",
-        ),
+        typer.Option("--explain", help="Tell per node every failing plugin with numbers, and every plugin's score."),
     ] = False
     top: Annotated[
         int | None,
@@ -226,12 +209,7 @@ class OutputFlags:
     ] = None
     max_listed: Annotated[
         int,
-        typer.Option(
-            "--max-listed",
-            metavar="N",
-            min=1,
-            help="List so many pods one by one, and count the others.",
-        ),
+        typer.Option("--max-listed", metavar="N", min=1, help="List so many pods one by one, and count the others."),
     ] = DEFAULT_MAX_LISTED
     all_nodes: Annotated[bool, typer.Option("--all-nodes", help="All nodes in tables.")] = False
     fail_on: Annotated[
@@ -243,10 +221,7 @@ class OutputFlags:
             "warning; none.",
         ),
     ] = ""
-    exit_zero: Annotated[
-        bool,
-        typer.Option("--exit-zero", help="Exit with 0 whatever the answer is."),
-    ] = False
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever the answer is.")] = False
 
 
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:

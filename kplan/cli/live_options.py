@@ -49,8 +49,7 @@ class ClusterFlags:
     user: Annotated[str, typer.Option("--user", metavar="NAME", help="User of the kubeconfig.")] = ""
     as_user: Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user or service account.")] = ""
     as_group: Annotated[
-        list[str] | None,
-        typer.Option("--as-group", metavar="GROUP", help="Act as a member of this group; repeatable."),
+        list[str] | None, typer.Option("--as-group", metavar="GROUP", help="Act as a member of this group; repeatable.")
     ] = None
     request_timeout: Annotated[
         str,

@@ -29,10 +29,7 @@ class NameKind(StrEnum):
     NODES = "nodes"
 
 
-def names(
-    kind: Annotated[NameKind, typer.Argument(help="What to list.")],
-    snapshot: SnapshotOption = "",
-) -> None:
+def names(kind: Annotated[NameKind, typer.Argument(help="What to list.")], snapshot: SnapshotOption = "") -> None:
     """List names, a line each, for shell completion; nothing where they are not known without a network."""
     from kplan.cli.answer import write_out
 

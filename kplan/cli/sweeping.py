@@ -33,10 +33,7 @@ class SweepFlags:
             help="So many processes; without it as many as there are cores, where it pays.",
         ),
     ] = None
-    dask: Annotated[
-        str,
-        typer.Option("--dask", metavar="ADDRESS", help="The workers of a Dask cluster instead."),
-    ] = ""
+    dask: Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="The workers of a Dask cluster instead.")] = ""
 
     def check(self, *, is_sweep: bool, what: str) -> None:
         """Refuse options that would do nothing; `what` makes many questions of one."""

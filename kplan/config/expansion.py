@@ -79,10 +79,7 @@ def enabled_names(sets: Mapping[str, PointSet]) -> tuple[str, ...]:
 
 
 def expand(
-    sets: Mapping[str, PointSet],
-    problems: Problems,
-    implements: Mapping[str, frozenset[str]],
-    path: str = "",
+    sets: Mapping[str, PointSet], problems: Problems, implements: Mapping[str, frozenset[str]], path: str = ""
 ) -> dict[str, tuple[PluginRef, ...]]:
     """Spread `multi_point` over the extension points.
 

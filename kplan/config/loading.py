@@ -183,7 +183,5 @@ def _ignore_extender_resources(
             warn("IgnoredConfiguration", f"profile {profile.scheduler_name}", text)
         replaced = msgspec.structs.replace(fit, ignored_resources=tuple(ignored))
         args = MappingProxyType({**profile.args, "NodeResourcesFit": replaced})
-        changed.append(
-            Profile(profile.scheduler_name, profile.plugins, args, profile.percentage_of_nodes_to_score),
-        )
+        changed.append(Profile(profile.scheduler_name, profile.plugins, args, profile.percentage_of_nodes_to_score))
     return tuple(changed)

@@ -54,9 +54,7 @@ class Problems:
         """Record a problem, unless its place is one that could not be read."""
         if any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in self._unreadable):
             return
-        self.found.append(
-            Problem(message=message, path=self.file, document=self.document, json_path=path, hint=hint),
-        )
+        self.found.append(Problem(message=message, path=self.file, document=self.document, json_path=path, hint=hint))
 
     def unreadable(self, path: str, message: str, hint: str = "") -> None:
         """Record a value of the wrong type; what is said about its place later is dropped."""

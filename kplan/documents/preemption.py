@@ -17,12 +17,7 @@ DecidedBy = Literal["only-candidate", "tie"] | Criterion
 
 
 WhyNot = Literal[
-    "preemption-policy-never",
-    "victims-are-leaving",
-    "no-node-helps",
-    "extenders-refuse",
-    "not-tried",
-    "failed",
+    "preemption-policy-never", "victims-are-leaving", "no-node-helps", "extenders-refuse", "not-tried", "failed"
 ]
 """Why preemption finds no node.
 

@@ -21,14 +21,7 @@ from kplan.api.nodeselector import (
     FieldRequirement,
     compile_node_selector,
 )
-from kplan.api.tolerations import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    PREFER_NO_SCHEDULE,
-    Taint,
-    Toleration,
-    tolerations_tolerate,
-)
+from kplan.api.tolerations import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration, tolerations_tolerate
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.node_table import NodeTable
 

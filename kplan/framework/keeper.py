@@ -252,8 +252,7 @@ class Keeper:
             value = int(self._normalizers[name].normalize_score(cycle, np.full(1, raw, np.int64))[0])
         kept.add_constant(
             self._constant_parts.get(
-                (name, value),
-                lambda: ScorePart(rank, name, self._weights[name], self._everywhere(value), is_full=True),
+                (name, value), lambda: ScorePart(rank, name, self._weights[name], self._everywhere(value), is_full=True)
             ),
             value,
         )

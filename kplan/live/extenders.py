@@ -106,10 +106,7 @@ class HTTPExtender:
             }
         else:
             question["NodeNameToVictims"] = {
-                node: {
-                    "Pods": [pods_on(node)[key] for key in each.pods],
-                    "NumPDBViolations": each.num_pdb_violations,
-                }
+                node: {"Pods": [pods_on(node)[key] for key in each.pods], "NumPDBViolations": each.num_pdb_violations}
                 for node, each in victims.items()
             }
         answer = self._ask(self._config.preempt_verb, question).fields()

@@ -25,10 +25,7 @@ from kplan.planner.listing import abridged
 from kplan.planner.placement import NodesShown, last_placement
 from kplan.planner.queue_plan import queue_entries
 from kplan.planner.utilisation import largest_fits, utilisation
-from kplan.planner.verdict import (
-    DEFAULT_FAIL_ON,
-    counted_warnings,
-)
+from kplan.planner.verdict import DEFAULT_FAIL_ON, counted_warnings
 from kplan.simulation.controllers.observed import ObservedPod
 
 _MOST_DECIDED = 20

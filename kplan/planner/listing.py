@@ -98,9 +98,4 @@ def abridged(verdict: Verdict, placements: Sequence[Placement], more: Mapping[st
         n for _, end, _, n in _ends(placements, more) if end is not None and _CONDITIONS.get(end) in verdict.fail_on
     )
     left_out = len(verdict.because) - len(verdict.because[:listed])
-    return replace(
-        verdict,
-        because=verdict.because[:listed],
-        counted=verdict.counted[:listed],
-        more=left_out + further,
-    )
+    return replace(verdict, because=verdict.because[:listed], counted=verdict.counted[:listed], more=left_out + further)

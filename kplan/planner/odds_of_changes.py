@@ -9,16 +9,7 @@ from typing import TypeVar
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.planner.base import Base
-from kplan.planner.change import (
-    ChangePlan,
-    begin,
-    check_nodes,
-    empty,
-    follow,
-    lose,
-    updates_of,
-    without_nodes,
-)
+from kplan.planner.change import ChangePlan, begin, check_nodes, empty, follow, lose, updates_of, without_nodes
 from kplan.planner.change_report import change_warnings
 from kplan.planner.fates import Fate, Fates
 from kplan.planner.incoming import with_objects

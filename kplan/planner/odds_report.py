@@ -18,14 +18,7 @@ from kplan.planner.asked import AskedPods
 from kplan.planner.base import Base
 from kplan.planner.odds import AskAll, Drawn, Progress, draw, zones_of
 from kplan.planner.tally import PENDING, DrawnPod, End, OutcomeOdds, Rest, Tally
-from kplan.planner.verdict import (
-    DEFAULT_FAIL_ON,
-    GATED,
-    PDB_VIOLATION,
-    PREEMPTION,
-    UNSCHEDULABLE,
-    counted_warnings,
-)
+from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, PDB_VIOLATION, PREEMPTION, UNSCHEDULABLE, counted_warnings
 
 Command = Literal["place", "plan", "drain"]
 

@@ -37,13 +37,7 @@ Mix = tuple[int, ...]
 """How many nodes of each shape."""
 
 
-def offers(
-    base: Base,
-    templates: Sequence[Template],
-    found: Fit,
-    wanted: int,
-    shapes: Sequence[PricedShape],
-) -> Offers:
+def offers(base: Base, templates: Sequence[Template], found: Fit, wanted: int, shapes: Sequence[PricedShape]) -> Offers:
     """Search for mixes of shapes with which all replicas fit.
 
     Parameters
@@ -73,12 +67,7 @@ class _Search:
     """Tries mixes; each is placed once."""
 
     def __init__(
-        self,
-        base: Base,
-        templates: Sequence[Template],
-        found: Fit,
-        wanted: int,
-        shapes: Sequence[PricedShape],
+        self, base: Base, templates: Sequence[Template], found: Fit, wanted: int, shapes: Sequence[PricedShape]
     ) -> None:
         self._base, self._templates, self._wanted, self._shapes = base, templates, wanted, shapes
         self._fit_now, self._missing = found.total, wanted - found.total

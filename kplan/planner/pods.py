@@ -162,8 +162,7 @@ def pods_report(made: MadePods, manifests: Manifests, cluster: str) -> PodsRepor
     return PodsReport(
         cluster=cluster,
         summary=PodsSummary(
-            pods=sum(each.count for each in made.pods),
-            refused=sum(each.count for each in made.pods if each.refusal),
+            pods=sum(each.count for each in made.pods), refused=sum(each.count for each in made.pods if each.refusal)
         ),
         pods=groups,
         skipped=manifests.skipped,

@@ -26,23 +26,10 @@ from kplan.api.nodeselector import (
 from kplan.config.args import NodeAffinityArgs
 from kplan.documents.details import Detail, FailedCondition, UnmatchedNodeAffinity, UnmatchedNodeSelector
 from kplan.engine.arrays import Int64Array, default_normalize_score
-from kplan.engine.node_matching import (
-    match_node_selector,
-    match_required_affinity,
-    match_term,
-    required_node_selector,
-)
+from kplan.engine.node_matching import match_node_selector, match_required_affinity, match_term, required_node_selector
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import (
-    SKIP_SHAPE,
-    CycleState,
-    Handle,
-    PreFilterResult,
-    PreScoreResult,
-    Scope,
-    Status,
-)
+from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
 from kplan.framework.outcomes import PluginError
 from kplan.rules.pod_info import PodInfo
 

@@ -109,8 +109,7 @@ class NodePorts:
         self._holders.follow(pods)
         known = self._holders.pods_of
         return self._rivals.get(
-            (wanted, len(known)),
-            lambda: [port for port in known if any(conflicts(each, port) for each in wanted)],
+            (wanted, len(known)), lambda: [port for port in known if any(conflicts(each, port) for each in wanted)]
         )
 
     def _in_use(self, cluster: Cluster, port: HostPort) -> BoolArray:

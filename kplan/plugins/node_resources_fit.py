@@ -28,12 +28,7 @@ from kplan.engine.resource_scoring import Capacities, ResourceScoring, ScoredReq
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle, PreFilterResult, Scope
-from kplan.rules.resources import (
-    PODS,
-    is_extended,
-    quantity_text,
-    resource_order,
-)
+from kplan.rules.resources import PODS, is_extended, quantity_text, resource_order
 
 REASON_TOO_MANY_PODS = "Too many pods"
 REASON_INSUFFICIENT = "Insufficient {}"

@@ -39,11 +39,7 @@ class NodeUnschedulable:
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject cordoned nodes, unless the pod tolerates that."""
-        reason = Reason(
-            REASON_UNSCHEDULABLE,
-            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-            lambda _: [_CORDONED],
-        )
+        reason = Reason(REASON_UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, lambda _: [_CORDONED])
         if tolerations_tolerate(cycle.pod.pod.spec.tolerations, UNSCHEDULABLE_TAINT):
             return Verdicts(np.zeros(len(nodes), np.uint32), (reason,))
         return Verdicts.where(nodes.take(cycle.cluster.nodes.unschedulable), reason)

@@ -132,10 +132,7 @@ class VolumeRestrictions:
 
         return Verdicts.first_of(
             (self._disk_conflicts(state, nodes), Reason(REASON_DISK_CONFLICT, Code.UNSCHEDULABLE, disk_details)),
-            (
-                self._claim_conflicts(state, nodes),
-                Reason(self._conflict, Code.UNSCHEDULABLE, claim_details),
-            ),
+            (self._claim_conflicts(state, nodes), Reason(self._conflict, Code.UNSCHEDULABLE, claim_details)),
         )
 
     def _disk_conflicts(self, state: _PreFilterState, nodes: NodeView) -> BoolArray:

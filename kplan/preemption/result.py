@@ -167,9 +167,7 @@ class PreemptionResult:
             ),
             candidates={
                 node: structs.replace(
-                    candidate,
-                    lost_by=self.lost_by(index_of[node]),
-                    reprieve=steps.get(node, ()) if reprieve else UNSET,
+                    candidate, lost_by=self.lost_by(index_of[node]), reprieve=steps.get(node, ()) if reprieve else UNSET
                 )
                 for node, candidate in found.candidates.items()
             },

@@ -257,9 +257,7 @@ def _key(value: Any, event: yaml.Event) -> str:
     if isinstance(value, int | float):
         return str(value)
     raise _Refused(
-        "a key must be a word",
-        event,
-        hint="render templates first; values that start with { or [ need quotes",
+        "a key must be a word", event, hint="render templates first; values that start with { or [ need quotes"
     )
 
 
@@ -279,11 +277,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
 def _check_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
     if event.tag and event.tag != "!" and event.tag not in _TAGS:
         tag = event.tag.replace(_STANDARD_TAG, "!!")
-        raise _Refused(
-            f"the tag {tag} means nothing in a Kubernetes object",
-            event,
-            hint="leave the tag out",
-        )
+        raise _Refused(f"the tag {tag} means nothing in a Kubernetes object", event, hint="leave the tag out")
 
 
 @lru_cache(maxsize=1 << 14)

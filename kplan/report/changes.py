@@ -26,11 +26,7 @@ _LEGEND: Mapping[Action, str] = {
     Action.EVICTED: "- evicted for good",
     Action.PENDING: "! stays pending",
 }
-_PENDING: Mapping[str, str] = {
-    "Unschedulable": "fits nowhere",
-    "Gated": "gated",
-    "Error": "cannot be scheduled",
-}
+_PENDING: Mapping[str, str] = {"Unschedulable": "fits nowhere", "Gated": "gated", "Error": "cannot be scheduled"}
 _MOST_NODES = 3
 _MOST_ROWS = 60
 """Rows of pods that need no attention, those that do included."""

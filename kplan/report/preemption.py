@@ -237,12 +237,7 @@ def _candidate_row(found: Preemption, node: str, options: ReportOptions) -> tupl
 
 
 def _rank(criteria: Criteria) -> tuple[int, int, int, int]:
-    return (
-        criteria.pdb_violations,
-        criteria.highest_victim_priority,
-        criteria.priority_sum,
-        criteria.victims,
-    )
+    return (criteria.pdb_violations, criteria.highest_victim_priority, criteria.priority_sum, criteria.victims)
 
 
 def _reprieves(found: Preemption, options: ReportOptions) -> Iterator[Block]:

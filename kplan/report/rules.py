@@ -45,8 +45,7 @@ _RULES: Mapping[str, Rule] = {
         "The message holds the API server's words. Correct the field that they name.",
     ),
     "Invalid": Rule(
-        "Something that is written wrongly.",
-        "The message names the field, and says what is expected there.",
+        "Something that is written wrongly.", "The message names the field, and says what is expected there."
     ),
     "Evicted": Rule(
         "A pod that goes and that nobody makes anew.", "kplan plan tells who evicts it and why.", is_failure=False

@@ -23,13 +23,7 @@ def render_sarif(told: Told) -> str:
     groups = alike(case for case in told.cases if case.state in _LEVELS)
     rules = sorted({cases[0].rule for cases in groups})
     run = {
-        "tool": {
-            "driver": {
-                "name": "kplan",
-                "version": __version__,
-                "rules": [_rule(rule) for rule in rules],
-            }
-        },
+        "tool": {"driver": {"name": "kplan", "version": __version__, "rules": [_rule(rule) for rule in rules]}},
         "automationDetails": {"id": f"kplan/{told.kind}/"},
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
         "invocations": [_invocation(told)],

@@ -12,9 +12,7 @@ from kplan.api.time import to_micros
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.making import POD_INDEX_LABEL, REVISION_LABEL
-from kplan.simulation.owners import (
-    StatefulSetState,
-)
+from kplan.simulation.owners import StatefulSetState
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 _MICROS = 1_000_000

@@ -60,11 +60,7 @@ def _with(change: WorkloadChange, **fields: object) -> WorkloadChange:
 
 
 def _describe(
-    simulation: Simulation,
-    key: str,
-    owner: Owner | DeploymentState | None,
-    change: Change,
-    row: int | None = None,
+    simulation: Simulation, key: str, owner: Owner | DeploymentState | None, change: Change, row: int | None = None
 ) -> WorkloadChange:
     kind, namespace, name = key.split("/", 2)
     pods = _pods(simulation, owner, row)

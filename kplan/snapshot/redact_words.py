@@ -42,10 +42,7 @@ _WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never b
 _ZONE_DELIMITER = "__"
 
 _CLASS_RESOURCE = RESOURCE_DEVICE_CLASS_PREFIX
-_QUOTA_SUFFIXES = {
-    ".storageclass.storage.k8s.io/": "StorageClass",
-    ".deviceclass.resource.k8s.io/": "DeviceClass",
-}
+_QUOTA_SUFFIXES = {".storageclass.storage.k8s.io/": "StorageClass", ".deviceclass.resource.k8s.io/": "DeviceClass"}
 
 
 class Words:

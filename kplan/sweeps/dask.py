@@ -30,10 +30,7 @@ def _version() -> str:
 
 
 def ask_dask(
-    planner: Planner,
-    questions: Sequence[Callable[[Planner], T]],
-    address: str,
-    tell: Callable[[int, int], None],
+    planner: Planner, questions: Sequence[Callable[[Planner], T]], address: str, tell: Callable[[int, int], None]
 ) -> list[T]:
     """Ask all questions; those of a worker that is lost are asked again.
 

@@ -20,10 +20,7 @@ _kept: list[Planner] = []
 
 
 def ask_processes(
-    planner: Planner,
-    questions: Sequence[Callable[[Planner], T]],
-    n_workers: int,
-    tell: Callable[[int, int], None],
+    planner: Planner, questions: Sequence[Callable[[Planner], T]], n_workers: int, tell: Callable[[int, int], None]
 ) -> list[T]:
     """Ask all questions; those of a process that is lost are asked again.
 

@@ -9,13 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from kplan.api.affinity import (
-    Affinity,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-)
+from kplan.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, Pod, PodTemplateSpec
 from kplan.api.meta import controller_of

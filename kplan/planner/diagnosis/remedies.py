@@ -17,15 +17,7 @@ from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.planner.diagnosis import changes
 from kplan.planner.diagnosis.alike import ALONE, Replicas
-from kplan.planner.diagnosis.causes import (
-    Causes,
-    Gated,
-    MissingClaim,
-    OtherScheduler,
-    Refused,
-    TooLarge,
-    UnboundClaim,
-)
+from kplan.planner.diagnosis.causes import Causes, Gated, MissingClaim, OtherScheduler, Refused, TooLarge, UnboundClaim
 from kplan.planner.diagnosis.fields import SYSTEM_TAINTS
 from kplan.planner.diagnosis.gather import resources_of
 from kplan.planner.diagnosis.names import is_fact

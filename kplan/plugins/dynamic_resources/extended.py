@@ -9,12 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import parse
-from kplan.api.resource import (
-    MODE_EXACT_COUNT,
-    RESOURCE_DEVICE_CLASS_PREFIX,
-    DeviceClass,
-    ResourceClaim,
-)
+from kplan.api.resource import MODE_EXACT_COUNT, RESOURCE_DEVICE_CLASS_PREFIX, DeviceClass, ResourceClaim
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec
 from kplan.rules.resources import NANO, is_extended, pod_requests, rounded_requests
 

@@ -36,17 +36,9 @@ from kplan.framework.interface import (
     Status,
 )
 from kplan.plugins.dynamic_resources.claims import ClaimProblem, identity_of, is_broken, key_of, user_claims
-from kplan.plugins.dynamic_resources.cluster_devices import (
-    Outcome,
-    devices_of,
-    named,
-)
+from kplan.plugins.dynamic_resources.cluster_devices import Outcome, devices_of, named
 from kplan.plugins.dynamic_resources.explain import explain_alternatives, explain_no_devices
-from kplan.plugins.dynamic_resources.extended import (
-    existing_claim,
-    extended_claim_spec,
-    requested_resources,
-)
+from kplan.plugins.dynamic_resources.extended import existing_claim, extended_claim_spec, requested_resources
 from kplan.plugins.dynamic_resources.ranks import allocated_rank
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
 from kplan.plugins.dynamic_resources.results import allocation_result

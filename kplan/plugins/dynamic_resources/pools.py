@@ -12,12 +12,7 @@ from kplan.api.affinity import NodeSelector
 from kplan.api.core import Node
 from kplan.api.nodeselector import compile_node_selector
 from kplan.plugins.dynamic_resources.amounts import Amounts
-from kplan.plugins.dynamic_resources.inventory import (
-    DeviceInfo,
-    Inventory,
-    PoolId,
-    SliceInfo,
-)
+from kplan.plugins.dynamic_resources.inventory import DeviceInfo, Inventory, PoolId, SliceInfo
 from kplan.rules.resources import nano
 
 

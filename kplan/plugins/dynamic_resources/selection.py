@@ -9,13 +9,7 @@ from collections.abc import Hashable
 
 import msgspec
 
-from kplan.cel import (
-    CelCompileError,
-    CelError,
-    CostLimitError,
-    DeviceExpression,
-    compile_expression,
-)
+from kplan.cel import CelCompileError, CelError, CostLimitError, DeviceExpression, compile_expression
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 
 _encoder = msgspec.json.Encoder(order="sorted")

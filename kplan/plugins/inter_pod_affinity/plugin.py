@@ -16,20 +16,9 @@ from kplan.engine.arrays import Int64Array
 from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import (
-    SKIP,
-    CycleState,
-    Handle,
-    PreFilterResult,
-    PreScoreResult,
-    Scope,
-    Status,
-)
+from kplan.framework.interface import SKIP, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
 from kplan.framework.outcomes import PluginError
-from kplan.plugins.inter_pod_affinity.filtering import (
-    FilterState,
-    affinity_verdicts,
-)
+from kplan.plugins.inter_pod_affinity.filtering import FilterState, affinity_verdicts
 from kplan.plugins.inter_pod_affinity.incoming import PreferredTerms, RequiredTerms
 from kplan.plugins.inter_pod_affinity.running import RunningTerms
 from kplan.plugins.inter_pod_affinity.scoring import ScoreState, normalized, raw_scores, score_lines, score_state

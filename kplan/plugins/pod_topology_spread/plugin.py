@@ -16,15 +16,7 @@ from kplan.engine.arrays import Int64Array
 from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import (
-    SKIP_SHAPE,
-    CycleState,
-    Handle,
-    PreFilterResult,
-    PreScoreResult,
-    Scope,
-    Status,
-)
+from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
 from kplan.framework.outcomes import PluginError
 from kplan.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
@@ -34,11 +26,7 @@ from kplan.plugins.pod_topology_spread.constraints import (
     compile_constraints,
 )
 from kplan.plugins.pod_topology_spread.default_selector import default_selector
-from kplan.plugins.pod_topology_spread.filtering import (
-    FilterState,
-    filter_state,
-    spread_verdicts,
-)
+from kplan.plugins.pod_topology_spread.filtering import FilterState, filter_state, spread_verdicts
 from kplan.plugins.pod_topology_spread.scoring import (
     ScoreState,
     WeightedState,
