@@ -19,13 +19,13 @@ from kplan.cli.flags import (
     ExtenderMode,
     ManifestFlags,
     OutputFlags,
-    SamplingMode,
     SchedulerFlags,
     ValidateMode,
     VerbosityFlags,
 )
 from kplan.cli.formats import check_template
 from kplan.cli.live_options import open_cluster
+from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.on_paper import ChangedClusterFlags, asked_changes
 from kplan.cli.pipelines import add_to_step_summary, remember_formats, repository_around, working_directory
 from kplan.errors import KplanError, UsageError
@@ -111,7 +111,7 @@ def ask(
         start_index=scheduler.start_index or 0,
         ties=None if scheduler.ties is None else scheduler.ties.value,
         seed=scheduler.seed,
-        extenders=_extenders(config, scheduler),
+        extenders=_extenders(config, scheduler, verbosity),
     )
     if changes:
         from kplan.planner.changed import changed
@@ -160,8 +160,6 @@ def _check(
 ) -> None:
     if [*files, *(cluster.with_ or ()), cluster.snapshot, scheduler.scheduler_config].count(_STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
-    if scheduler.start_index is not None and scheduler.sampling is SamplingMode.ALL:
-        raise UsageError("--start-index is for sampling only", hint="add --sampling as-configured")
     if files or manifests.kustomize:
         return
     given = {"--namespace": manifests.namespace, "--replicas": manifests.replicas}
@@ -187,8 +185,14 @@ def _incoming(manifests: Manifests, planner: Planner) -> Incoming:
     return admit_manifests(manifests, planner.snapshot, minor=planner.release.number)
 
 
-def _extenders(config: SchedulerConfiguration, scheduler: SchedulerFlags) -> Sequence[Extender]:
+def _extenders(
+    config: SchedulerConfiguration, scheduler: SchedulerFlags, verbosity: VerbosityFlags
+) -> Sequence[Extender]:
     if scheduler.extenders is ExtenderMode.IGNORE:
+        return ()
+    if not config.extenders:
+        if not verbosity.quiet:
+            tell_no_effect("--extenders call", "the scheduler configuration has no extenders")
         return ()
     from kplan.live.extenders import http_extenders
 

@@ -11,6 +11,7 @@ from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, spl
 from kplan.cli.capacity_questions import Asked, OtherQuestions
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
+from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.plan import SaveOption, saving
 from kplan.cli.sweeping import SweepFlags
@@ -75,8 +76,10 @@ def capacity(
     other.refuse({"--mix": bool(mix), "--preempt": preempt, "--max": most is not None})
     if other.shapes and manifests.replicas is None:
         raise UsageError("--shapes is for a number of replicas", hint="say how many: --replicas N")
-    sweeping.check(is_sweep=other.headroom, what="--headroom")
+    sweeping.check()
     shares = _shares(mix)
+    if len(shares) == 1 and not verbosity.quiet:
+        tell_no_effect("--mix", "one number is no mix; give one for each workload")
     output = saving(output, save)
     fail_on = fail_on_of(output, "capacity") if output.fail_on else None
     formats_of(output)

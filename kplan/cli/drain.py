@@ -80,7 +80,7 @@ def drain(
     """
     _check(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
     is_each = each or bool(by)
-    sweeping.check(is_sweep=is_each or runs is not None, what="--each or --runs")
+    sweeping.check()
     if is_each and runs is not None:
         raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")
     if is_each and (rolling or replace):

@@ -13,6 +13,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from kplan.cli.conversion import convert_quickly
+from kplan.cli.no_effect import pass_over
 
 _ORDER: ContextVar[tuple[str, ...]] = ContextVar("order of options", default=())
 
@@ -29,10 +30,13 @@ class KplanCommand(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line once more, for the order alone."""
+        """Read the command line once more, for the order alone; tell of options that do nothing."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        _ORDER.set(tuple(parameter.name or "" for parameter in order))
-        return super().parse_args(ctx, args)
+        stood = tuple(parameter.name or "" for parameter in order)
+        _ORDER.set(stood)
+        rest = super().parse_args(ctx, args)
+        pass_over(ctx, stood)
+        return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return all parameters."""

@@ -15,7 +15,6 @@ import typer
 
 from kplan.cli.faults import say
 from kplan.cli.phases import said_when_slow, told_when_interrupted
-from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.live import LiveOptions
@@ -114,15 +113,12 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
 
     Raises
     ------
-    UsageError
-        A flag says how to reach a live cluster, and a file is given.
     SnapshotError
         The file cannot be used.
     LiveClusterError
         The API server cannot be asked.
     """
     if snapshot:
-        _check_no_live_flags(live)
         from kplan.snapshot.load import load_snapshot
 
         with told_when_interrupted(f"reading {snapshot}"), _progress_bar(shown=_watched(quiet=quiet)) as reading:
@@ -146,25 +142,6 @@ def _watched(*, quiet: bool) -> bool:
 
 def _warn(text: str) -> None:
     say(f"warning: {text}")
-
-
-def _check_no_live_flags(live: LiveOptions) -> None:
-    """Refuse flags that would have no effect; a kubeconfig is known in most shells, and means nothing by itself."""
-    given = {
-        "--context": live.context,
-        "--cluster": live.cluster,
-        "--user": live.user,
-        "--as": live.impersonate_user,
-        "--as-group": live.impersonate_groups,
-        "--insecure-skip-tls-verify": live.insecure_skip_tls_verify,
-        "--namespaces": live.namespaces,
-    }
-    flags = [name for name, value in given.items() if value]
-    if flags:
-        raise UsageError(
-            f"for a live cluster only: {', '.join(flags)}; the snapshot is a file",
-            hint="leave the flag out, or the snapshot, which KPLAN_SNAPSHOT may name, too",
-        )
 
 
 def print_warnings(snapshot: Snapshot, *, quiet: bool = False) -> None:

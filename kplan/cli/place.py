@@ -64,7 +64,7 @@ def place(
         raise UsageError(
             "nothing to place", hint="name a manifest, or a pending pod as NAMESPACE/NAME: kplan place web.yaml"
         )
-    sweeping.check(is_sweep=runs is not None, what="--runs")
+    sweeping.check()
     fail_on = fail_on_of(output, "place")
     formats = formats_of(output)
     is_outlined = _OUTLINE_FORMATS.issuperset(formats)

@@ -87,7 +87,7 @@ def plan(
         raise UsageError("--only-given, and nothing is given", hint=hint)
     if queue and runs is not None:
         raise UsageError("--queue tries nothing, so there is nothing to run", hint="leave out --queue, or --runs")
-    sweeping.check(is_sweep=runs is not None, what="--runs")
+    sweeping.check()
     output = saving(output, save)
     fail_on = fail_on_of(output, "plan")
     formats = formats_of(output)

@@ -77,7 +77,7 @@ FormatOption = Annotated[SnapshotFormat, typer.Option("--output", "-o", help="Ho
 )
 @with_flags
 def save(
-    file: Annotated[
+    path: Annotated[
         str, typer.Argument(metavar="FILE", help=".json, .yaml, .json.gz or .yaml.gz; - for JSON on standard output.")
     ],
     *,
@@ -103,22 +103,22 @@ def save(
     """
     from kplan.snapshot.save import check_name, encode_snapshot, save_snapshot
 
-    if file != _STANDARD_OUTPUT:
-        check_name(file)
-        check_writable(file)
+    if path != _STANDARD_OUTPUT:
+        check_name(path)
+        check_writable(path)
     snapshot = _open("", cluster, quiet=quiet)
     if redact:
         from kplan.snapshot.redact import redact_snapshot
 
         snapshot = redact_snapshot(snapshot)
     print_warnings(snapshot, quiet=quiet)
-    if file == _STANDARD_OUTPUT:
+    if path == _STANDARD_OUTPUT:
         write_out(encode_snapshot(snapshot, "snapshot.json").decode())
         return
-    size = save_snapshot(snapshot, file)
+    size = save_snapshot(snapshot, path)
     if not quiet:
         counted = f"{len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods"
-        say(f"saved {file}: {counted}, {size:,} bytes, {snapshot.digest}")
+        say(f"saved {path}: {counted}, {size:,} bytes, {snapshot.digest}")
 
 
 @app.command(

@@ -35,11 +35,8 @@ class SweepFlags:
     ] = None
     dask: Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="The workers of a Dask cluster instead.")] = ""
 
-    def check(self, *, is_sweep: bool, what: str) -> None:
-        """Refuse options that would do nothing; `what` makes many questions of one."""
-        option = "--workers" if self.workers is not None else "--dask" if self.dask else ""
-        if option and not is_sweep:
-            raise UsageError(f"{option} is for many questions, and this is one", hint=f"add {what}, or leave it out")
+    def check(self) -> None:
+        """Refuse options that contradict each other."""
         if self.workers is not None and self.dask:
             raise UsageError("--workers and --dask are two ways to answer", hint="choose one of them")
 

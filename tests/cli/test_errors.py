@@ -117,13 +117,10 @@ USAGE = {
     "an unknown report": (("shop/flash-sale", "--report", "jsn=x"), "hint: did you mean json?"),
     "a report without a path": (("shop/flash-sale", "--report", "json"), "expected FORMAT=PATH"),
     "a report that cannot be written": (("shop/flash-sale", "--report", "json=/nowhere/x"), "cannot write /nowhere/x"),
-    "a start without sampling": (("shop/flash-sale", "--start-index", "3"), "--start-index is for sampling only"),
     "replicas of no manifest": (("shop/flash-sale", "--replicas", "3"), "--replicas is for manifests"),
     "a negative number": (("shop/flash-sale", "--top", "-1"), "--top"),
     "standard input twice": (("-", "-s", "-"), "standard input can be read once only"),
-    "a context and a file": (("shop/flash-sale", "--context", "prod"), "for a live cluster only: --context;"),
     "no configuration": (("shop/flash-sale", "--scheduler-config", "no.yaml"), "no.yaml"),
-    "no duration": (("shop/flash-sale", "--request-timeout", "soon"), "not a duration: 'soon'"),
 }
 
 

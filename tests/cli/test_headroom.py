@@ -77,7 +77,6 @@ def test_explained_it_tells_what_stops_each(tmp_path: Path) -> None:
     [
         (("--headroom", "--mix", "1:2"), "--mix does not go with --headroom"),
         (("--headroom", "--preempt"), "--preempt does not go with --headroom"),
-        (("web.yaml", "--workers", "2"), "add --headroom"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(options: tuple[str, ...], problem: str) -> None:
