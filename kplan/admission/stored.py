@@ -15,7 +15,7 @@ import msgspec
 
 from kplan.admission.admit import Stage
 from kplan.admission.app_armor import take_profiles_from_annotations
-from kplan.admission.defaults import default_pod, drop_disabled
+from kplan.admission.defaults import default_pod, default_pod_spec, drop_disabled
 from kplan.admission.qos import qos_class
 from kplan.admission.serviceaccount import add_service_account
 from kplan.admission.workload_defaults import made_up_uid
@@ -26,6 +26,9 @@ Object = dict[str, Any]
 _TAKEN_FROM_TEMPLATES = ("labels", "annotations", "finalizers")
 """Metadata that controllers copy into the pods that they make."""
 
+_JOB_FINALIZER = "batch.kubernetes.io/job-tracking"
+_JOB_INDEX = "batch.kubernetes.io/job-completion-index"
+_JOB_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 _LONG_GONE = frozenset(
     f"pod.{stage}.kubernetes.io/{what}"
     for stage in ("alpha", "beta")
@@ -83,8 +86,28 @@ def created_pod(template: Object, pod: Pod) -> Object:
     _impress(created, pod)
     if not is_pod:
         _add_claims(spec, pod)
+        _mark_as_of_job(created, pod)
     _pin(spec, pod)
     return created
+
+
+def _mark_as_of_job(created: Object, pod: Pod) -> None:
+    """Add what a job's controller does: the finalizer by which it counts, and for indexed jobs the index."""
+    owner = next((each for each in pod.metadata.owner_references if each.kind == "Job"), None)
+    if owner is None:
+        return
+    metadata, spec = created["metadata"], created["spec"]
+    metadata["finalizers"] = list(dict.fromkeys([*metadata.get("finalizers", []), _JOB_FINALIZER]))
+    index = pod.metadata.labels.get(_JOB_INDEX)
+    if index is None:
+        return
+    metadata.setdefault("annotations", {})[_JOB_INDEX] = index
+    spec["hostname"] = f"{owner.name}-{index}"
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{_JOB_INDEX}']"}}
+    for container in (*spec.get("initContainers", []), *spec.get("containers", [])):
+        variables = container.setdefault("env", [])
+        if all(each.get("name") != _JOB_INDEX_VARIABLE for each in variables):
+            variables.append({"name": _JOB_INDEX_VARIABLE, "valueFrom": copy.deepcopy(source)})
 
 
 def _add_claims(spec: Object, pod: Pod) -> None:
@@ -143,6 +166,7 @@ def _set(obj: Object, key: str, value: Any) -> None:
 def for_validation(template: Object, pod: Pod) -> Object:
     """Return a pod as it is validated: defaults filled in, and then all that admission changed up to there."""
     obj = created_pod(default_pod(copy.deepcopy(template)), pod)
+    default_pod_spec(obj["spec"])
     add_service_account(obj)
     drop_disabled(obj["spec"])
     _merge_label_keys(obj)

@@ -232,8 +232,8 @@ def _job(obj: Job, snapshot: Snapshot, replicas: int | None) -> Expansion:
         message = "is suspended, so it makes no pods; --replicas N looks at N of them all the same"
         found.warnings.append(InputWarning("Suspended", object_name("Job", metadata.namespace, metadata.name), message))
         return found
-    template = labelled_job(obj).spec.template
-    found.pods = _numbered(template, metadata, n, _owner("Job", "batch/v1", metadata), snapshot)
+    # What the API server adds to tell a job's pods stands in the template already, unless the job selects them itself.
+    found.pods = _numbered(obj.spec.template, metadata, n, _owner("Job", "batch/v1", metadata), snapshot)
     if obj.spec.completion_mode == "Indexed":
         found.pods = [_with_index(pod, index) for index, pod in enumerate(found.pods)]
     return found

@@ -31,6 +31,7 @@ from kplan.snapshot.defaults import complete_pod
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.times import time_problems
+from kplan.workloads.accounts import account_warnings
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.bounds import uncountable
 from kplan.workloads.expansion import WORKLOADS, expand, template_pod
@@ -169,7 +170,7 @@ def load_manifests(
         tuple(reader.pods),
         tuple(reader.workloads),
         tuple(reader.objects),
-        (*reader.warnings, *_autoscaled(reader)),
+        (*reader.warnings, *_autoscaled(reader), *_unaccounted(reader)),
         dict(reader.skipped),
         tuple(found.passed_over),
     )
@@ -186,6 +187,16 @@ def _autoscaled(reader: _Reader) -> Iterator[InputWarning]:
             yield from autoscaler_warnings(found, target, asked, live_replicas(reader.snapshot, *target))
 
 
+def _unaccounted(reader: _Reader) -> Iterator[InputWarning]:
+    """Yield a warning for each service account that may be missing: of workloads that run already none is."""
+    new = (each for each in reader.workloads if each.kind != "PodTemplate" and not _is_live(each, reader.snapshot))
+    return account_warnings(((each.namespace, each.template.get("spec", {})) for each in new), reader.accounts)
+
+
+def _is_live(workload: ManifestWorkload, snapshot: Snapshot) -> bool:
+    return live_replicas(snapshot, workload.kind, workload.namespace, workload.name) is not None
+
+
 class _Reader:
     def __init__(
         self, snapshot: Snapshot, namespace: str, replicas: int | None, validate: Strictness, problems: list[Problem]
@@ -200,6 +211,7 @@ class _Reader:
         self.objects: list[msgspec.Struct] = []
         self.warnings: list[InputWarning] = []
         self.skipped: Counter[str] = Counter()
+        self.accounts: set[tuple[str, str]] = set()
         self.drawn: set[tuple[str, str]] = set()
 
     def take(self, item: Item) -> None:
@@ -217,6 +229,9 @@ class _Reader:
         workload = workload_type(item.api_version, item.kind)
         target = workload or (kind.type if kind is not None else None)
         if target is None:
+            if (item.api_version, item.kind) == ("v1", "ServiceAccount"):
+                metadata = judged.content["metadata"]
+                self.accounts.add((metadata["namespace"], metadata.get("name", "")))
             self.skipped[item.kind] += 1
             return
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kplan.admission.defaults import default_pod
@@ -156,6 +156,7 @@ names = st.sampled_from(["containers", "initContainers", "volumes", "tolerations
 values = st.recursive(st.just({}), lambda inner: st.dictionaries(names, inner, max_size=3), max_leaves=5)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(names, st.one_of(values, st.lists(values, max_size=2)), max_size=4))
 def test_what_decodes_never_breaks_validation(spec: dict[str, Any]) -> None:
     from kplan.admission.decoding import decode_object

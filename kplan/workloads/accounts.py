@@ -1,0 +1,35 @@
+"""Service accounts that pods name: whether they exist is not known, since snapshots hold none.
+
+Upstream: plugin/pkg/admission/serviceaccount refuses pods whose account is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kplan.documents.base import InputWarning
+from kplan.snapshot.model import object_name
+
+_DEFAULT = "default"
+"""The account that every namespace gets."""
+
+
+def account_warnings(
+    pods: Iterable[tuple[str, dict[str, Any]]], brought: set[tuple[str, str]]
+) -> Iterator[InputWarning]:
+    """Yield a warning for each service account that pods need and that does not come with them.
+
+    Parameters
+    ----------
+    pods : the namespace and spec of each
+    brought : namespace and name of the accounts that come with the pods
+    """
+    known = set(brought)
+    for namespace, spec in pods:
+        name = spec.get("serviceAccountName") or spec.get("serviceAccount") or _DEFAULT
+        if name == _DEFAULT or (namespace, name) in known:
+            continue
+        known.add((namespace, name))
+        message = "snapshots hold no service accounts; the API server refuses pods that name it unless it is there"
+        yield InputWarning("UnknownServiceAccount", object_name("ServiceAccount", namespace, name), message)

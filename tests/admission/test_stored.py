@@ -1,0 +1,77 @@
+"""What controllers and the API server write into pods beside what scheduling reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kplan
+
+Object = dict[str, Any]
+
+
+def _made(manifest: Object) -> Any:
+    planner = kplan.Planner(kplan.load_snapshot([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}]))
+    (made,) = planner.pods([manifest])[:1]
+    assert made.refusal == ""
+    return made
+
+
+def _job(labels: dict[str, str], **spec: Any) -> Object:
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
+    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template, **spec}}
+
+
+def test_a_job_that_selects_its_pods_itself_gives_them_no_labels() -> None:
+    selector = {"matchLabels": {"job": "mine"}}
+    made = _made(_job({"job": "mine"}, manualSelector=True, selector=selector))
+
+    assert made.as_created["metadata"]["labels"] == {"job": "mine"}
+    assert _made(_job({"job": "mine"})).as_created["metadata"]["labels"]["job-name"] == "j"
+
+
+def test_pods_of_jobs_wait_to_be_counted_and_know_their_index() -> None:
+    created = _made(_job({}, completionMode="Indexed", completions=2)).as_created
+
+    assert created["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
+    assert created["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] == "0"
+    assert created["spec"]["hostname"] == "j-0"
+    (variable,) = created["spec"]["containers"][0]["env"]
+    assert variable["valueFrom"]["fieldRef"]["fieldPath"].endswith("['batch.kubernetes.io/job-completion-index']")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "profile"),
+    [
+        ("unconfined", {"type": "Unconfined"}),
+        ("runtime/default", {"type": "RuntimeDefault"}),
+        ("localhost/mine", {"type": "Localhost", "localhostProfile": "mine"}),
+    ],
+)
+def test_a_profile_of_an_annotation_becomes_a_field(annotation: str, profile: dict[str, str]) -> None:
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "annotations": {"container.apparmor.security.beta.kubernetes.io/c": annotation}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    assert _made(manifest).object["spec"]["containers"][0]["securityContext"] == {"appArmorProfile": profile}
+
+
+def test_a_mirror_pod_gets_no_account_and_must_not_use_one() -> None:
+    manifest: Object = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}},
+        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+    }
+    assert "serviceAccountName" not in _made(manifest).object["spec"]
+
+    manifest["spec"]["serviceAccountName"] = "robot"
+    planner = kplan.Planner(kplan.load_snapshot([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}]))
+    (refused,) = planner.pods([manifest])
+    assert refused.refusal == 'pods "p" is forbidden: a mirror pod may not reference service accounts'

@@ -1,0 +1,54 @@
+"""A service account that may be missing is told where a manifest names it and nothing shows that it is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kplan
+from kplan.workloads.manifests import load_manifests
+
+Object = dict[str, Any]
+
+
+def _pod(name: str, **spec: Any) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
+    }
+
+
+def _deployment(name: str) -> Object:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": _pod(name, serviceAccountName="robot")["spec"]}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+def _account(name: str, namespace: str = "default") -> Object:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+
+
+def _told(*manifests: Object, held: tuple[Object, ...] = ()) -> list[str]:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    snapshot = kplan.load_snapshot([node, *held])
+    found = load_manifests(manifests, snapshot=snapshot)
+    return [each.object for each in found.warnings if each.code == "UnknownServiceAccount"]
+
+
+def test_an_account_of_which_nothing_is_known_is_told_once() -> None:
+    assert _told(_pod("a", serviceAccountName="robot"), _pod("b", serviceAccount="robot")) == [
+        "ServiceAccount/default/robot"
+    ]
+
+
+def test_the_default_account_and_one_that_comes_along_are_not() -> None:
+    assert _told(_pod("a"), _pod("b", serviceAccountName="default")) == []
+    assert _told(_pod("a", serviceAccountName="robot"), _account("robot")) == []
+    assert len(_told(_pod("a", serviceAccountName="robot"), _account("robot", "elsewhere"))) == 1
+
+
+def test_a_workload_that_runs_already_has_its_account() -> None:
+    assert _told(_deployment("web")) == ["ServiceAccount/default/robot"]
+    assert _told(_deployment("web"), held=(_deployment("web"),)) == []
