@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.commands import invoke
 from tests.sessions import PAGES, run_again
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -45,3 +47,16 @@ def test_the_plugin_of_the_documentation_decides(
     scores = known["placement"].scores
     assert scores
     assert all(set(each.plugins) > {"TeamNodes"} for each in scores.values())
+
+
+def test_the_manifests_for_dask_are_taken_and_fit(tmp_path: Path) -> None:
+    [(_, manifests)] = [block for block in BLOCK.findall((DOCS / "dask.md").read_text()) if block[0] == "yaml"]
+    path = tmp_path / "dask.yaml"
+    path.write_text(manifests)
+
+    pods = json.loads(invoke("pods", path, "--snapshot", "demo", "-o", "json").stdout)
+    placed = invoke("place", path, "-o", "json")
+
+    assert pods["summary"]["refused"] == 0
+    assert placed.exit_code == 0, placed.stderr
+    assert json.loads(placed.stdout)["summary"] | {"pods": 5, "scheduled": 5} == json.loads(placed.stdout)["summary"]
