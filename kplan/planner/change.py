@@ -25,7 +25,7 @@ from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
 from kplan.simulation.outcome import pods_at_rest, workload_changes
-from kplan.simulation.start import fork, start
+from kplan.simulation.start import elsewhere, fork, start
 from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads.autoscalers import Autoscalers
@@ -227,7 +227,9 @@ def without_nodes(base: Base, nodes: Iterable[str]) -> Base:
     """Return the planner of a cluster in which nodes are gone; their pods are not yet."""
     gone = frozenset(nodes)
     left = tuple(node for node in base.world.nodes if node.metadata.name not in gone)
-    return base.with_snapshot(dataclasses.replace(base.world, nodes=left))
+    other = base.with_snapshot(dataclasses.replace(base.world, nodes=left))
+    other.at_rest = elsewhere(base.at_rest, other.session_for(other.world), other.world)
+    return other
 
 
 def lose(simulation: Simulation, other: Base, nodes: Sequence[str]) -> ChangePlan:

@@ -15,7 +15,7 @@ from kplan.simulation.immutable import IsOn
 from kplan.simulation.loop import Simulation
 from kplan.simulation.making import PodMaker
 from kplan.simulation.observing import latest, observe
-from kplan.simulation.owners import Owner
+from kplan.simulation.owners import DaemonSetState, Owner
 from kplan.simulation.templates import Templates
 from kplan.simulation.updates import whole_specs
 from kplan.simulation.world import Workloads
@@ -66,6 +66,27 @@ def fork(simulation: Simulation, world: Snapshot, random: Random | None = None) 
     listers = simulation.session.listers.fork()
     session = simulation.session.fork(listers, random=random)
     return simulation.fork(session, PodMaker(world, listers, session.config.release.number))
+
+
+def elsewhere(simulation: Simulation, session: Session, world: Snapshot) -> Simulation:
+    """Return a simulation like one in which nothing has moved yet, of the same pods and some of the nodes.
+
+    Parameters
+    ----------
+    session : a fork of its own, of those nodes, with listers of its own
+    """
+    twin = simulation.fork(session, PodMaker(world, session.listers, session.config.release.number))
+    there = session.cluster.nodes.row_of
+    for daemon_set in world.daemon_sets:
+        metadata = daemon_set.metadata
+        owner = twin.workloads.owner(f"DaemonSet/{metadata.namespace}/{metadata.name}")
+        if isinstance(owner, DaemonSetState):
+            owner.nodes = {name: eligible for name, eligible in owner.nodes.items() if name in there}
+    for name in twin.already_leaving:
+        row = session.pod_ids.pop(name)
+        if session.cluster.node_of[row] != NOWHERE:
+            session.evict(row)
+    return twin
 
 
 def _now(world: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -> float:

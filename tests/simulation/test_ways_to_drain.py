@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 import kplan
 from kplan.documents.change import StepEvent
+from kplan.planner.change import lose
 from kplan.simulation.draining import DrainOptions
-from tests.simulation.clusters import Object, budget, deployment, node, running
+from kplan.simulation.start import start
+from tests.simulation.clusters import Object, budget, daemon_set, deployment, node, running
 
 NODES = ["n0", "n1", "n2"]
 
@@ -93,3 +97,22 @@ def test_each_node_alone_from_the_same_start() -> None:
     assert [(each.name, each.may_go) for each in report.drains] == [("n0", False), ("n1", True), ("n2", True)]
     assert report.verdict.failed
     assert {each.placed for each in report.drains} == {1}
+
+
+@pytest.mark.parametrize("gone", [["n0"], ["n2", "n0"]])
+def test_nodes_are_lost_as_if_they_had_never_been_looked_at(gone: list[str]) -> None:
+    """What is known of the cluster is taken over, and everything goes as it does when it is looked at anew."""
+    daemons = daemon_set("agent")
+    leaving = {**single("leaving")}
+    leaving["metadata"] = {**leaving["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    waiting = deployment("big", 3)
+    waiting["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "5"}}
+    base = planner(daemons, leaving, single("alone"), waiting, budget("web", minAvailable=2)).changed(settle=True)
+
+    shared = base.drain(gone, lost=True)
+
+    left = tuple(each for each in base.world.nodes if each.metadata.name not in gone)
+    other = base.with_snapshot(dataclasses.replace(base.world, nodes=left))
+    anew = lose(start(other.session_for(other.world), other.world), other, gone)
+    assert (list(shared.steps), shared.after) == (list(anew.steps), anew.after)
+    assert any(step.event is StepEvent.CREATED for step in shared.steps)
