@@ -54,6 +54,20 @@ def stateful_set(name: str, replicas: int, image: str = "app:1") -> Object:
     }
 
 
+def daemon_set(name: str, image: str = "app:1", **strategy: Any) -> Object:
+    """Write a daemon set; `strategy` is that of a rolling update."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": "default", "uid": f"ds-{name}"},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": template(name, image),
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": strategy},
+        },
+    }
+
+
 def budget(name: str, **spec: Any) -> Object:
     return {
         "apiVersion": "policy/v1",

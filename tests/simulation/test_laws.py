@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 import kplan
 from kplan.documents.change import Change, Step, StepEvent, WorkloadState
 from kplan.planner.change import ChangePlan
-from tests.simulation.clusters import budget, deployment, node, running, stateful_set
+from tests.simulation.clusters import budget, daemon_set, deployment, node, running, stateful_set
 
 NODES = ["n0", "n1", "n2", "n3"]
 _QUICK = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
@@ -73,44 +74,172 @@ def test_a_rollout_with_room_completes_within_what_its_strategy_allows(
     web = change.workloads[0]
     assert (web.state, web.change) == (WorkloadState.COMPLETE, Change.ROLLOUT)
     assert [each.new for each in change.after if each.workload == "Deployment/default/web"] == [True] * after
-    if before == after:
-        for pods, bound in _counts(change, before, "Deployment/default/web"):
-            assert bound >= after - may_miss
-            assert pods <= after + more
+    for pods, bound in _counts(change, before, "Deployment/default/web"):
+        assert bound >= min(before, after - may_miss)
+        assert pods <= max(before, after + more)
+
+
+@st.composite
+def _workloads(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a workload of any kind that is rolled; its strategy is drawn as well."""
+    kind = draw(st.sampled_from(["rolling", "recreate", "ordered", "parallel", "daemons"]))
+    if kind == "recreate":
+        found = deployment("web", draw(st.integers(0, 8)))
+        found["spec"]["strategy"] = {"type": "Recreate"}
+    elif kind == "rolling":
+        found = deployment(
+            "web", draw(st.integers(0, 8)), maxSurge=draw(_amounts), maxUnavailable=draw(st.integers(1, 3))
+        )
+    elif kind == "daemons":
+        surge = draw(st.sampled_from([0, 1, 2, "50%"]))
+        unavailable = draw(st.sampled_from([1, 2, "50%"])) if surge == 0 else 0
+        found = daemon_set("web", maxSurge=surge, maxUnavailable=unavailable)
+    else:
+        found = stateful_set("web", draw(st.integers(0, 6)))
+        found["spec"]["podManagementPolicy"] = "Parallel" if kind == "parallel" else "OrderedReady"
+        found["spec"]["ordinals"] = {"start": draw(st.integers(0, 3))}
+        partition = {"rollingUpdate": {"partition": draw(st.integers(0, 4))}}
+        types = st.sampled_from([{"type": "OnDelete"}, {"type": "RollingUpdate", **partition}])
+        found["spec"]["updateStrategy"] = draw(types)
+    return found
+
+
+def _changed(workload: dict[str, Any], replicas: int | None, image: str) -> dict[str, Any]:
+    changed = copy.deepcopy(workload)
+    changed["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    if replicas is not None and workload["kind"] != "DaemonSet":
+        changed["spec"]["replicas"] = replicas
+    return changed
+
+
+def _images(change: ChangePlan) -> dict[str, str]:
+    """Return the image of each pod at rest, all of which must have found room."""
+    infos = change.simulation.session.cluster.pods.infos
+    assert all(pod.node for pod in change.simulation.pods.values())
+    return {pod.name: infos[row].pod.spec.containers[0].image for row, pod in change.simulation.pods.items()}
+
+
+def _wanted_images(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Say from the manifests alone which images the pods have in the end."""
+    spec = after["spec"]
+    was, new = (each["spec"]["template"]["spec"]["containers"][0]["image"] for each in (before, after))
+    n = spec.get("replicas", len(NODES))
+    if after["kind"] != "StatefulSet":
+        return [new] * n
+    had = before["spec"]["replicas"]
+    if spec["updateStrategy"]["type"] == "OnDelete":
+        return [was if index < had else new for index in range(n)]
+    partition = spec["updateStrategy"]["rollingUpdate"]["partition"]
+    # A set that has only pods of the new revision calls it the current one.
+    if had == 0 or partition == 0:
+        return [new] * n
+    return [was if index < partition else new for index in range(n)]
 
 
 @_QUICK
-@given(replicas=st.integers(1, 8), image=st.sampled_from(["app:1", "app:2"]), cpu=st.sampled_from(["2", "64"]))
-def test_a_change_that_is_applied_twice_moves_nothing_the_second_time(replicas: int, image: str, cpu: str) -> None:
-    planner = _planner(*running(deployment("web", 4), NODES), cpu=cpu)
-    manifest = deployment("web", replicas, image)
+@given(workload=_workloads(), replicas=st.one_of(st.none(), st.integers(0, 8)))
+def test_with_room_every_workload_ends_with_exactly_the_pods_it_wants(
+    workload: dict[str, Any], replicas: int | None
+) -> None:
+    changed = _changed(workload, replicas, "app:2")
 
-    once, twice = planner.roll_out([manifest]), planner.roll_out([manifest, manifest])
+    change = _planner().roll_out([workload, changed])
+
+    images = _images(change)
+    if workload["kind"] == "StatefulSet":
+        start = workload["spec"]["ordinals"]["start"]
+        names = [f"web-{start + index}" for index in range(changed["spec"]["replicas"])]
+        assert sorted(images) == sorted(names)
+        assert [images[name] for name in names] == _wanted_images(workload, changed)
+    else:
+        assert sorted(images.values()) == _wanted_images(workload, changed)
+
+
+@_QUICK
+@given(
+    workload=_workloads(),
+    replicas=st.one_of(st.none(), st.integers(0, 8)),
+    image=st.sampled_from(["app:1", "app:2"]),
+    cpu=st.sampled_from(["1", "2", "64"]),
+)
+def test_a_change_that_is_applied_twice_moves_nothing_the_second_time(
+    workload: dict[str, Any], replicas: int | None, image: str, cpu: str
+) -> None:
+    planner, changed = _planner(cpu=cpu), _changed(workload, replicas, image)
+
+    once, twice = planner.roll_out([workload, changed]), planner.roll_out([workload, changed, changed])
 
     assert _moves(list(twice.steps)) == _moves(list(once.steps))
     assert twice.after == once.after
 
 
 @_QUICK
+@given(surge=st.sampled_from([0, 1, 2, "50%"]), unavailable=st.sampled_from([1, 2, 3, "50%"]))
+def test_a_daemon_set_is_rolled_within_what_its_strategy_allows(surge: int | str, unavailable: int | str) -> None:
+    may_miss = _share(unavailable, len(NODES), up=True) if surge == 0 else 0
+    first = daemon_set("web", maxSurge=surge, maxUnavailable=unavailable if surge == 0 else 0)
+    planner = _planner()
+    n_before = len(planner.roll_out([first]).steps)
+
+    change = planner.roll_out([first, _changed(first, None, "app:2")])
+
+    counts = list(_counts(change, 0, "DaemonSet/default/web"))[n_before:]
+    assert counts
+    for pods, bound in counts:
+        assert len(NODES) - may_miss <= bound
+        assert pods <= len(NODES) + _share(surge, len(NODES), up=True)
+
+
+@_QUICK
+@given(replicas=st.integers(1, 6), policy=st.sampled_from(["OrderedReady", "Parallel"]))
+def test_of_a_stateful_set_one_pod_at_a_time_is_missing(replicas: int, policy: str) -> None:
+    first = stateful_set("web", replicas)
+    first["spec"]["podManagementPolicy"] = policy
+    planner = _planner()
+    n_before = sum(bool(step.pod) for step in planner.roll_out([first]).steps)
+
+    change = planner.roll_out([first, _changed(first, None, "app:2")])
+
+    counts = list(_counts(change, 0, "StatefulSet/default/web"))[n_before:]
+    assert len(counts) == 3 * replicas
+    assert all(bound >= replicas - 1 and pods <= replicas for pods, bound in counts)
+
+
+_budgets = st.one_of(
+    st.builds(lambda n: {"minAvailable": n}, st.integers(0, 8)),
+    st.builds(lambda n: {"maxUnavailable": n}, st.integers(0, 8)),
+    st.builds(lambda n: {"minAvailable": n}, st.sampled_from(["0%", "30%", "50%", "100%"])),
+    st.builds(lambda n: {"maxUnavailable": n}, st.sampled_from(["0%", "30%", "50%", "100%"])),
+)
+
+
+def _must_stay(spec: dict[str, Any], n: int) -> int:
+    ((field, amount),) = spec.items()
+    share = _share(amount, n, up=True)
+    return share if field == "minAvailable" else max(n - share, 0)
+
+
+@_QUICK
 @given(
     webs=st.integers(1, 8),
-    minimum=st.integers(0, 8),
+    spec=_budgets,
     drained=st.lists(st.sampled_from(NODES), min_size=1, unique=True),
-    one_by_one=st.booleans(),
+    way=st.sampled_from([{}, {"one_by_one": True}, {"rolling": True}, {"replace": True}]),
     cpu=st.sampled_from(["1", "2", "64"]),
 )
 def test_a_drain_never_breaks_a_budget(
-    webs: int, minimum: int, drained: list[str], *, one_by_one: bool, cpu: str
+    webs: int, spec: dict[str, Any], drained: list[str], way: dict[str, bool], cpu: str
 ) -> None:
-    planner = _planner(*running(deployment("web", webs), NODES), budget("web", minAvailable=minimum), cpu=cpu)
+    planner = _planner(*running(deployment("web", webs), NODES), budget("web", **spec), cpu=cpu)
 
-    change = planner.drain(drained, one_by_one=one_by_one)
+    change = planner.drain(drained, **way)  # type: ignore[arg-type] # all of them are flags
 
     for _, bound in _counts(change, webs, "Deployment/default/web"):
-        assert bound >= min(minimum, webs)
-    stays = [each for each in change.after if each.node in drained]
-    assert {f"{each.namespace}/{each.name}" for each in stays} == set(change.blocked)
+        assert bound >= min(_must_stay(spec, webs), webs)
     assert all("disruption budget" in words for words in change.blocked.values())
+    if "rolling" not in way and "replace" not in way:
+        stays = [each for each in change.after if each.node in drained]
+        assert {f"{each.namespace}/{each.name}" for each in stays} == set(change.blocked)
 
 
 @_QUICK
