@@ -20,7 +20,9 @@ _NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloa
 
 
 @dataclass(frozen=True, slots=True)
-class _Option:
+class OptionWords:
+    """An option, by its names; its values are choices, files or names of objects."""
+
     names: tuple[str, ...]
     text: str
     choices: tuple[str, ...]
@@ -30,34 +32,35 @@ class _Option:
 
 
 @dataclass(frozen=True, slots=True)
-class _Command:
+class CommandWords:
     """A command, by its words after ``kplan``; the first of all is ``kplan`` itself."""
 
     path: tuple[str, ...]
     text: str
-    options: tuple[_Option, ...]
-    children: tuple[_Command, ...]
+    options: tuple[OptionWords, ...]
+    children: tuple[CommandWords, ...]
     names: tuple[str, ...] = ()  #: what its arguments name: pods, nodes
     words: tuple[str, ...] = ()  #: what its arguments may be
 
 
 def completion_files(program: Any) -> dict[str, str]:
     """Return name -> content of the completion scripts of a program, the group of all its commands."""
-    root = _read(program, ())
+    root = read_command(program, ())
     return {"kplan.bash": _bash(root), "_kplan": _zsh(root), "kplan.fish": _fish(root)}
 
 
-def _read(command: Any, path: tuple[str, ...]) -> _Command:
+def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
+    """Return what a command takes, and its own commands; `path` are its words."""
     children = getattr(command, "commands", {})
     context = typer.Context(command)
     options = [_option(each, context) for each in command.params if _is_option(each)]
     arguments = [each for each in command.params if not _is_option(each)]
-    options.append(_Option(("-h", "--help"), "Show this message and exit", (), takes_value=False, takes_file=False))
-    return _Command(
+    options.append(OptionWords(("-h", "--help"), "Show this message and exit", (), takes_value=False, takes_file=False))
+    return CommandWords(
         path,
         _first_sentence(command.help or ""),
         tuple(options),
-        tuple(_read(child, (*path, name)) for name, child in children.items() if not child.hidden),
+        tuple(read_command(child, (*path, name)) for name, child in children.items() if not child.hidden),
         tuple(dict.fromkeys(name for each in arguments for name in _names(each))),
         tuple(word for each in arguments for word in _choices(each, context)),
     )
@@ -77,10 +80,10 @@ def _names(parameter: Any) -> Iterator[str]:
     yield from (kind for word, kind in _NAMES_IN_METAVARS.items() if word in (parameter.metavar or ""))
 
 
-def _option(parameter: Any, context: Any) -> _Option:
+def _option(parameter: Any, context: Any) -> OptionWords:
     choices = _choices(parameter, context)
     takes_value = not parameter.is_flag
-    return _Option(
+    return OptionWords(
         (*parameter.opts, *parameter.secondary_opts),
         _first_sentence(parameter.help or ""),
         choices,
@@ -95,13 +98,13 @@ def _first_sentence(text: str) -> str:
     return " ".join(first.split())
 
 
-def _all(command: _Command) -> Iterator[_Command]:
+def _all(command: CommandWords) -> Iterator[CommandWords]:
     yield command
     for child in command.children:
         yield from _all(child)
 
 
-def _bash(root: _Command) -> str:
+def _bash(root: CommandWords) -> str:
     cases = "\n".join(_bash_case(each) for each in _all(root))
     values = "\n".join(_bash_values(_all(root)))
     arguments = "\n".join(_bash_arguments(each) for each in _all(root) if each.names or each.words)
@@ -143,13 +146,13 @@ complete -o filenames -F _kplan kplan
 """
 
 
-def _bash_case(command: _Command) -> str:
+def _bash_case(command: CommandWords) -> str:
     names = [child.path[-1] for child in command.children]
     names += [name for option in command.options for name in option.names]
     return f'        "{" ".join(("kplan", *command.path))}") words="{" ".join(names)}" ;;'
 
 
-def _bash_arguments(command: _Command) -> str:
+def _bash_arguments(command: CommandWords) -> str:
     """Return what completes the command's own arguments: names besides files, or nothing but the words there are."""
     case = f'        "{" ".join(("kplan", *command.path))}")'
     if command.names:
@@ -157,7 +160,7 @@ def _bash_arguments(command: _Command) -> str:
     return f'{case} COMPREPLY=($(compgen -W "{" ".join(command.words)}" -- "$current")); return ;;'
 
 
-def _bash_values(commands: Iterable[_Command]) -> Iterator[str]:
+def _bash_values(commands: Iterable[CommandWords]) -> Iterator[str]:
     """Yield what each option takes; options of one name take the same wherever they are."""
     told: dict[str, str] = {}
     for command in commands:
@@ -174,7 +177,7 @@ def _bash_values(commands: Iterable[_Command]) -> Iterator[str]:
     yield from (f"        {line}" for line in dict.fromkeys(told.values()))
 
 
-def _zsh(root: _Command) -> str:
+def _zsh(root: CommandWords) -> str:
     functions = "\n".join(_zsh_function(each) for each in _all(root))
     return f"""#compdef kplan
 # zsh completion for kplan
@@ -200,7 +203,7 @@ _kplan "$@"
 """
 
 
-def _zsh_function(command: _Command) -> str:
+def _zsh_function(command: CommandWords) -> str:
     name = "_".join(("_kplan", *command.path))
     options = "\n".join(f"        {line} \\" for option in command.options for line in _zsh_options(option))
     if not command.children:
@@ -230,13 +233,13 @@ def _zsh_function(command: _Command) -> str:
 """
 
 
-def _zsh_arguments(command: _Command) -> str:
+def _zsh_arguments(command: CommandWords) -> str:
     if command.names:
         return _zsh_quote(f"*:name:_kplan_names_or_files {' '.join(command.names)}")
     return _zsh_quote(f"*:word:({' '.join(command.words)})" if command.words else "*:file:_files")
 
 
-def _zsh_options(option: _Option) -> Iterator[str]:
+def _zsh_options(option: OptionWords) -> Iterator[str]:
     text = option.text.replace("[", "(").replace("]", ")").replace(":", "\\:")
     for name in option.names:
         action = ""
@@ -268,7 +271,7 @@ function __kplan_names
 end"""
 
 
-def _fish(root: _Command) -> str:
+def _fish(root: CommandWords) -> str:
     lines = _FISH_NAMES.splitlines()
     for command in _all(root):
         where = _fish_condition(command)
@@ -282,13 +285,13 @@ def _fish(root: _Command) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fish_condition(command: _Command) -> str:
+def _fish_condition(command: CommandWords) -> str:
     seen = [f"__fish_seen_subcommand_from {word}" for word in command.path]
     below = " ".join(child.path[-1] for child in command.children)
     return "; and ".join([*seen, *([f"not __fish_seen_subcommand_from {below}"] if below else [])]) or "true"
 
 
-def _fish_option(option: _Option) -> str:
+def _fish_option(option: OptionWords) -> str:
     names = [f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names]
     value = " -r" if option.takes_value else ""
     if option.choices:

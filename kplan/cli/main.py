@@ -180,6 +180,13 @@ def run_as_plugin() -> None:
     run("kubectl kplan")
 
 
+def complete_for_kubectl() -> None:
+    """Print what kubectl offers for the words after ``kubectl kplan``."""
+    from kplan.cli.kubectl_completion import complete
+
+    sys.stdout.write(complete(typer.main.get_command(app), sys.argv[1:]))
+
+
 def run(name: str = "kplan") -> None:
     """Run kplan as a program of this name."""
     gc.set_threshold(_ALLOCATIONS_A_COLLECTION, *gc.get_threshold()[1:])

@@ -33,12 +33,16 @@ def names(kind: Annotated[NameKind, typer.Argument(help="What to list.")], snaps
     """List names, a line each, for shell completion; nothing where they are not known without a network."""
     from kplan.cli.answer import write_out
 
+    write_out("".join(f"{name}\n" for name in known_names(kind, snapshot)))
+
+
+def known_names(kind: str, snapshot: str) -> list[str]:
+    """Return the names of one `NameKind`, sorted; none where they are not known without a network."""
     try:
-        found = sorted(set(_names(kind, snapshot)))
+        return sorted({visible(name) for name in _names(NameKind(kind), snapshot)})
     except KplanError:
         # Whoever presses Tab is told nothing: the command itself says what is wrong.
-        found = []
-    write_out("".join(f"{visible(name)}\n" for name in found))
+        return []
 
 
 def _names(kind: NameKind, snapshot: str) -> Iterable[str]:

@@ -1,0 +1,77 @@
+"""``kubectl_complete-kplan``: what kubectl asks for when somebody presses Tab after ``kubectl kplan``.
+
+kubectl runs it with the words after the plugin's name, the last of them the one to complete, and reads a completion a
+line, a tab before what it is, and last a directive for the shell.
+Upstream: kubectl/pkg/cmd/plugin/plugin_completion.go pluginCompletion.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from kplan.cli.completion import CommandWords, OptionWords, read_command
+from kplan.cli.names import known_names
+
+_FILES, _NO_FILES = 0, 4
+"""Directives of Cobra: the shell may complete files where nothing else is offered, or not."""
+
+_LONGEST_HELP = 120
+_SNAPSHOT = ("--snapshot", "-s")
+
+
+def complete(program: Any, words: Sequence[str]) -> str:
+    """Return what kubectl reads.
+
+    Parameters
+    ----------
+    program : the group of all commands
+    words : those after the plugin's name, the last of them to be completed, and empty where it is not begun
+    """
+    *before, current = words or ("",)
+    found, directive = _found(program, before, current)
+    lines = [f"{word}\t{text}" if text else word for word, text in found if word.startswith(current)]
+    return "".join(f"{line}\n" for line in (*lines, f":{directive}"))
+
+
+def _found(program: Any, before: Sequence[str], current: str) -> tuple[list[tuple[str, str]], int]:
+    command, left = program, list(before)
+    while left and left[0] in getattr(command, "commands", {}):
+        command = command.commands[left.pop(0)]
+    children = getattr(command, "commands", {})
+    if children and not current.startswith("-"):
+        shown = [(name, child) for name, child in children.items() if not child.hidden]
+        return [(name, child.get_short_help_str(_LONGEST_HELP)) for name, child in shown], _NO_FILES
+    known = read_command(command, ())
+    options = {name: option for option in known.options for name in option.names}
+    asked = options.get(left[-1]) if left else None
+    if asked is not None and asked.takes_value:
+        return _values(asked, before), _FILES if asked.takes_file else _NO_FILES
+    if current.startswith("-"):
+        name, equals, _ = current.partition("=")
+        if equals and name in options:
+            return [(f"{name}={value}", text) for value, text in _values(options[name], before)], _NO_FILES
+        return [(name, option.text) for name, option in options.items()], _NO_FILES
+    return list(_arguments(known, before)), _FILES
+
+
+def _values(option: OptionWords, before: Sequence[str]) -> list[tuple[str, str]]:
+    return [(word, "") for word in (*option.choices, *_names(option.objects, before))]
+
+
+def _arguments(command: CommandWords, before: Sequence[str]) -> Iterator[tuple[str, str]]:
+    yield from ((word, "") for word in (*command.words, *_names(command.names, before)))
+
+
+def _names(kinds: Sequence[str], before: Sequence[str]) -> Iterator[str]:
+    """Yield names of the contexts, or of what is in the snapshot that the command line or the environment names."""
+    snapshot = os.environ.get("KPLAN_SNAPSHOT", "")
+    for option, value in pairwise(before):
+        snapshot = value if option in _SNAPSHOT else snapshot
+    for word in before:
+        name, equals, value = word.partition("=")
+        snapshot = value if equals and name in _SNAPSHOT else snapshot
+    for kind in kinds:
+        yield from known_names(kind, snapshot)
