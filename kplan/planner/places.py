@@ -62,11 +62,13 @@ class _Places:
 
 
 def _line_of(workload: ManifestWorkload, path: str) -> int | None:
-    """Return the line of a field of the pod, or of what is nearest around it."""
-    if _depth(workload.template, steps_of(path)) < _LEAST_STEPS:
+    """Return the line of a field of the pod, or of what is nearest around it; a limit stands for a request."""
+    ways = (path, path.replace(".resources.requests", ".resources.limits"))
+    depth, found = max(((_depth(workload.template, steps_of(way)), way) for way in ways), key=lambda each: each[0])
+    if depth < _LEAST_STEPS:
         return None
     below = workload.json_path[len(workload.item.json_path) :]
-    return workload.item.line_of(f"${below}{path.removeprefix('$')}") or None
+    return workload.item.line_of(f"${below}{found.removeprefix('$')}") or None
 
 
 def _depth(value: object, steps: Sequence[Step]) -> int:

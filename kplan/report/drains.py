@@ -83,7 +83,7 @@ def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:  #
         rule = counted[0].rule if counted else "Drained"
         state: State = "failed" if counted else "skipped" if has_trouble else "passed"
         detail = f"{each.pod}: {each.because}" if each.because else ""
-        told = f"{message}; {detail}" if detail else message
+        told = f"{message}\n{detail}" if detail else message
         more = f"kplan drain {' '.join(map(shlex.quote, each.nodes))}" if len(each.nodes) <= _MOST_NAMED else ""
         yield Case(each.name, state, rule, told, detail or message, more=more if has_trouble or counted else "")
 

@@ -13,7 +13,7 @@ from typing import Any
 from kplan.documents.base import Report, to_json
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
 from kplan.report.repository import file_in
-from kplan.report.view import Told, View, warning_cases
+from kplan.report.view import Case, Told, View, warning_cases
 from kplan.visible import as_yaml, escape_json, shown
 
 FORMATS = tuple(OutputFormat)
@@ -74,23 +74,28 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
     if output == "html":
         from kplan.report.html.page import render_html
 
-        return render_html(blocks, view.title(document), document, as_it_is)
+        return render_html(blocks, view.title(document), document, as_it_is, _cases(document, view, options))
     return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)
 
 
 def _for_programs(document: Report, output: str, view: View[Any], options: ReportOptions) -> str:
-    cases = [*view.cases(document, options), *warning_cases(document)]
-    files = {case.file: file_in(options.repository, options.here, case.file) for case in cases}
     told = Told(
         kind=document.kind,
         title=view.title(document),
         generated_at=document.generated_at,
         source=file_in(options.repository, options.here, document.snapshot.source),
-        cases=[replace(case, file=files[case.file]) for case in cases],
+        cases=_cases(document, view, options),
         exit_code=document.verdict.exit_code,
         facts=_facts(document),
     )
     return render_for_programs(told, output)
+
+
+def _cases(document: Report, view: View[Any], options: ReportOptions) -> list[Case]:
+    """Return what went well and what did not, with files named as the repository has them."""
+    cases = [*view.cases(document, options), *warning_cases(document)]
+    files = {case.file: file_in(options.repository, options.here, case.file) for case in cases}
+    return [replace(case, file=files[case.file]) for case in cases]
 
 
 def render_for_programs(told: Told, output: str) -> str:

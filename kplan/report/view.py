@@ -21,7 +21,7 @@ class Case:
     name: str  #: what it is about, such as NAMESPACE/NAME
     state: State  #: ``failed`` when `--fail-on` holds for it; ``skipped`` when it did not go well but does not count
     rule: str  #: what kind of outcome it is, in one word
-    message: str  #: in one sentence
+    message: str  #: in one sentence; a second line may say more
     detail: str = ""  #: the whole story
     file: str = ""  #: where it comes from; empty when it comes from the snapshot
     #: document, line: where in that file its object stands, and the field at fault or that object's name
@@ -66,7 +66,7 @@ def told_in_brief(cases: Sequence[Case]) -> list[str]:
     case = cases[0]
     names = name_ranges([each.name for each in cases])
     lines = [f"{count(len(cases), 'pod')}: {names}"] if len(cases) > 1 else []
-    lines.append(" ".join(case.message.split()))
+    lines += [" ".join(line.split()) for line in case.message.splitlines()]
     lines += [f"What would help: {case.would_help}"] if case.would_help else []
     lines += [f"Hint: {case.hint}"] if case.hint else []
     lines += [f"More: {case.more}"] if case.more else []

@@ -74,6 +74,44 @@ def test_capacity_is_annotated_in_as_few_lines(chart: Path):
     assert any(line.startswith(f"::error file={chart},line={LINE_OF_REQUEST},") for line in errors)
 
 
+LIMITED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: gpu}
+spec:
+  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+  containers:
+  - name: c
+    image: i
+    resources:
+      limits:
+        cpu: 1
+        nvidia.com/gpu: 20
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (LIMITED, 12),
+        (
+            LIMITED.replace("nvidia.com/gpu: 20", "memory: 1Gi").replace(
+                "  containers:", "  nodeName: {}\n  containers:"
+            ),
+            0,
+        ),
+        ("---\n" + LIMITED.replace("{key: nvidia.com/gpu, operator: Exists}", ""), 13),
+    ],
+    ids=["a limit that is a request, too", "invalid", "the second line of a stream"],
+)
+def test_the_line_is_that_of_the_field(tmp_path: Path, text: str, line: int):
+    path = tmp_path / "gpu.yaml"
+    path.write_text(text)
+    found = invoke("place", path, "-o", "github").stdout.splitlines()[0]
+
+    assert f"line={line or 6}," in found
+
+
 @pytest.mark.parametrize(
     "command",
     [["place"], ["plan"], ["preempt"], ["capacity", "--replicas", "2"]],

@@ -13,6 +13,10 @@ MOST_LISTED = 20
 """So many pods that come to a node, or leave it, are named."""
 
 
+_MANY = 40
+"""A table of more nodes scrolls within the page."""
+
+
 def nodes_table(cluster: ClusterMap, told: Collection[str]) -> str:
     """Write a row a node: its group, how full it is before and after, which pods come and go.
 
@@ -27,7 +31,8 @@ def nodes_table(cluster: ClusterMap, told: Collection[str]) -> str:
     rows = "\n".join(_row(cluster, index, placed, has_groups=has_groups) for index in range(len(cluster.nodes)))
     table = f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>'
     note = '<p class="note">Shares of what a node offers that are requested, before and after.</p>'
-    return f'<h2 id="nodes">Nodes</h2>{note}<div class="scroll">{table}</div>'
+    long = " long" if len(cluster.nodes) > _MANY else ""
+    return f'<h2 id="nodes">Nodes</h2>{note}<div class="scroll{long}" tabindex="0">{table}</div>'
 
 
 def _row(cluster: ClusterMap, index: int, placed: set[str], *, has_groups: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
 
@@ -10,7 +10,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.documents.base import Report
+from kplan.documents.capacity import CapacityReport
 from kplan.documents.cluster_map import ClusterMap
+from kplan.documents.drains import DrainsReport
 from kplan.documents.placement import PlacementReport, PodPlacement
 from kplan.documents.plan import PlanReport
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
@@ -18,6 +20,8 @@ from kplan.report.html.anchors import node_anchor, pod_anchor
 from kplan.report.html.nodes import nodes_table
 from kplan.report.html.picture import picture
 from kplan.report.html.scores import scores_by_plugin
+from kplan.report.html.verdict import verdict_box
+from kplan.report.view import Case
 from kplan.visible import as_json
 
 MAX_EMBEDDED = 400_000
@@ -34,15 +38,15 @@ _STRIPES = (
 )
 
 
-def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is: Report) -> str:
-    """Write a page with the report, and the whole document, as it is, at its end."""
+def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is: Report, cases: Iterable[Case]) -> str:
+    """Write a page with the report, and the whole document, as it is, at its end; `cases` are what went wrong."""
     style, script = (files("kplan.report.html").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     cluster = _map_of(document)
     inner = _Inside(cluster, document)
     parts = [
-        _verdict(document),
+        verdict_box(document, cases),
         _picture(document, cluster),
-        "<h2>What was decided</h2>" if cluster else "",
+        "<h2>What was decided</h2>",
         "\n".join(inner.body(blocks)),
         scores_by_plugin(_placements(document)),
         "" if cluster is None else nodes_table(cluster, inner.anchored),
@@ -76,15 +80,6 @@ def _map_of(document: Report) -> ClusterMap | None:
 
 def _placements(document: Report) -> tuple[PodPlacement, ...]:
     return document.placements if isinstance(document, PlacementReport | PlanReport) else ()
-
-
-def _verdict(document: Report) -> str:
-    verdict = document.verdict
-    if not verdict.failed:
-        return '<p class="verdict"><strong>Passed.</strong> Nothing that counts as a failure happened.</p>'
-    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in verdict.because[:5])
-    more = f"<li>and {len(verdict.because) - 5} more</li>" if len(verdict.because) > 5 else ""
-    return f'<div class="verdict failed"><strong>Failed</strong> because of<ul>{reasons}{more}</ul></div>'
 
 
 def _picture(document: Report, cluster: ClusterMap | None) -> str:
@@ -128,6 +123,7 @@ class _Inside:
         self._nodes = {} if cluster is None else {node.name: index for index, node in enumerate(cluster.nodes)}
         self._pods = {placement.pod.key for placement in _placements(document)}
         self.anchored: set[str] = set()  #: pods that have a heading of their own, once the body is written
+        self._has_bars = isinstance(document, CapacityReport | DrainsReport)
 
     def body(self, blocks: Iterable[Block]) -> Iterator[str]:
         """Write the blocks one after the other; items that follow each other make a list."""
@@ -169,15 +165,23 @@ class _Inside:
         head = "".join(
             f'<th scope="col"{side}>{escape(text)}</th>' for text, side in zip(table.header, sides, strict=True)
         )
-        rows = "\n".join(
-            "<tr>"
-            + "".join(f"<td{side}>{self._inline((cell,))}</td>" for cell, side in zip(row, sides, strict=True))
-            + "</tr>"
-            for row in table.rows
-        )
+        most = [self._most([row[column] for row in table.rows]) for column in range(len(table.header))]
+        rows = "\n".join(f"<tr>{''.join(map(self._cell, row, sides, most))}</tr>" for row in table.rows)
         note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
         body = f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>'
         return f'<div class="scroll">{body}</div>{note}'
+
+    def _most(self, cells: Sequence[Cell]) -> int:
+        """Return the largest of the numbers in a column that is to have bars; 0 for none."""
+        texts = [plain(cell) for cell in cells]
+        has_bars = self._has_bars and len(texts) > 1 and all(text.isdecimal() for text in texts)
+        return max(map(int, texts)) if has_bars else 0
+
+    def _cell(self, cell: Cell, side: str, most: int) -> str:
+        text = self._inline((cell,))
+        if not most:
+            return f"<td{side}>{text}</td>"
+        return f'<td class="right amount" style="--part:{100 * int(plain(cell)) / most:.4g}%">{text}</td>'
 
     def _inline(self, cells: Iterable[Cell]) -> str:
         return "".join(self._styled(cell) for cell in cells)

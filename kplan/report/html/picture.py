@@ -6,6 +6,7 @@ arrives is striped, what leaves is outlined, and every bar and cell has its numb
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Literal
@@ -17,7 +18,14 @@ MAX_CARDS = 150
 """Up to so many nodes are drawn as cards."""
 
 _CELL = 12
-_COLUMNS = 60
+_MOST_COLUMNS = 90
+_FEWEST_COLUMNS = 10
+_WIDE = 3
+"""A group is drawn about so many times as wide as high."""
+
+_LARGEST = 2.0
+"""Few cells are drawn so much larger."""
+
 _PALETTE = 8
 """How many colours of groups there are; further groups take them in turn."""
 _LISTED_PODS = 12
@@ -64,19 +72,20 @@ def _card(cluster: ClusterMap, index: int, moment: Moment, colours: Mapping[str,
     )
     pods = "".join(_pods(node, moment))
     marks = _marks(node, moment)
+    name = escape(node.name)
     return (
         f'<li class="card g{colours[node.group]}{" off" if node.cordoned else ""}">'
-        f'<a class="name" href="#{node_anchor(index)}">{escape(node.name)}</a>{marks}{bars}{pods}</li>'
+        f'<a class="name" href="#{node_anchor(index)}" title="{name}">{name}</a>{marks}{bars}{pods}</li>'
     )
 
 
 def _marks(node: NodeLoad, moment: Moment) -> str:
-    marks = ["cordoned"] if node.cordoned else []
+    marks = '<span class="mark">cordoned</span>' if node.cordoned else ""
     if moment == "after" and node.arriving:
-        marks.append(f"+{len(node.arriving)}")
+        marks += f'<span class="mark" title="{len(node.arriving)} new">+{len(node.arriving)}</span>'
     if moment == "before" and node.leaving:
-        marks.append(f"\u2212{len(node.leaving)}")
-    return "".join(f'<span class="mark">{mark}</span>' for mark in marks)
+        marks += f'<span class="mark" title="{len(node.leaving)} leaving">\u2212{len(node.leaving)}</span>'
+    return marks
 
 
 def _bar(resource: str, node: NodeLoad, position: int, moment: Moment) -> str:
@@ -89,10 +98,10 @@ def _bar(resource: str, node: NodeLoad, position: int, moment: Moment) -> str:
     if moving > 0:
         kind = "leaving" if moment == "before" else "arriving"
         rects += f'<rect class="{kind}" x="{_width(kept)}" width="{_width(moving)}" height="8"/>'
-    name = f'<span title="{escape(resource)}">{escape(resource.rpartition("/")[2])} {shown:.0%}</span>'
+    name = f'<span title="{escape(resource)}">{escape(resource.rpartition("/")[2])}</span>'
     return (
         f'<div class="bar">{name}<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        f'<rect class="room" width="100" height="8"/>{rects}</svg></div>'
+        f'<rect class="room" width="100" height="8"/>{rects}</svg><span>{shown:.0%}</span></div>'
     )
 
 
@@ -110,14 +119,15 @@ def _heat_map(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int]) -
     parts = []
     for group in colours:
         indices = [index for index, node in enumerate(cluster.nodes) if node.group == group]
-        rows = -(-len(indices) // _COLUMNS)
-        cells = "".join(_cell(cluster, index, place, moment) for place, index in enumerate(indices))
-        width, height = min(len(indices), _COLUMNS) * _CELL, rows * _CELL
+        columns = min(max(math.isqrt(_WIDE * len(indices)), _FEWEST_COLUMNS), _MOST_COLUMNS)
+        cells = "".join(_cell(cluster, index, divmod(place, columns), moment) for place, index in enumerate(indices))
+        width, height = min(len(indices), columns) * _CELL, -(-len(indices) // columns) * _CELL
+        shown = width * min(max(_MOST_COLUMNS / (2 * columns), 1.0), _LARGEST)
         label = f"{group or 'no group'}: {len(indices)} nodes"
         said = f"{label}, {_in_words(cluster, indices, moment)}"
         parts.append(
-            f'<div class="heat g{colours[group]}"><h4>{escape(label)}</h4><svg viewBox="0 0 {width} {height}" '
-            f'style="max-width:{width}px" role="img" aria-label="{escape(said)}">'
+            f'<div class="heat g{colours[group]}"><h3>{escape(label)}</h3><svg viewBox="0 0 {width} {height}" '
+            f'style="max-width:{shown:.0f}px" role="img" aria-label="{escape(said)}">'
             f"{cells}</svg></div>"
         )
     return f'<div class="heats">{"".join(parts)}</div>'
@@ -128,12 +138,12 @@ def _in_words(cluster: ClusterMap, indices: Sequence[int], moment: Moment) -> st
     return f"on average {sum(shares) / len(shares):.0%} full, the fullest {max(shares):.0%}"
 
 
-def _cell(cluster: ClusterMap, index: int, place: int, moment: Moment) -> str:
+def _cell(cluster: ClusterMap, index: int, place: tuple[int, int], moment: Moment) -> str:
     node = cluster.nodes[index]
-    x, y = place % _COLUMNS * _CELL, place // _COLUMNS * _CELL
+    y, x = place[0] * _CELL, place[1] * _CELL
     level = min(int(fullest(node, moment) * 10), 10)
     marked = node.arriving if moment == "after" else node.leaving
-    mark = f'<circle class="{"n" if moment == "after" else "o"}" cx="{x + 5}" cy="{y + 5}" r="3"/>' if marked else ""
+    mark = f'<circle class="{"n" if moment == "after" else "o"}" cx="{x + 5}" cy="{y + 5}" r="3.5"/>' if marked else ""
     off = " off" if node.cordoned else ""
     rect = f'<rect class="h{level}{off}" x="{x}" y="{y}" width="10" height="10"/>'
     # Only cells where something happens are links; the table below leads to all others.

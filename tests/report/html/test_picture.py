@@ -22,7 +22,7 @@ def test_a_new_pod_is_striped_after_what_was_there() -> None:
     drawn = picture(cluster(load("n", 250, 750, arriving=("a/b",))), two_moments=False)
 
     assert '<rect class="kept" width="25" height="8"/><rect class="arriving" x="25" width="50" height="8"/>' in drawn
-    assert "cpu 75%" in drawn
+    assert "<span>75%</span>" in drawn
     assert "+1" in drawn
 
 
@@ -32,14 +32,14 @@ def test_what_leaves_is_outlined_before_and_gone_after() -> None:
 
     assert '<rect class="leaving" x="25" width="50" height="8"/>' in before
     assert 'class="leaving"' not in after
-    assert "cpu 25%" in after
+    assert "<span>25%</span>" in after
 
 
 def test_an_overcommitted_node_has_a_full_bar_and_its_true_share() -> None:
     drawn = picture(cluster(load("n", 1500, 1500)), two_moments=False)
 
     assert 'class="kept" width="100"' in drawn
-    assert "cpu 150%" in drawn
+    assert "<span>150%</span>" in drawn
 
 
 def test_a_node_that_offers_nothing_of_a_resource_has_no_bar_for_it() -> None:

@@ -1,0 +1,37 @@
+"""What a reader wants first: passed or failed, and of what failed why, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from kplan.documents.base import Report
+from kplan.report.view import Case, alike
+from kplan.report.words import count, name_ranges
+
+_MOST = 5
+
+
+def verdict_box(document: Report, cases: Iterable[Case]) -> str:
+    """Write the verdict with a few lines for each workload that failed."""
+    if not document.verdict.failed:
+        return '<div class="verdict"><p><strong>Passed.</strong> Nothing that counts as a failure happened.</p></div>'
+    groups = alike(case for case in cases if case.state == "failed")
+    told = [_told(group) for group in groups[:_MOST]]
+    if not told:
+        told = [f"<li>{escape(reason)}</li>" for reason in document.verdict.because[:_MOST]]
+    left_out = (len(groups) or len(document.verdict.because)) - len(told)
+    told += [f"<li>and {left_out} more</li>"] if left_out > 0 else []
+    return f'<div class="verdict failed"><p><strong>Failed.</strong></p><ul>{"".join(told)}</ul></div>'
+
+
+def _told(cases: Sequence[Case]) -> str:
+    case = cases[0]
+    facts = [f"{count(len(cases), 'pod')}: {name_ranges([each.name for each in cases])}"] if len(cases) > 1 else []
+    facts += [f"{case.file}:{case.line}" if case.line is not None else case.file] if case.file else []
+    lines = [f"<strong>{escape(f'{case.about}: {case.rule}')}</strong>"]
+    lines += [f'<span class="dim">{escape(", ".join(facts))}</span>'] if facts else []
+    lines.append(f'<span class="why">{escape(case.message.partition(chr(10))[0])}</span>')
+    helps = case.would_help or case.hint
+    lines += [f'<span class="help">What would help: {escape(helps)}</span>'] if helps else []
+    return f"<li>{''.join(lines)}</li>"

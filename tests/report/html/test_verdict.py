@@ -1,0 +1,70 @@
+"""The first thing that the page says: passed or failed, and of what failed why, and what would help."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from msgspec import structs
+
+import kplan
+from kplan.documents.placement import Origin
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
+from tests.report.documents import coming_from, demo_document, node, placed, pod
+
+
+def box(text: str) -> str:
+    found = re.search(r'<div class="verdict.*?</div>', text, re.DOTALL)
+    assert found
+    return found[0]
+
+
+def test_what_fits_passes():
+    assert "Passed." in box(render(placed([node("n"), pod("p")], ["default/p"]), "html", ReportOptions()))
+
+
+def test_each_workload_that_failed_says_why_and_what_would_help_once():
+    document = placed([node("n", cpu="1"), pod("p", cpu="2"), pod("q", cpu="2")], ["default/p", "default/q"])
+    document = coming_from(document, Origin("deploy/<web>.yaml", 1, "Deployment", "web", 7))
+    told = box(render(document, "html", ReportOptions()))
+
+    assert told.count("<li>") == 1
+    assert "<strong>Deployment default/web: Unschedulable</strong>" in told
+    assert '<span class="dim">2 pods: default/p, default/q, deploy/&lt;web&gt;.yaml:7</span>' in told
+    assert "No node is large enough, even empty: it asks for 2 cpu" in told
+    assert "What would help: lower the cpu request of container c from 2 to 1 -&gt; n" in told
+
+
+def test_only_so_many_are_told_and_the_others_counted():
+    waiting = [pod(f"p{each}", cpu=f"{each + 2}") for each in range(8)]
+    keys = [f"default/p{each}" for each in range(8)]
+    told = box(render(placed([node("n", cpu="1"), *waiting], keys), "html", ReportOptions()))
+
+    assert told.count("<li>") == 6
+    assert "<li>and 3 more</li>" in told
+
+
+def test_a_failure_that_is_about_no_pod_says_its_reason():
+    document = demo_document("place")
+    verdict = structs.replace(document.verdict, because=("14 of 500 replicas fit",), counted=())
+    told = box(render(structs.replace(document, verdict=verdict, placements=()), "html", ReportOptions()))
+
+    assert "<li>14 of 500 replicas fit</li>" in told
+
+
+@pytest.mark.parametrize(("number", "is_long"), [(3, False), (60, True)])
+def test_a_long_table_of_nodes_scrolls_within_the_page(number: int, is_long: bool):
+    nodes = [node(f"n{each}") for each in range(number)]
+    report = kplan.Planner(kplan.load_snapshot([*nodes, pod("p")])).plan(["default/p"]).report(with_map=True)
+
+    assert ('<div class="scroll long"' in render(report, "html", ReportOptions())) is is_long
+
+
+def test_numbers_that_are_compared_have_bars():
+    planner = kplan.Planner(kplan.load_snapshot([node("a", cpu="2"), node("b", cpu="4")]))
+    report = planner.capacity([pod("p")]).report()
+
+    text = render(report, "html", ReportOptions())
+    assert '<td class="right amount" style="--part:50%">2</td>' in text
+    assert '<td class="right amount" style="--part:100%">4</td>' in text
