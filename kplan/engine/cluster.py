@@ -45,7 +45,7 @@ class _Counts:
 class Cluster:
     """Nodes, pods and their sums; changed only by `bind` and `unbind`."""
 
-    def __init__(self, nodes: NodeTable, pods: PodTable | None = None) -> None:
+    def __init__(self, nodes: NodeTable, pods: PodTable | None = None, pods_on: list[list[int]] | None = None) -> None:
         n_nodes = len(nodes)
         self.nodes = nodes
         self._n_nodes = n_nodes
@@ -53,7 +53,9 @@ class Cluster:
         self.node_of: list[int] = []  #: node row of each pod, or NOWHERE; `node_rows` is the same as a column
         self._node_rows: RowArray = np.full(_FIRST_CAPACITY, NOWHERE, np.intp)
         #: pods of each node, in kube-scheduler's order: appended when bound; when one leaves, the last takes its place
-        self.pods_on: list[list[int]] = [[] for _ in range(n_nodes)]
+        self.pods_on: list[list[int]] = [[] for _ in range(n_nodes)] if pods_on is None else pods_on
+        #: nodes whose list is nobody else's; None for all of them
+        self._own_lists: set[int] | None = None
         #: pod_count, nonzero_cpu, nonzero_memory: int64 arrays of shape (n_nodes,)
         self.pod_count: Int64Array = np.zeros(n_nodes, np.int64)
         self.nonzero_cpu: Int64Array = np.zeros(n_nodes, np.int64)
@@ -131,10 +133,10 @@ class Cluster:
         ----------
         nodes : the same nodes, some of which are cordoned or not as they are here; None for just the same
         """
-        copied = Cluster(self.nodes if nodes is None else nodes, self.pods.copy())
+        copied = Cluster(self.nodes if nodes is None else nodes, self.pods.copy(), self.pods_on.copy())
         copied.node_of = self.node_of.copy()
         copied._node_rows = self._node_rows.copy()
-        copied.pods_on = [pods.copy() for pods in self.pods_on]
+        self._own_lists, copied._own_lists = set(), set()
         copied.pod_count = self.pod_count.copy()
         copied.nonzero_cpu = self.nonzero_cpu.copy()
         copied.nonzero_memory = self.nonzero_memory.copy()
@@ -149,10 +151,9 @@ class Cluster:
         places = np.full(len(self) + 1, NOWHERE, np.intp)  # the last one is where NOWHERE points
         places[kept] = np.arange(len(kept))
         moved = places.tolist()
-        narrowed = Cluster(nodes, self.pods.copy())
+        narrowed = Cluster(nodes, self.pods.copy(), [self.pods_on[row].copy() for row in kept.tolist()])
         narrowed._node_rows = places[self._node_rows]
         narrowed.node_of = narrowed._node_rows[: len(self.node_of)].tolist()
-        narrowed.pods_on = [self.pods_on[row].copy() for row in kept.tolist()]
         narrowed.pod_count = self.pod_count[kept]
         narrowed.nonzero_cpu = self.nonzero_cpu[kept]
         narrowed.nonzero_memory = self.nonzero_memory[kept]
@@ -203,9 +204,8 @@ class Cluster:
         self.pod_count[rows] += 1
         self.nonzero_cpu[rows] += taken.nonzero_cpu
         self.nonzero_memory[rows] += taken.nonzero_memory
-        pods_on = self.pods_on
         for pod, row in enumerate(places, first):
-            pods_on[row].append(pod)
+            self._changing(row).append(pod)
         for row in places if info.host_ports else ():
             self.used_ports.setdefault(row, set()).update(info.host_ports)
         if info.affinity:
@@ -221,7 +221,7 @@ class Cluster:
         """Put a pod on a node."""
         assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101
         self.node_of[pod] = self._node_rows[pod] = row
-        self.pods_on[row].append(pod)
+        self._changing(row).append(pod)
         self._change(pod, row, 1)
 
     def unbind(self, pod: int) -> None:
@@ -229,10 +229,17 @@ class Cluster:
         row = self.node_of[pod]
         assert row != NOWHERE, "the pod runs nowhere"  # noqa: S101
         self.node_of[pod] = self._node_rows[pod] = NOWHERE
-        neighbours = self.pods_on[row]
+        neighbours = self._changing(row)
         neighbours[neighbours.index(pod)] = neighbours[-1]
         neighbours.pop()
         self._change(pod, row, -1)
+
+    def _changing(self, row: int) -> list[int]:
+        """Return the pods of a node, to be changed: copies of a cluster share the lists until one changes them."""
+        if self._own_lists is not None and row not in self._own_lists:
+            self.pods_on[row] = self.pods_on[row].copy()
+            self._own_lists.add(row)
+        return self.pods_on[row]
 
     def _change(self, pod: int, row: int, sign: int) -> None:
         info = self.pods.infos[pod]

@@ -143,7 +143,7 @@ class NodeTable:
         """Names of all counted resources that some node lists as allocatable."""
         return frozenset(name for node in self.nodes for name in node.status.allocatable if is_counted(name))
 
-    @cached_property
+    @property
     def zone_order(self) -> RowArray:
         """Rows in the order in which kube-scheduler's node tree lists them: zone by zone in turn.
 
@@ -152,6 +152,9 @@ class NodeTable:
         The tree takes nodes as they come to the scheduler; here they come in the order of their names.
         Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey.
         """
+        return self.derived("zone order", self._zone_order)
+
+    def _zone_order(self) -> RowArray:
         zones: dict[str, list[int]] = {}
         for row, node in enumerate(self.nodes):
             zones.setdefault(_zone_key(node.metadata.labels), []).append(row)
@@ -159,9 +162,12 @@ class NodeTable:
         longest = max((len(rows) for rows in lists), default=0)
         return np.asarray([rows[i] for i in range(longest) for rows in lists if i < len(rows)], np.intp)
 
-    @cached_property
+    @property
     def zone_places(self) -> RowArray:
         """Where in `zone_order` each node stands, intp of shape (n_nodes,)."""
+        return self.derived("zone places", self._zone_places)
+
+    def _zone_places(self) -> RowArray:
         places = np.empty(len(self.nodes), np.intp)
         places[self.zone_order] = np.arange(len(self.nodes))
         return places

@@ -226,6 +226,8 @@ class PodTable:
         self._label_codes[first:end] = self._label_sets.code(info.labels)
         self._priorities[first:end] = info.priority
         self._terminating[first:end] = info.is_terminating
+        self._with_ports[first:end] = has_ports(info.pod)
+        self._with_affinity[first:end] = info.pod.spec.affinity is not None
         self.infos += [info] * n
         if info.pod.spec.affinity is not None:
             self._term_codes[first:end] = self._term_code(info.affinity)

@@ -14,7 +14,7 @@ from kplan.engine import cluster as cluster_module
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.rules.pod_info import PodInfo
-from tests.engine.crowds import MATCHES, PODS, STEPS, built, change, is_meant, node_table, read, recounted
+from tests.engine.crowds import MATCHES, POD_POOL, PODS, STEPS, built, change, is_meant, node_table, read, recounted
 
 
 def counted(cluster, match):
@@ -60,6 +60,7 @@ def test_a_copy_and_its_original_do_not_notice_each_other(steps, more, match):
     assert (twin.pods_on, twin.used_ports, twin.log) == (cluster.pods_on, cluster.used_ports, [])
     for step in more:
         change(twin, step)
+    twin.add_replicas(POD_POOL[0], np.arange(3))
 
     assert read(cluster) == before
     assert (len(cluster.pods), cluster.log, cluster.match_counts(match).tolist()) == (n_pods, log, counts)
@@ -68,6 +69,7 @@ def test_a_copy_and_its_original_do_not_notice_each_other(steps, more, match):
     again = cluster.copy()
     for step in more:
         change(cluster, step)
+    cluster.add_replicas(POD_POOL[0], np.arange(3))
     assert read(again) == before
     assert read(cluster) == read(twin)
 
