@@ -67,6 +67,21 @@ def test_one_run_is_the_plain_answer_with_that_seed(area: str) -> None:
         assert set(odds.victims) == (victims if settles else set()), scenario["id"]
 
 
+@pytest.mark.parametrize("area", ["settle", "mixed"])
+def test_one_run_of_a_queue_is_the_plain_answer_with_that_seed(area: str) -> None:
+    for number, scenario in enumerate(scenarios(area)[:8]):
+        snapshot, config = kplan.load_snapshot(scenario["objects"]), kplan.load_scheduler_config(scenario.get("config"))
+        plain = kplan.Planner(snapshot, config, seed=number).plan_queue(recreate=False)
+
+        odds = kplan.Planner(snapshot, config).odds_of_queue(recreate=False, runs=1, seed=number)
+
+        changes = {each.pod: each for each in plain.changes}
+        for key, found in odds.counts.items():
+            if key not in odds.victims:
+                assert found == {changes[key].to_node or PENDING: 1}, scenario["id"]
+        assert set(odds.victims) == {each.pod for each in plain.changes if each.by}, scenario["id"]
+
+
 def test_every_run_is_one_that_a_seed_could_give() -> None:
     planner = of(*(node(name) for name in "abc"), *TWO_NODES[2:])
     plain = {

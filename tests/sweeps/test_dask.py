@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from operator import methodcaller
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import kplan
 from kplan.errors import NotFoundError, UsageError
 from kplan.planner.planner import Planner
+from kplan.sweeps import ask_all
 from tests.sweeps.test_sweep import Dying, plain
 
 # Dask leaves sockets and event loops to the garbage collector when a worker dies.
@@ -24,7 +26,7 @@ pytestmark = [
 def address() -> Iterator[str]:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as cluster:
         yield cluster.scheduler_address
 
@@ -64,3 +66,17 @@ def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(UsageError, match="no Dask cluster at"):
         kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask="tcp://127.0.0.1:9")
+
+
+def test_runs_are_carried_out_by_a_dask_cluster_with_the_same_report(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planner = Planner(kplan.load_snapshot("demo"))
+    alone = planner.odds_of_drain(["general-b-2"], runs=6)
+    monkeypatch.setattr("kplan.planner.odds._ALONE", 0)
+    monkeypatch.setattr("kplan.planner.odds._ALONE_AT_MOST", 0)
+
+    there = planner.odds_of_drain(["general-b-2"], runs=6, ask_all=partial(ask_all, planner, dask=address))
+
+    assert there == alone
+    assert {**there.to_dict(), "generatedAt": ""} == {**alone.to_dict(), "generatedAt": ""}
