@@ -73,7 +73,15 @@ def capacity(
     if most is not None and manifests.replicas is not None and most < manifests.replicas:
         hint = f"leave out --max: --replicas {manifests.replicas} stops the count by itself"
         raise UsageError(f"--max {most} is below --replicas {manifests.replicas}", hint=hint)
-    other.refuse({"--mix": bool(mix), "--preempt": preempt, "--max": most is not None})
+    other.refuse(
+        {
+            "FILE": has_manifests,
+            "--replicas": manifests.replicas is not None,
+            "--mix": bool(mix),
+            "--preempt": preempt,
+            "--max": most is not None,
+        }
+    )
     if other.shapes and manifests.replicas is None:
         raise UsageError("--shapes is for a number of replicas", hint="say how many: --replicas N")
     sweeping.check()
@@ -97,7 +105,12 @@ def capacity(
     asked = Asked(
         planner, found, {"wanted": manifests.replicas, "limit": most}, fail_on, shown_nodes(output), verbosity
     )
-    document = asked.headroom(sweeping) if other.headroom else asked.count(shares, other, preempt=preempt)
+    if other.headroom:
+        document = asked.headroom(sweeping)
+    elif other.shrink:
+        document = asked.shrink(other)
+    else:
+        document = asked.count(shares, other, preempt=preempt)
     emit(document, output, verbosity, found)
 
 

@@ -55,6 +55,20 @@ class OtherQuestions:
         ),
     ] = ""
 
+    shrink: Annotated[
+        bool,
+        typer.Option(
+            "--shrink",
+            help="The most nodes that can be drained one after another, every pod placed, every budget kept.",
+        ),
+    ] = False
+    force: Annotated[
+        bool, typer.Option("--force", help="With --shrink: pods that no controller recreates go, too.")
+    ] = False
+    delete_emptydir_data: Annotated[
+        bool, typer.Option("--delete-emptydir-data", help="With --shrink: pods with emptyDir volumes go, too.")
+    ] = False
+
     @property
     def option(self) -> str:
         """The option that asks the question; empty for the plain one."""
@@ -68,16 +82,20 @@ class OtherQuestions:
             "--headroom": self.headroom,
             "--lose" if self.lose else "--zones": bool(self.lose) or self.zones,
             "--shapes": bool(self.shapes),
+            "--shrink": self.shrink,
         }
 
     @property
     def may_ask_without_manifests(self) -> bool:
         """Whether the question can be about what the cluster has."""
-        return self.headroom
+        return self.headroom or self.shrink
 
     def refuse(self, given: Mapping[str, bool]) -> None:
         """Refuse options that would do nothing; raises UsageError."""
         option = self.option
+        for each, is_on in {"--force": self.force, "--delete-emptydir-data": self.delete_emptydir_data}.items():
+            if is_on and not self.shrink:
+                raise UsageError(f"{each} is for --shrink", hint="add --shrink, or leave it out")
         for each, is_given in given.items():
             if is_given and each in _UNHEARD.get(option, ()):
                 raise UsageError(f"{each} does not go with {option}", hint="leave one of them out")
@@ -88,6 +106,7 @@ _UNHEARD: Mapping[str, frozenset[str]] = {
     "--lose": frozenset({"--preempt"}),
     "--zones": frozenset({"--preempt"}),
     "--shapes": frozenset({"--preempt", "--max"}),
+    "--shrink": frozenset({"FILE", "--replicas", "--mix", "--preempt", "--max"}),
 }
 """Options that a question has no use for."""
 
@@ -148,4 +167,18 @@ class Asked:
                 nodes=self.shown,
                 ask_all=partial(sweeping.ask_all, planner),
                 **self.limits,
+            )
+
+    def shrink(self, other: OtherQuestions) -> Report:
+        """Look for nodes that are not needed."""
+        from kplan.planner.shrink import shrink_report
+        from kplan.simulation.draining import DrainOptions
+
+        options = DrainOptions(force=other.force, delete_emptydir_data=other.delete_emptydir_data)
+        with busy("draining nodes, one after another", quiet=self.verbosity.quiet) as tell:
+            return shrink_report(
+                self.planner,
+                options=options,
+                fail_on=self.fail_on,
+                progress=lambda freed, seen: tell(f"{freed:,} can go, {seen:,} looked at"),
             )

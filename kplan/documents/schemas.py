@@ -21,6 +21,7 @@ REPORTS: Mapping[str, str] = {
     "QueueReport": "kplan.documents.queue",
     "CapacityReport": "kplan.documents.capacity",
     "HeadroomReport": "kplan.documents.headroom",
+    "ShrinkReport": "kplan.documents.shrink",
     "DrainsReport": "kplan.documents.drains",
     "OddsReport": "kplan.documents.odds",
     "DiffReport": "kplan.documents.diff",

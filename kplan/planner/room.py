@@ -1,4 +1,4 @@
-"""Questions about room: how many replicas fit, and how many more of each workload.
+"""Questions about room: how many replicas fit, how many more of each workload, and which nodes are not needed.
 
 What one question needs alone is imported when it is asked.
 """
@@ -15,16 +15,18 @@ from kplan.planner.base import Base
 
 if TYPE_CHECKING:
     from kplan.documents.headroom import HeadroomReport
+    from kplan.documents.shrink import ShrinkReport
     from kplan.planner.capacity import Template
     from kplan.planner.capacity_plan import Capacity
     from kplan.planner.headroom import AskAll
     from kplan.planner.shape_list import PricedShape
+    from kplan.simulation.draining import DrainOptions
     from kplan.workloads.manifests import Manifests
     from kplan.workloads.sources import Source
 
 
 class RoomQuestions(Base):
-    """The part of a planner that counts replicas."""
+    """The part of a planner that counts replicas and nodes."""
 
     def capacity(
         self,
@@ -147,3 +149,16 @@ class RoomQuestions(Base):
         found = self._one_of_each(manifests, namespace)
         base, templates = base_of_manifests(self, found, wanted=wanted, limit=limit)
         return headroom_report(base, templates, wanted=wanted, limit=limit, ask_all=ask_all)
+
+    def shrink(self, *, options: DrainOptions | None = None) -> ShrinkReport:
+        """Look for nodes that can be drained one after another, every pod placed and every budget kept.
+
+        Found greedily, the emptiest node first; another order might free more.
+
+        Parameters
+        ----------
+        options : which pods go in any case; None for none
+        """
+        from kplan.planner.shrink import shrink_report
+
+        return shrink_report(self, options=options)

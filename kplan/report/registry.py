@@ -27,6 +27,7 @@ _MODULES: Mapping[str, str] = {
     "QueueReport": "kplan.report.queue",
     "CapacityReport": "kplan.report.capacity",
     "HeadroomReport": "kplan.report.headroom",
+    "ShrinkReport": "kplan.report.shrink",
     "DrainsReport": "kplan.report.drains",
     "OddsReport": "kplan.report.odds",
     "DiffReport": "kplan.report.diff",

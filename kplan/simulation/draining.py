@@ -55,7 +55,7 @@ class Drain:
     def _pod(self, pod: ObservedPod) -> Pod:
         return self._simulation.session.cluster.pods.infos[pod.row].pod
 
-    def _obstacle(self, pod: ObservedPod) -> str:
+    def obstacle(self, pod: ObservedPod) -> str:
         """Return what stops kubectl from deleting a pod, or the API from evicting it; empty for nothing."""
         options = self._options
         owner = self._simulation.owner(pod.row)
@@ -133,7 +133,7 @@ class Drain:
         simulation = self._simulation
         if pod.row not in simulation.pods:
             return True
-        if self._obstacle(pod):
+        if self.obstacle(pod):
             return False
         simulation.remove(pod, StepEvent.EVICTED, f"drain of {pod.node}")
         if settles:
@@ -142,7 +142,7 @@ class Drain:
 
     def _note_blocked(self, pods: Sequence[ObservedPod]) -> None:
         for pod in pods:
-            words = self._obstacle(pod)
+            words = self.obstacle(pod)
             owner = self._simulation.owner(pod.row)
             self.blocked[pod.key] = words
             budgets = tuple(

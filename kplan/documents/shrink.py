@@ -1,0 +1,61 @@
+"""ShrinkReport: which nodes can be drained, one after another, with every pod placed and every budget kept."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kplan.documents.base import Count, Document, Report
+from kplan.documents.plan import Usage
+
+Why = Literal["no-place", "budget", "not-evictable", "moves-others", "control-plane"]
+"""Why a node stays: a pod finds no other place; a budget objects; kubectl would not take a pod away; others would have
+to make room; the control plane runs there."""
+
+
+class FreedNode(Document, frozen=True, kw_only=True):
+    """A node that can go.
+
+    Attributes
+    ----------
+    moved : pods that find another place
+    deleted : pods that nobody makes again, with --force
+    frees : what pods could have of it
+    """
+
+    name: str
+    moved: Count
+    deleted: Count
+    frees: dict[str, str]
+
+
+class StayingNode(Document, frozen=True, kw_only=True):
+    """A node that cannot go after those before.
+
+    Attributes
+    ----------
+    pod : NAMESPACE/NAME of the first pod that says so; empty for none
+    because : the words of kube-scheduler, of the eviction API or of kubectl; empty for none
+    """
+
+    name: str
+    why: Why
+    pod: str = ""
+    because: str = ""
+
+
+class ShrinkReport(Report, frozen=True, kw_only=True):
+    """The answer of kplan capacity --shrink: the most nodes that were found to go, greedily.
+
+    Attributes
+    ----------
+    freed : in the order in which they are drained
+    stays : the other nodes, in the order in which they were tried
+    frees : what the nodes that go offer together
+    usage : resource -> what is requested of all nodes before, and of those that stay afterwards
+    """
+
+    kind: Literal["ShrinkReport"] = "ShrinkReport"
+    freed: tuple[FreedNode, ...]
+    stays: tuple[StayingNode, ...]
+    frees: dict[str, str]
+    usage: dict[str, Usage]

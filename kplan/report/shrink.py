@@ -1,0 +1,121 @@
+"""The ShrinkReport for people: which nodes can go, in order, what that frees, and why the others stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kplan.api.readable import readable
+from kplan.documents.plan import Usage
+from kplan.documents.shrink import FreedNode, ShrinkReport, StayingNode, Why
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
+from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
+from kplan.report.options import ReportOptions
+from kplan.report.view import Case, View
+from kplan.report.words import count, name_ranges
+
+_MOST_ROWS = 20
+_MOST_NAMES = 3
+_PODS = "pods"
+
+_WORDS: Mapping[Why, str] = {
+    "no-place": "a pod would find no other place",
+    "budget": "a disruption budget objects",
+    "not-evictable": "kubectl drain would not take a pod away",
+    "moves-others": "others would have to make room",
+    "control-plane": "the control plane runs there",
+}
+
+
+def shrink_blocks(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
+    """Tell a ShrinkReport."""
+    yield verdict_heading(Span(_sentence(document), "good" if document.freed else ""))
+    yield from opening_blocks(document, options)
+    freed = document.freed
+    if freed:
+        yield line(f"Together they free {_amounts(document.frees)}.")
+        resources = [name for name in document.frees if name != _PODS]
+        shown = freed if options.top is None or options.is_wide else freed[:_MOST_ROWS]
+        header = ("ORDER", "NODE", "PODS MOVED", *(("DELETED",) if any(each.deleted for each in freed) else ()))
+        rows = tuple(_row(number, each, resources, header) for number, each in enumerate(shown, 1))
+        columns = (*header, *(f"FREES {name}" for name in resources))
+        yield Table(columns, rows, "><" + ">" * (len(columns) - 2))
+        if len(shown) < len(freed):
+            yield line(f"and {len(freed) - len(shown)} more (--all-nodes shows all)")
+    shares = [f"{name} {each.percent_before:.0f}% -> {each.percent_after:.0f}%" for name, each in _told_usage(document)]
+    if shares:
+        yield line(f"How full the nodes that stay are: {', '.join(shares)}.")
+    yield from _staying(document, options)
+    yield line(
+        Span(
+            "Found greedily, the emptiest first: each is drained when the pods of those before are in place, and every "
+            "budget is kept. Another order might free more.",
+            "dim",
+        )
+    )
+    yield from closing_blocks(document)
+
+
+def _sentence(document: ShrinkReport) -> str:
+    nodes = count(document.snapshot.nodes, "node")
+    if not document.freed:
+        return f"None of {nodes} can go"
+    return f"{len(document.freed)} of {nodes} can go, drained one after another"
+
+
+def _amounts(frees: Mapping[str, str]) -> str:
+    return ", ".join(f"{readable(amount)} {name}" for name, amount in frees.items() if name != _PODS) or "nothing"
+
+
+def _row(number: int, each: FreedNode, resources: list[str], header: tuple[str, ...]) -> tuple[Cell, ...]:
+    deleted = (str(each.deleted),) if "DELETED" in header else ()
+    amounts = (readable(each.frees[name]) if name in each.frees else "-" for name in resources)
+    return (str(number), Span(each.name, "good"), str(each.moved), *deleted, *amounts)
+
+
+def _told_usage(document: ShrinkReport) -> Iterator[tuple[str, Usage]]:
+    for name, each in document.usage.items():
+        if document.freed and each.percent_before != each.percent_after:
+            yield name, each
+
+
+def _staying(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
+    """Say why the others stay: counted by reason, each by itself if much is asked for."""
+    stays = document.stays
+    if not stays:
+        return
+    yield Heading((f"{count(len(stays), 'node')} {'stays' if len(stays) == 1 else 'stay'}",))
+    if options.top is None or options.is_wide:
+        rows = tuple((each.name, _WORDS[each.why], each.pod or "-", each.because) for each in stays)
+        yield Table(("NODE", "WHY", "POD", "WORDS"), rows, "<<<<")
+        return
+    for why, words in _WORDS.items():
+        mine = [each for each in stays if each.why == why]
+        if mine:
+            names = name_ranges([each.name for each in mine], most=_MOST_NAMES)
+            yield line(f"{len(mine)}: {words}{_example(mine[0])} ({names})", is_item=True)
+
+
+def _example(each: StayingNode) -> str:
+    if not each.pod:
+        return ""
+    said = f": {each.because}" if each.because else ""
+    return f", such as {each.pod} of {each.name}{said}"
+
+
+def _title(document: ShrinkReport) -> str:
+    return f"kplan capacity --shrink: {_sentence(document)}"
+
+
+def _cases(document: ShrinkReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
+    for each in document.freed:
+        yield Case(each.name, "passed", "CanGo", f"can go: {count(each.moved, 'pod')} placed elsewhere")
+    for stays in document.stays:
+        detail = f"{stays.pod}: {stays.because}" if stays.pod else ""
+        yield Case(stays.name, "skipped", "Stays", f"stays: {_WORDS[stays.why]}", detail)
+
+
+def _names(document: ShrinkReport) -> list[str]:
+    return [each.name for each in document.freed]
+
+
+VIEW = View(_title, shrink_blocks, _cases, _names)
