@@ -24,7 +24,7 @@ from kplan.planner.placement import Placement, last_placement
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
-from kplan.simulation.outcome import pods_at_rest, workload_changes
+from kplan.simulation.outcome import asked_change, note_stuck, pods_at_rest, workload_changes
 from kplan.simulation.start import elsewhere, fork, start
 from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
@@ -157,12 +157,15 @@ def follow(
     applying = Applying(simulation, base.world.nodes, rollout)
     applied: list[Applied] = []
     for update in updates.all:
+        n_before = len(simulation.steps)
         one = applying.apply(update)
         applied.append(one)
         if decisions is not None and (one.change is Change.NEW or decisions.tells_all):
             decisions.watch(simulation, one)
         if one.change is not Change.NONE or simulation.is_asked:
             simulation.run()
+        if len(simulation.steps) > n_before:
+            note_stuck(simulation, [asked_change(simulation, one)])
         simulation.on_decision = None
     return ChangePlan(simulation, base, applied, left_out=updates.left_out)
 
@@ -213,14 +216,20 @@ def empty(
     work = Drain(simulation, options or DrainOptions())
     if rolling or replace:
         work.one_after_another(nodes, replaced=replace)
-        return ChangePlan(simulation, base, blocked=work.blocked, obstacles=tuple(work.obstacles))
-    simulation.cordon(nodes)
-    pods = work.leaving(nodes)
-    if one_by_one:
-        work.one_by_one(pods)
     else:
-        work.together(pods)
-    return ChangePlan(simulation, base, blocked=work.blocked, obstacles=tuple(work.obstacles))
+        simulation.cordon(nodes)
+        pods = work.leaving(nodes)
+        if one_by_one:
+            work.one_by_one(pods)
+        else:
+            work.together(pods)
+    return _at_rest(ChangePlan(simulation, base, blocked=work.blocked, obstacles=tuple(work.obstacles)))
+
+
+def _at_rest(change: ChangePlan) -> ChangePlan:
+    """Return a drain with the workloads noted that it leaves without all their pods."""
+    note_stuck(change.simulation, change.workloads)
+    return change
 
 
 def without_nodes(base: Base, nodes: Iterable[str]) -> Base:
@@ -235,7 +244,7 @@ def without_nodes(base: Base, nodes: Iterable[str]) -> Base:
 def lose(simulation: Simulation, other: Base, nodes: Sequence[str]) -> ChangePlan:
     """Let all pods of nodes be gone; `other` is the cluster without these nodes."""
     Drain(simulation).lose(nodes, "its node is lost")
-    return ChangePlan(simulation, other)
+    return _at_rest(ChangePlan(simulation, other))
 
 
 def begin(base: Base, random: Random | None = None) -> Simulation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kplan.documents.change import Change, PodAtRest, WorkloadChange, WorkloadState
+from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
 from kplan.simulation.applying import Applied
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import DeploymentState
@@ -35,7 +35,7 @@ def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tupl
     """Return the workloads that were asked to change, in the order given, then those that were moved."""
     found: dict[str, WorkloadChange] = {}
     for each in applied:
-        found[each.update.key] = _asked(simulation, each)
+        found[each.update.key] = asked_change(simulation, each)
     moved = {step.workload for step in simulation.steps if step.pod}
     for key in sorted(moved - found.keys()):
         owner = simulation.workloads.find(key)
@@ -44,13 +44,22 @@ def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tupl
     return tuple(found.values())
 
 
-def _asked(simulation: Simulation, applied: Applied) -> WorkloadChange:
+def asked_change(simulation: Simulation, applied: Applied) -> WorkloadChange:
+    """Return what became of a workload that was asked to change."""
     update = applied.update
     owner = applied.owner or simulation.workloads.find(update.key)
     found = _describe(simulation, update.key, owner, applied.change, applied.row)
     if update.refused:
         return _with(found, state=WorkloadState.UNCHANGED, refused=update.refused)
     return _with(found, unseen=update.unseen)
+
+
+def note_stuck(simulation: Simulation, changes: Iterable[WorkloadChange]) -> None:
+    """Note of workloads that have come to rest without all their pods what holds them up."""
+    for each in changes:
+        if each.state is WorkloadState.STUCK:
+            workload = f"{each.kind}/{each.namespace}/{each.name}"
+            simulation.log(StepEvent.STUCK, pod=each.pod, workload=workload, because=each.because)
 
 
 def _with(change: WorkloadChange, **fields: object) -> WorkloadChange:

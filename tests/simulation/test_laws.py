@@ -126,13 +126,9 @@ def _wanted_images(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     n = spec.get("replicas", len(NODES))
     if after["kind"] != "StatefulSet":
         return [new] * n
-    had = before["spec"]["replicas"]
     if spec["updateStrategy"]["type"] == "OnDelete":
-        return [was if index < had else new for index in range(n)]
+        return [was if index < before["spec"]["replicas"] else new for index in range(n)]
     partition = spec["updateStrategy"]["rollingUpdate"]["partition"]
-    # A set that has only pods of the new revision calls it the current one.
-    if had == 0 or partition == 0:
-        return [new] * n
     return [was if index < partition else new for index in range(n)]
 
 

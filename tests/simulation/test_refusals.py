@@ -143,3 +143,26 @@ def test_policies_are_those_of_the_release_that_is_decided_as() -> None:
     made = {version: kplan.Planner(snapshot, kubernetes=version).pods([web])[0].refusal for version in ("1.33", "1.34")}
     assert made["1.33"] == ""
     assert "probe or lifecycle host" in made["1.34"]
+
+
+def test_what_holds_a_workload_up_is_a_step_once() -> None:
+    web = with_pod(deployment("web", 2), nodeSelector={"nowhere": "at-all"})
+    change = roll_out(NODES, web, web)
+
+    stuck = [step for step in change.steps if step.event is StepEvent.STUCK]
+    assert [(step.workload, step.pod) for step in stuck] == [("Deployment/default/web", only(change).pod)]
+    assert stuck[0].because == only(change).because != ""
+
+
+def test_a_drain_says_which_workloads_it_leaves_without_their_pods() -> None:
+    small = [node("n0", "1"), node("n1", "1")]
+    base = kplan.Planner(kplan.load_snapshot([*small, *running(deployment("web", 4), ["n0", "n1"])]))
+
+    for change in (base.drain(["n0"]), base.drain(["n0"], lost=True), base.drain(["n0"], rolling=True)):
+        stuck = [step.workload for step in change.steps if step.event is StepEvent.STUCK]
+        assert stuck == [
+            f"{each.kind}/{each.namespace}/{each.name}"
+            for each in change.workloads
+            if each.state is WorkloadState.STUCK
+        ]
+    assert [step.event for step in base.drain(["n0"]).steps][-1] is StepEvent.STUCK
