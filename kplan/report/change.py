@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from kplan.documents.change import Change, Obstacle, Step, StepEvent, WorkloadChange, WorkloadState
-from kplan.documents.plan import PlanReport
+from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
+from kplan.report.changes import workload_of
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State
@@ -22,6 +24,12 @@ _WORDS: Mapping[Change, str] = {
 }
 _ASSUMED = "Assumed: a pod that is bound is ready at once, and a pod that is told to go is gone at once."
 _MOST_STEPS = 200
+_OTHERS: Mapping[Action, str] = {
+    Action.PLACED: "placed",
+    Action.MOVED: "moved",
+    Action.EVICTED: "gone for good",
+    Action.PENDING: "left pending",
+}
 _STYLES: Mapping[StepEvent, Style] = {
     StepEvent.BOUND: "good",
     StepEvent.EVICTED: "warn",
@@ -37,28 +45,47 @@ def is_change(document: PlanReport) -> bool:
 
 
 def change_sentence(document: PlanReport) -> str:
-    """Count what becomes of the workloads and their pods, in one sentence."""
+    """Count what becomes of the workloads asked about and of their pods, then of other pods, in one sentence."""
+    if document.command == "drain":
+        if not document.changes and not document.obstacles:
+            return "No pod has to move"
+        stuck = sum(each.state is WorkloadState.STUCK for each in document.workloads)
+        return ", ".join(_ends(document.changes, stuck, document))
     asked = [each for each in document.workloads if each.change is not Change.NONE or _is_asked(each)]
-    parts: list[str] = []
-    if document.command != "drain":
-        counts = Counter("refused" if each.refused else _WORDS[each.change] for each in asked)
-        parts = [
-            f"{word} {counts[word]}" for word in ("unchanged", "scaled", "rolled", "new", "refused") if counts[word]
-        ]
-    summary = document.summary
-    n_pods = summary.placed + summary.moved + summary.pending
-    if not n_pods and not summary.evicted and not document.obstacles:
-        what = "nothing to place" if document.command != "drain" else "no pod has to move"
-        return f"{', '.join(parts)}: {what}" if parts else what.capitalize()
-    stuck = sum(each.state is WorkloadState.STUCK for each in document.workloads)
-    done = f"{summary.placed + summary.moved} of {n_pods} placed, stuck {stuck}"
+    names = {_name(each) for each in asked}
+    words = Counter("refused" if each.refused else _WORDS[each.change] for each in asked)
+    parts = [f"{word} {words[word]}" for word in ("unchanged", "scaled", "rolled", "new", "refused") if words[word]]
+    own = [change for change in document.changes if _is_of(change, names)]
+    others = Counter(change.action for change in document.changes if not _is_of(change, names))
+    stuck = sum(each.state is WorkloadState.STUCK for each in asked)
+    ends = _ends(own, stuck, document) if own or document.obstacles or stuck else ["nothing to place"]
+    sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
+    beside = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
+    return f"{sentence}; other pods: {', '.join(beside)}" if beside else sentence
+
+
+def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> list[str]:
+    """Count how pods end, and whom that costs a place."""
+    counts = Counter(change.action for change in changes)
+    n_placed = counts[Action.PLACED] + counts[Action.MOVED]
+    ends = [f"{n_placed} of {n_placed + counts[Action.PENDING]} placed, stuck {stuck}"]
     if document.obstacles:
-        done += f", blocked {len(document.obstacles)}"
-    if summary.evicted:
-        done += f", gone for good {summary.evicted}"
-    if summary.victims:
-        done += f", preempted {summary.victims}"
-    return f"{', '.join(parts)}: {done}" if parts else done
+        ends.append(f"blocked {len(document.obstacles)}")
+    if counts[Action.EVICTED]:
+        ends.append(f"gone for good {counts[Action.EVICTED]}")
+    if document.summary.victims:
+        ends.append(f"preempted {document.summary.victims}")
+    return ends
+
+
+def _name(each: WorkloadChange) -> str:
+    return f"{each.kind} {each.namespace}/{each.name}"
+
+
+def _is_of(change: PodChange, names: AbstractSet[str]) -> bool:
+    """Tell whether a pod belongs to one of the workloads, or is one itself."""
+    name = workload_of(change)
+    return name in names or f"Pod {name}" in names
 
 
 def _is_asked(each: WorkloadChange) -> bool:
@@ -72,15 +99,20 @@ def change_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Bloc
         yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, told)), "<<>>><")
     quiet = [each for each in document.workloads if _is_quiet(each)]
     if quiet and not options.is_wide:
-        names = listing([f"{each.kind} {each.namespace}/{each.name}" for each in quiet])
+        names = listing([_name(each) for each in quiet])
         yield line(f"Unchanged: {names}")
+    explained = {
+        pod
+        for change in document.changes
+        if change.action is Action.PENDING
+        for pod in (change.pod, change.recreated_as)
+    }
     for each in document.workloads:
-        name = f"{each.kind} {each.namespace}/{each.name}"
         if each.refused:
-            yield Heading((f"{name}: ", Span("refused", "bad")))
+            yield Heading((f"{_name(each)}: ", Span("refused", "bad")))
             yield Preformatted("the API server answers", each.refused)
-        elif each.state is WorkloadState.STUCK and each.because:
-            yield Heading((f"{name}: ", Span(f"stuck after {each.ready} of {each.desired}", "bad")))
+        elif each.state is WorkloadState.STUCK and each.because and each.pod not in explained:
+            yield Heading((f"{_name(each)}: ", Span(f"stuck after {each.ready} of {each.desired}", "bad")))
             yield Preformatted(each.pod or "its controller gets", each.because)
     yield from _obstacles(document.obstacles)
     if any(step.pod for step in document.steps):
@@ -95,7 +127,7 @@ def _row(each: WorkloadChange) -> tuple[Cell, ...]:
     moved = "moved" if each.change is Change.NONE and each.state is not WorkloadState.UNCHANGED else _WORDS[each.change]
     style: Style = "bad" if each.state is WorkloadState.STUCK or each.refused else "good"
     return (
-        f"{each.kind} {each.namespace}/{each.name}",
+        _name(each),
         "refused" if each.refused else moved,
         str(each.desired),
         str(each.ready),
@@ -180,7 +212,7 @@ def _blocked(obstacle: Obstacle, state: State) -> Case:
 
 
 def _of_workload(each: WorkloadChange, state: State, rule: str, words: str) -> Case:
-    name = f"{each.kind} {each.namespace}/{each.name}"
+    name = _name(each)
     origin = each.origin
     if not origin:
         return Case(name, state, rule, words, words)

@@ -16,6 +16,7 @@ from kplan.documents.schemas import load_schema
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 INFERENCE = "Deployment/ml/inference"
 WRITTEN_BY_PEOPLE = sorted(key for key in kplan.load_snapshot("demo").whole if not key.startswith("ReplicaSet/"))
 """The demo's replica sets belong to deployments, and nobody applies them."""
@@ -211,6 +212,20 @@ def test_a_table_tells_the_workloads_first_and_then_why_the_first_new_pod_goes_w
     assert lines[0] == "unchanged 1, new 1: 2 of 2 placed, stuck 0"
     told = next(index for index, each in enumerate(lines) if "(the first of them) -> n-c" in each)
     assert lines[told + 1].startswith("  3 of 3 nodes can take it. n-c wins with")
+
+
+def test_the_first_line_counts_the_pods_of_the_manifests_apart_from_those_that_move_beside_them() -> None:
+    lines = invoke("place", FIXTURES / "cart.yaml", "-s", "demo").stdout.splitlines()
+
+    assert lines[0] == "rolled 1: 6 of 6 placed, stuck 0, preempted 2; other pods: 3 placed, 1 moved, 1 left pending"
+
+
+def test_why_a_stuck_workload_waits_is_told_once_with_the_pod_that_it_waits_for() -> None:
+    text = invoke("place", FIXTURES / "cart.yaml", "-s", "demo").stdout
+
+    assert "stuck after" not in text
+    assert text.count("0/13 nodes are available") == 1
+    assert "ml/train-ranking-cmm2h: fits nowhere" in text
 
 
 def test_a_new_pod_that_stays_pending_says_from_which_document_it_comes(tmp_path: Path) -> None:
