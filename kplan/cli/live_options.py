@@ -17,8 +17,8 @@ from kplan.cli.faults import say
 from kplan.cli.phases import said_when_slow, told_when_interrupted
 
 if TYPE_CHECKING:
-    from kplan.live import LiveOptions
     from kplan.live.collect import Progress
+    from kplan.live.options import LiveOptions
     from kplan.snapshot.model import Snapshot
 
 SnapshotOption = Annotated[
@@ -80,7 +80,7 @@ class ClusterFlags:
         UsageError
             When the timeout is no duration.
         """
-        from kplan.live import LiveOptions, parse_timeout
+        from kplan.live.options import LiveOptions, parse_timeout
 
         named = [name.strip() for names in self.namespaces or () for name in names.split(",")]
         return LiveOptions(
@@ -123,7 +123,7 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
 
         with told_when_interrupted(f"reading {snapshot}"), _progress_bar(shown=_watched(quiet=quiet)) as reading:
             return load_snapshot(snapshot, progress=reading)
-    from kplan.live import collect_snapshot
+    from kplan.live.collect import collect_snapshot
 
     with ExitStack() as stack:
 

@@ -18,9 +18,9 @@ from kplan.config.model import Profile
 from kplan.errors import UsageError
 from kplan.framework.interface import Handle, Plugin
 from kplan.framework.session import PluginFactory
-from kplan.plugins.dynamic_resources import DynamicResources
+from kplan.plugins.dynamic_resources.plugin import DynamicResources
 from kplan.plugins.image_locality import ImageLocality
-from kplan.plugins.inter_pod_affinity import InterPodAffinity
+from kplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kplan.plugins.node_affinity import NodeAffinity
 from kplan.plugins.node_declared_features import NodeDeclaredFeatures
 from kplan.plugins.node_name import NodeName
@@ -28,12 +28,12 @@ from kplan.plugins.node_ports import NodePorts
 from kplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kplan.plugins.node_resources_fit import NodeResourcesFit
 from kplan.plugins.node_unschedulable import NodeUnschedulable
-from kplan.plugins.node_volume_limits import NodeVolumeLimits
-from kplan.plugins.pod_topology_spread import PodTopologySpread
+from kplan.plugins.node_volume_limits.plugin import NodeVolumeLimits
+from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from kplan.plugins.priority_sort import PrioritySort
 from kplan.plugins.scheduling_gates import SchedulingGates
 from kplan.plugins.taint_toleration import TaintToleration
-from kplan.plugins.volume_binding import VolumeBinding
+from kplan.plugins.volume_binding.plugin import VolumeBinding
 from kplan.plugins.volume_restrictions import VolumeRestrictions
 from kplan.plugins.volume_zone import VolumeZone
 from kplan.preemption.default_preemption import DefaultPreemption

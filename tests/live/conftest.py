@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kplan.live import LiveOptions
+from kplan.live.options import LiveOptions
 
 from .server import ApiServer, Cluster, kubeconfig, serving
 

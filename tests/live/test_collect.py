@@ -7,7 +7,7 @@ import pytest
 
 from kplan.documents.base import MissingKind
 from kplan.errors import ApiError, ForbiddenError, UnauthorizedError
-from kplan.live import collect_snapshot
+from kplan.live.collect import collect_snapshot
 from kplan.live.resources import RESOURCES
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.save import save_snapshot

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kplan.errors import KubeconfigError, UsageError
-from kplan.live import LiveOptions
 from kplan.live.kubeconfig import Access, load_access
+from kplan.live.options import LiveOptions
 
 TWO_CLUSTERS: dict[str, Any] = {
     "apiVersion": "v1",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kplan.errors import UsageError
-from kplan.live import parse_timeout
+from kplan.live.options import parse_timeout
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from kplan.errors import KubeconfigError, UnreachableError
-from kplan.live import LiveOptions, transport
+from kplan.live import transport
 from kplan.live.kubeconfig import load_access
+from kplan.live.options import LiveOptions
 from kplan.live.transport import Transport
 
 from .conftest import Start

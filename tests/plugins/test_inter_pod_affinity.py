@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from kplan.config.args import InterPodAffinityArgs
 from kplan.framework.interface import SKIP, PreScoreResult, StatusCode
 from kplan.framework.outcomes import PluginError
-from kplan.plugins.inter_pod_affinity import (
+from kplan.plugins.inter_pod_affinity.filtering import (
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,
     REASON_EXISTING_ANTI_AFFINITY,
-    InterPodAffinity,
 )
+from kplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from tests.oracle import inter_pod_affinity as oracle
 
 from .neighbours import (

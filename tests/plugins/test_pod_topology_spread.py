@@ -9,7 +9,8 @@ from kplan.api.decode import convert
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.framework.interface import SKIP_SHAPE, PreScoreResult, StatusCode
 from kplan.framework.outcomes import PluginError
-from kplan.plugins.pod_topology_spread import REASON_LABEL_MISSING, REASON_SKEW, PodTopologySpread
+from kplan.plugins.pod_topology_spread.filtering import REASON_LABEL_MISSING, REASON_SKEW
+from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.oracle import pod_topology_spread as oracle
 
 from .neighbours import (

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from kplan.api.core import PersistentVolumeClaim
 from kplan.api.decode import convert
 from kplan.framework.interface import SKIP_SHAPE, SUCCESS, PreScoreResult
-from kplan.plugins.volume_binding import (
+from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
     REASON_NOT_ENOUGH_SPACE,
     REASON_PV_NOT_EXIST,
-    VolumeBinding,
 )
+from kplan.plugins.volume_binding.plugin import VolumeBinding
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 

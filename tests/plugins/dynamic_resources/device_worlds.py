@@ -15,7 +15,7 @@ from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Handle
 from kplan.framework.listers import Listers
 from kplan.framework.nominator import Nominator
-from kplan.plugins.dynamic_resources import DynamicResources
+from kplan.plugins.dynamic_resources.plugin import DynamicResources
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
