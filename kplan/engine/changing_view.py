@@ -102,7 +102,7 @@ class ChangingView(NodeView):
 
     def reorder(self, order: RowArray) -> None:
         """Put `pods` into another order, that of `order`, which must leave each with its position; before any step."""
-        assert not self._steps, "steps refer to pods by their index"  # noqa: S101
+        assert not self._steps, "steps refer to pods by their index"  # noqa: S101 - reordered before
         self.pods = self.pods[order]
         self._told = self._current = None
 

@@ -219,7 +219,7 @@ class Cluster:
 
     def bind(self, pod: int, row: int) -> None:
         """Put a pod on a node."""
-        assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101
+        assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101 - only pending pods are bound
         self.node_of[pod] = self._node_rows[pod] = row
         self._changing(row).append(pod)
         self._change(pod, row, 1)
@@ -227,7 +227,7 @@ class Cluster:
     def unbind(self, pod: int) -> None:
         """Take a pod off its node."""
         row = self.node_of[pod]
-        assert row != NOWHERE, "the pod runs nowhere"  # noqa: S101
+        assert row != NOWHERE, "the pod runs nowhere"  # noqa: S101 - only running pods leave
         self.node_of[pod] = self._node_rows[pod] = NOWHERE
         neighbours = self._changing(row)
         neighbours[neighbours.index(pod)] = neighbours[-1]

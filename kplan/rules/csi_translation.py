@@ -133,7 +133,7 @@ def _plain_handle(sources: VolumeSources) -> str:
         return _azure_handle(sources.azure_disk)
     if sources.cinder is not None:
         return sources.cinder.volume_id
-    assert sources.portworx_volume is not None, "only migrated types are asked"  # noqa: S101
+    assert sources.portworx_volume is not None, "only migrated types are asked"  # noqa: S101 - Portworx is the last
     return sources.portworx_volume.volume_id
 
 
