@@ -35,21 +35,8 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 #: The functions that are left to the library. What they make is not much longer than what they are given.
 NATIVE = frozenset(
     (
-        *(
-            "_&&_",
-            "_||_",
-            "_?_:_",
-            "@not_strictly_false",
-            "!_",
-            "-_",
-            "_+_",
-            "_-_",
-            "_*_",
-            "_/_",
-            "_%_",
-            "_==_",
-            "_!=_",
-        ),
+        *("_&&_", "_||_", "_?_:_", "@not_strictly_false", "!_", "-_"),
+        *("_+_", "_-_", "_*_", "_/_", "_%_", "_==_", "_!=_"),
         *("_<_", "_<=_", "_>_", "_>=_", "@in", "_[_]", "_[?_]", "_?._", "size", "dyn", "type"),
         *("int", "uint", "double", "bool", "string", "bytes", "timestamp", "duration"),
         *("contains", "startsWith", "endsWith", "matches", "charAt", "indexOf", "lastIndexOf", "lowerAscii"),

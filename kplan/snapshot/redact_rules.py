@@ -23,83 +23,26 @@ from kplan.api.batch import JobTemplateSpec
 from kplan.api.tolerations import Taint, Toleration
 from kplan.snapshot.redact_words import Words
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 #: Fields whose texts are words of the API, times, versions, quantities, or keys of labels, taints and resources.
-KEPT_FIELDS = frozenset(
-    {
-        "access_modes",
-        "action",
-        "allocation_mode",
-        "allocation_timestamp",
-        "api_group",
-        "api_version",
-        "attacher",
-        "azure_kind",
-        "binding_conditions",
-        "binding_failure_conditions",
-        "capacity_key",
-        "completed_indexes",
-        "completion_mode",
-        "completion_time",
-        "counter_set",
-        "creation_timestamp",
-        "declared_features",
-        "deletion_cost",
-        "deletion_timestamp",
-        "desired_replicas",
-        "distinct_attribute",
-        "driver",
-        "effect",
-        "extended_resource_name",
-        "failed_indexes",
-        "fs_type",
-        "job_completion_index",
-        "job_index_failure_count",
-        "key",
-        "kind",
-        "kubelet_version",
-        "last_transition_time",
-        "managed_by",
-        "match_attribute",
-        "match_label_keys",
-        "max_replicas",
-        "max_surge",
-        "max_unavailable",
-        "medium",
-        "min_available",
-        "mirror",
-        "mismatch_label_keys",
-        "node_affinity_policy",
-        "node_taints_policy",
-        "operator",
-        "persistent_volume_reclaim_policy",
-        "phase",
-        "pod_management_policy",
-        "pod_replacement_policy",
-        "preemption_policy",
-        "protocol",
-        "provisioner",
-        "qos_class",
-        "reason",
-        "reclaim_policy",
-        "resource",
-        "resource_name",
-        "resource_version",
-        "restart_policy",
-        "schedule",
-        "scheduler_name",
-        "scope_name",
-        "scopes",
-        "share_id",
-        "start_time",
-        "status",
-        "time_added",
-        "topology_key",
-        "type",
-        "unhealthy_pod_eviction_policy",
-        "volume_binding_mode",
-        "volume_mode",
-        "when_unsatisfiable",
-    }
+KEPT_FIELDS = _words(
+    """
+    access_modes action allocation_mode allocation_timestamp api_group api_version attacher azure_kind
+    binding_conditions binding_failure_conditions capacity_key completed_indexes completion_mode completion_time
+    counter_set creation_timestamp declared_features deletion_cost deletion_timestamp desired_replicas
+    distinct_attribute driver effect extended_resource_name failed_indexes fs_type job_completion_index
+    job_index_failure_count key kind kubelet_version last_transition_time managed_by match_attribute
+    match_label_keys max_replicas max_surge max_unavailable medium min_available mirror mismatch_label_keys
+    node_affinity_policy node_taints_policy operator persistent_volume_reclaim_policy phase pod_management_policy
+    pod_replacement_policy preemption_policy protocol provisioner qos_class reason reclaim_policy resource
+    resource_name resource_version restart_policy schedule scheduler_name scope_name scopes share_id start_time
+    status time_added topology_key type unhealthy_pod_eviction_policy volume_binding_mode volume_mode
+    when_unsatisfiable
+    """
 )
 
 #: Turns the text, texts or map of one field.
