@@ -15,7 +15,7 @@ class PodSource(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     document : counted from 1
-    line : where its name stands
+    line : where its name stands; null for an object that comes from no file
     """
 
     file: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,19 +20,6 @@ from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
 
 
 @dataclass(frozen=True, slots=True)
-class PodOrigin:
-    """The object that makes pods."""
-
-    #: file, document, line: where its name stands; None for the line of an object that comes from no file
-    file: str
-    document: int
-    line: int | None
-    kind: str
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class MadePod:
     """Pods of one object that are alike but for their names."""
 
@@ -43,7 +29,7 @@ class MadePod:
     as_created: dict[str, Any]
     refusal: str  #: the API server's words if it does not take them; empty if it does
     changes: tuple[Change, ...]  #: what filled in what the manifest does not state, in `as_created`
-    origin: PodOrigin  #: the object that makes them
+    origin: PodSource  #: the object that makes them
     count: int = 1  #: how many there are; 0 where the object makes none now
 
 
@@ -94,8 +80,14 @@ def _of_workload(
     workload: ManifestWorkload, pods: Sequence[ManifestPod], admitting: Admitting, world: Snapshot, refused: str
 ) -> Iterator[MadePod]:
     item = workload.item
-    line = item.source().line or None
-    origin = PodOrigin(item.path, item.document, line, workload.kind, workload.namespace, workload.name)
+    origin = PodSource(
+        file=item.path,
+        document=item.document,
+        line=item.source().line or None,
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+    )
     groups: list[_Group] = []
     for each in pods:
         admission = admitting.admit(each)
@@ -151,7 +143,7 @@ def pods_report(made: MadePods, manifests: Manifests, cluster: str) -> PodsRepor
     """Return the document of pods; `cluster` says whose rules hold."""
     groups = tuple(
         PodsMade(
-            source=PodSource(**dataclasses.asdict(each.origin)),
+            source=each.origin,
             count=each.count,
             refusal=each.refusal,
             object=each.as_created,
