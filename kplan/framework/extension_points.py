@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+import msgspec
 
 from kplan.engine.arrays import Int64Array
 from kplan.engine.verdicts import Verdicts
@@ -35,6 +37,27 @@ class PreEnqueuePlugin(Named, Protocol):
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Say whether the pod may enter the queue."""
+
+
+class Kept(NamedTuple):
+    """What a plugin's reservations come to once they are written.
+
+    Attributes
+    ----------
+    objects : claims and volumes that are not any more as they were
+    unnamed : identities of pods for which something is taken that no object here names
+    """
+
+    objects: tuple[msgspec.Struct, ...]
+    unnamed: frozenset[str] = frozenset()
+
+
+@runtime_checkable
+class KeepingPlugin(Named, Protocol):
+    """Reserves what an API server keeps in objects (optional)."""
+
+    def kept(self) -> Kept:
+        """Return the objects as a cluster holds them when all that is reserved is bound."""
 
 
 @runtime_checkable

@@ -40,6 +40,8 @@ from kplan.framework.cycle_state import (
 from kplan.framework.extension_points import (
     ConstantScorePlugin,
     FilterPlugin,
+    KeepingPlugin,
+    Kept,
     KeyedPlugin,
     NormalizeScorePlugin,
     PermitPlugin,
@@ -64,6 +66,8 @@ __all__ = [
     "CycleState",
     "FilterPlugin",
     "Handle",
+    "KeepingPlugin",
+    "Kept",
     "KeyedPlugin",
     "NormalizeScorePlugin",
     "PermitPlugin",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,14 +12,18 @@ from msgspec.structs import replace
 
 from kplan.api.apps import Deployment, ReplicaSet, StatefulSet
 from kplan.api.batch import Job
-from kplan.api.core import Pod, PodCondition, ReplicationController
+from kplan.api.core import PersistentVolumeClaim, Pod, PodCondition, ReplicationController
+from kplan.api.kinds import type_of
+from kplan.api.meta import controller_of
 from kplan.documents.base import ClusterChange, InputWarning
 from kplan.errors import UsageError
+from kplan.framework.interface import KeepingPlugin, Kept
 from kplan.planner.base import Base
 from kplan.planner.change import begin
 from kplan.planner.incoming import with_objects
 from kplan.planner.on_paper import Scale, Settle, change_of
 from kplan.planner.references import find, name_of
+from kplan.rules.volume_claims import claim_name
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.deployments import ReplicaSetState
 from kplan.simulation.loop import Simulation
@@ -80,7 +84,8 @@ def settled(base: Base, asked: Settle) -> tuple[Snapshot, ClusterChange]:  # noq
     simulation.run()
     after = _standing(simulation, base.snapshot)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
-    after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, base.snapshot)))
+    after = _with_kept(after, simulation)
+    after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
     return after, change_of("settle", "", list(moved))
 
 
@@ -104,20 +109,60 @@ def _scaled_whole(snapshot: Snapshot, keys: Iterable[str], field: str, replicas:
 
 
 def _unsettled(simulation: Simulation, world: Snapshot) -> Iterable[InputWarning]:
+    """Say of which pods the snapshot of a settled cluster does not hold all that they take."""
     if simulation.circle:
         yield InputWarning("EvictionCycle", "", simulation.circle)
     claims = {(each.metadata.namespace, each.metadata.name): each for each in world.persistent_volume_claims}
     infos = simulation.session.cluster.pods.infos
-    for row, pod in simulation.pods.items():
-        spec = infos[row].pod.spec
-        if not pod.node or spec.node_name:
+    unnamed = frozenset().union(*(kept.unnamed for kept in _kept(simulation)))
+    for row, observed in simulation.pods.items():
+        pod = infos[row].pod
+        if not observed.node or pod.spec.node_name:
             continue
-        named = [each.persistent_volume_claim for each in spec.volumes if each.persistent_volume_claim is not None]
-        bound = [claims.get((pod.namespace, each.claim_name)) for each in named]
-        is_unbound = any(claim is None or not claim.spec.volume_name for claim in bound)
-        if is_unbound or spec.resource_claims:
-            message = "settled on its node, but the volumes and devices that it takes there are still free on paper"
-            yield InputWarning("UnsettledClaims", f"Pod/{pod.key}", message)
+        named = [claim_name(pod, volume) for volume in pod.spec.volumes]
+        missing = [
+            name for name in named if name is not None and not _has_volume(claims.get((infos[row].namespace, name)))
+        ]
+        if missing:
+            message = f"settled, but nobody knows the volumes that are made for its claims: {', '.join(missing)}"
+            yield InputWarning("UnsettledClaims", f"Pod/{observed.key}", message)
+        if (pod.metadata.uid or infos[row].key) in unnamed:
+            message = "settled, but the devices of its extended resources are free on paper: no claim names them"
+            yield InputWarning("UnsettledClaims", f"Pod/{observed.key}", message)
+
+
+def _has_volume(claim: PersistentVolumeClaim | None) -> bool:
+    return claim is not None and bool(claim.spec.volume_name)
+
+
+def _kept(simulation: Simulation) -> Iterator[Kept]:
+    """Yield what plugins have reserved for pods."""
+    for framework in simulation.session.frameworks.values():
+        for plugin in framework.reserve_plugins:
+            if isinstance(plugin, KeepingPlugin):
+                yield plugin.kept()
+
+
+def _with_kept(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
+    """Return the snapshot with claims and volumes as they are bound; what did not change stays where it was."""
+    newer: dict[str, dict[tuple[str, str], Any]] = {}
+    for kept in _kept(simulation):
+        for obj in kept.objects:
+            metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+            newer.setdefault(type_of(obj).attribute, {})[metadata.namespace, metadata.name] = obj
+    uids = {pod.metadata.uid for pod in snapshot.pods}
+    for attribute, objects in newer.items():
+        snapshot = _in_place(snapshot, attribute, objects.values())
+        there = {(obj.metadata.namespace, obj.metadata.name) for obj in getattr(snapshot, attribute)}
+        fresh = [obj for key, obj in objects.items() if key not in there and _has_its_pod(obj, uids)]
+        snapshot = with_objects(snapshot, fresh)
+    return snapshot
+
+
+def _has_its_pod(obj: Any, uids: Collection[str]) -> bool:
+    """Tell whether the pod is there that a claim was made for; one that was made for none stays, too."""
+    owner = controller_of(obj.metadata)
+    return owner is None or owner.kind != "Pod" or owner.uid in uids
 
 
 def _standing(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = ()) -> Snapshot:
@@ -147,7 +192,9 @@ def _standing(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = 
     pods += leaving
     listers = simulation.session.listers
     known = {(each.metadata.namespace, each.metadata.name) for each in world.persistent_volume_claims}
-    added = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
+    added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
+    uids = {pod.metadata.uid for pod in pods}
+    added += [claim for claim in listers.device_claims if _has_its_pod(claim, uids)]
     after = with_objects(dataclasses.replace(world, pods=tuple(pods)), added)
     return dataclasses.replace(
         after,

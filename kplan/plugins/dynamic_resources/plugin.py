@@ -30,6 +30,7 @@ from kplan.framework.interface import (
     SUCCESS,
     CycleState,
     Handle,
+    Kept,
     PostFilterResult,
     PreFilterResult,
     Scope,
@@ -322,6 +323,10 @@ class DynamicResources:
         for devices in found:
             self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + UNNAMED_CLAIM))
         return SUCCESS
+
+    def kept(self) -> Kept:
+        """Return the claims that are not any more as they were, and for which pods devices are taken without one."""
+        return Kept(tuple(self._tracker.changed()), self._tracker.unnamed())
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
         """Take everything back."""

@@ -9,7 +9,7 @@ Upstream: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimT
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -27,6 +27,7 @@ class ClaimTracker:
     def __init__(self, claims: Iterable[ResourceClaim]) -> None:
         #: the claims as they stand
         self.claims: dict[ClaimKey, ResourceClaim] = {key_of(claim): claim for claim in claims}
+        self._first = self.claims.copy()
         self.allocated = AllocatedState()  #: the devices that are taken
         #: claims made for pods that left, which stand for those that are made for their successors
         self.inherited: set[ClaimKey] = set()
@@ -41,6 +42,14 @@ class ClaimTracker:
                 self.allocated.add(claim.status.allocation)
             for consumer in claim.status.reserved_for:
                 self._reserved[consumer.uid].add(key)
+
+    def changed(self) -> Iterator[ResourceClaim]:
+        """Yield the claims that are not as they were at first, and those that are new."""
+        return (claim for key, claim in self.claims.items() if self._first.get(key) is not claim)
+
+    def unnamed(self) -> frozenset[str]:
+        """Return the pods that have devices for which the scheduler makes a claim, by identity."""
+        return frozenset(self._unnamed)
 
     def extended_claims(self) -> list[ResourceClaim]:
         """List the claims that earlier attempts made for extended resources of pods."""

@@ -6,13 +6,17 @@ claim, and a claim that is to be provisioned remembers for which node; neither c
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import cast
 
-from kplan.api.core import PersistentVolumeClaim
+from msgspec.structs import replace
+
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim
+from kplan.api.meta import TypedObjectReference
 from kplan.framework.interface import Handle
 from kplan.plugins.volume_binding.catalogue import VolumeCatalogue
 from kplan.plugins.volume_binding.static_matching import ClassVolumes
-from kplan.rules.volume_claims import ANNOTATION_SELECTED_NODE, ClaimKey
+from kplan.rules.volume_claims import ANNOTATION_BIND_COMPLETED, ANNOTATION_SELECTED_NODE, ClaimKey
 
 
 def claim_key(claim: PersistentVolumeClaim) -> ClaimKey:
@@ -50,6 +54,43 @@ class AssumedVolumes:
         if node_name is not None:
             self._selected_nodes[key] = node_name
         return before
+
+    def kept(
+        self, claims: Mapping[ClaimKey, PersistentVolumeClaim]
+    ) -> Iterator[PersistentVolume | PersistentVolumeClaim]:
+        """Yield claims and volumes that are not any more as they were.
+
+        A volume that was promised is bound to its claim. A claim that is to be provisioned names the node, as it does
+        when the scheduler is through with the pod; the volume that a provisioner makes for it is not known here.
+        """
+        for volumes in self._classes.values():
+            for volume, identity in volumes.newly_promised():
+                claim = claims.get((identity.namespace, identity.name))
+                if claim is not None:
+                    yield from _bound(volume, claim)
+        for key, node_name in self._selected_nodes.items():
+            claim = claims.get(key)
+            if claim is not None:
+                annotations = {**claim.metadata.annotations, ANNOTATION_SELECTED_NODE: node_name}
+                yield replace(claim, metadata=replace(claim.metadata, annotations=annotations))
+
+
+def _bound(
+    volume: PersistentVolume, claim: PersistentVolumeClaim
+) -> Iterator[PersistentVolume | PersistentVolumeClaim]:
+    """Yield a volume and a claim as the controller leaves them that binds one to the other."""
+    meta = claim.metadata
+    reference = TypedObjectReference(
+        api_version="v1", kind="PersistentVolumeClaim", namespace=meta.namespace, name=meta.name, uid=meta.uid
+    )
+    yield replace(volume, spec=replace(volume.spec, claim_ref=reference), status=replace(volume.status, phase="Bound"))
+    annotations = {**meta.annotations, ANNOTATION_BIND_COMPLETED: "yes"}
+    yield replace(
+        claim,
+        metadata=replace(meta, annotations=annotations),
+        spec=replace(claim.spec, volume_name=volume.metadata.name),
+        status=replace(claim.status, phase="Bound"),
+    )
 
 
 def assumed_in(handle: Handle, catalogue: VolumeCatalogue) -> AssumedVolumes:

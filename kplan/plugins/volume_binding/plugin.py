@@ -23,6 +23,7 @@ from kplan.framework.interface import (
     SUCCESS,
     CycleState,
     Handle,
+    Kept,
     PreFilterResult,
     PreScoreResult,
     Scope,
@@ -210,6 +211,10 @@ class VolumeBinding:
             reservation.selected.append((claim, self.assumed.select_node(claim, node_name)))
         cycle.write(reservation)
         return SUCCESS
+
+    def kept(self) -> Kept:
+        """Return claims and volumes as they stand when what is promised is bound; see `AssumedVolumes.kept`."""
+        return Kept(tuple(self.assumed.kept(self.listers.persistent_volume_claims)))
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
         """Give back what Reserve took, last first: a pod may use a claim twice."""

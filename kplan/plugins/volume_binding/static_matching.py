@@ -7,12 +7,12 @@ of a class in no particular order; of volumes that are equally small it takes an
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from kplan.api.core import PersistentVolumeClaim
+from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.plugins.volume_binding.catalogue import ClaimIdentity, ClassCatalogue, claim_nanos, has_form, wish_of
 
@@ -127,6 +127,12 @@ class ClassVolumes:
             self._promises.setdefault(claim[:2], set()).add(index)
         self.free[index] = claim is None
         return before
+
+    def newly_promised(self) -> Iterator[tuple[PersistentVolume, ClaimIdentity]]:
+        """Yield the volumes that were promised in the course of the plan, and to whom."""
+        for volume, before, now in zip(self.volumes, self.catalogue.promised, self._promised, strict=True):
+            if now is not None and now != before:
+                yield volume, now
 
     def rejections(self, claim: PersistentVolumeClaim) -> Rejections:
         """Say what stands against the volumes that a claim does not get (for explanations)."""

@@ -1,0 +1,87 @@
+"""A cluster that has settled: what its pods took is taken, for whoever comes next."""
+
+from __future__ import annotations
+
+import pytest
+
+from kplan.planner.planner import Planner
+from kplan.snapshot import Snapshot, load_snapshot
+from tests.planner.test_plan_volumes import claim, node, pod, storage_class, volume
+from tests.simulation.clusters import node as device_node
+from tests.simulation.clusters import running
+from tests.simulation.test_device_claims import DEVICES, trained
+
+LOCAL = [
+    storage_class("local", "kubernetes.io/no-provisioner"),
+    *(node(name) for name in ("n1", "n2")),
+    *(volume(f"pv-{name}", name, storageClassName="local") for name in ("n1", "n2")),
+    *(claim(name, storageClassName="local") for name in ("a", "b", "c")),
+    pod("first", "a"),
+    pod("second", "b"),
+]
+
+
+def read_anew(snapshot: Snapshot) -> Planner:
+    return Planner(load_snapshot([*snapshot]))
+
+
+def test_volumes_that_were_promised_are_bound() -> None:
+    settled = Planner(load_snapshot(LOCAL)).changed(settle=True)
+
+    bound = {each.metadata.name: each.spec.volume_name for each in settled.snapshot.persistent_volume_claims}
+    assert sorted(filter(None, bound.values())) == ["pv-n1", "pv-n2"]
+    assert bound["c"] == ""
+    refs = {each.metadata.name: each.spec.claim_ref for each in settled.snapshot.persistent_volumes}
+    assert {ref.name for ref in refs.values() if ref is not None} == {"a", "b"}
+    assert not [each for each in settled.snapshot.warnings if each.code == "UnsettledClaims"]
+    for planner in (settled, read_anew(settled.snapshot)):
+        third = planner.place(pod("third", "c"))
+        assert third.node is None
+        assert "didn't find available persistent volumes to bind" in third.message
+        assert planner.place(pod("beside", "a")).node == bound["a"].removeprefix("pv-")
+
+
+def test_a_claim_that_is_to_be_provisioned_names_its_node_and_is_told() -> None:
+    objects = [
+        storage_class("disks", "disk.example.com"),
+        *(node(name) for name in ("n1", "n2")),
+        claim("a", storageClassName="disks"),
+        pod("first", "a"),
+    ]
+
+    settled = Planner(load_snapshot(objects)).changed(settle=True)
+
+    [first] = settled.snapshot.pods
+    assert settled.place(pod("beside", "a")).node == first.spec.node_name
+    [warning] = [each for each in settled.snapshot.warnings if each.code == "UnsettledClaims"]
+    assert warning.object == "Pod/default/first"
+    assert "made for its claims: a" in warning.message
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_devices_that_were_allocated_are_taken(replicas: int) -> None:
+    nodes = [device_node("n0"), device_node("n1")]
+    web = running(trained(0), [])
+    settled = Planner(load_snapshot([*nodes, *DEVICES, *web])).changed(
+        scale=[f"deployment/web={replicas}"], settle=True
+    )
+
+    allocated = [each for each in settled.snapshot.resource_claims if each.status.allocation is not None]
+    assert len(allocated) == replicas
+    assert [each.spec.node_name for each in settled.snapshot.pods] == ["n0"] * replicas
+    assert not [each for each in settled.snapshot.warnings if each.code == "UnsettledClaims"]
+    for planner in (settled, read_anew(settled.snapshot)):
+        more = planner.roll_out([{**trained(1), "metadata": {"name": "more", "namespace": "default"}}])
+        assert [each.node for each in more.after if each.new] == ["n0" if replicas == 1 else None]
+
+
+def test_what_nobody_took_stays_the_same_object() -> None:
+    planner = Planner(load_snapshot(LOCAL))
+
+    settled = planner.changed(settle=True)
+
+    before = {each.metadata.name: each for each in planner.snapshot.persistent_volume_claims}
+    after = {each.metadata.name: each for each in settled.snapshot.persistent_volume_claims}
+    assert [*after] == [*before]
+    assert after["c"] is before["c"]
+    assert settled.changed(settle=True).snapshot.digest == settled.snapshot.digest
