@@ -170,7 +170,7 @@ def _standing(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = 
 
     Parameters
     ----------
-    leaving : pods that are being deleted, and still there
+    leaving : pods that are being deleted, and still there unless one of their name was made
     """
     infos = simulation.session.cluster.pods.infos
     nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
@@ -189,7 +189,8 @@ def _standing(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = 
         elif (found := left.pop(f"{pod.metadata.namespace}/{pod.metadata.name}", None)) is not None:
             pods.append(standing(found))
     pods += map(standing, left.values())
-    pods += leaving
+    made = {(each.metadata.namespace, each.metadata.name) for each in pods}
+    pods += [each for each in leaving if (each.metadata.namespace, each.metadata.name) not in made]
     listers = simulation.session.listers
     known = {(each.metadata.namespace, each.metadata.name) for each in world.persistent_volume_claims}
     added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]

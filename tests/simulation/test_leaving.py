@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import kplan
-from tests.simulation.clusters import Object, deployment, node, running
+from tests.simulation.clusters import Object, deployment, node, running, stateful_set
 
 NODES = ["n0", "n1"]
 
@@ -53,3 +53,28 @@ def test_scaled_on_paper_they_are_still_there() -> None:
 
     assert "default/web-h1-old" in base.world.pod_by_key
     assert len(base.world.pods) == 5
+
+
+def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
+    wanted = stateful_set("db", 2)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "db-1",
+            "namespace": "default",
+            "uid": "old",
+            "deletionTimestamp": "2026-01-01T00:01:00Z",
+            "labels": {"app": "db"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
+            ],
+        },
+        "spec": {**wanted["spec"]["template"]["spec"], "nodeName": "n0"},
+        "status": {"phase": "Running"},
+    }
+    wanted["spec"]["podManagementPolicy"] = "Parallel"
+    base = kplan.Planner(kplan.load_snapshot([node("n0"), wanted, pod])).changed(scale=["statefulset/db=3"])
+
+    assert sorted(each.metadata.name for each in base.world.pods) == ["db-0", "db-1", "db-2"]
+    assert base.world.pod_by_key["default/db-1"].metadata.uid != "old"
