@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from msgspec.structs import replace
 
 from kplan.admission import limitranger, runtimeclass
+from kplan.admission.gated_fields import is_on
 from kplan.admission.podsecurity import NEWEST, Policy, enforced
 from kplan.admission.priority import set_priority
 from kplan.admission.quota import QuotaLedger
@@ -43,8 +44,8 @@ class Whole(Protocol):
     def unaccountable(self) -> str:
         """Say what a mirror pod must not refer to."""
 
-    def invalid(self, pod: Pod) -> str:
-        """Say what is invalid in it once the plugins have changed the part to `pod`."""
+    def invalid(self, pod: Pod, minor: int) -> str:
+        """Say what is invalid in it once the plugins have changed the part to `pod`, for a minor such as 36."""
 
     def insecure(self, pod: Pod, policy: Policy) -> str:
         """Say what a policy of PodSecurity forbids of it."""
@@ -102,6 +103,8 @@ class Admitter:
 
     def admit(self, pod: Pod, whole: Whole | None = None) -> Admission:
         """Put one pod through admission and, if it is admitted, count it in the quotas."""
+        if not is_on("PodLevelResources", self._minor):
+            pod = replace(pod, spec=replace(pod.spec, resources=None))
         pod = complete_pod(pod)
         warnings: list[Warning] = []
         stages: list[Stage] = []
@@ -114,7 +117,7 @@ class Admitter:
                 stages += [stage] if stage.pod is not pod else []
                 pod = stage.pod
             name = pod.metadata.name
-            if whole is not None and (invalid := whole.invalid(pod)):
+            if whole is not None and (invalid := whole.invalid(pod, self._minor)):
                 raise Refusal(invalid)  # noqa: TRY301 - as the plugins do
             limitranger.check(pod, self._snapshot.limit_ranges)
             policy = self._policy(pod.metadata.namespace)
@@ -193,7 +196,7 @@ class Admitter:
     def _copy_topology_labels(self, pod: Pod) -> Pod:
         """Copy region and zone of a node that the manifest names (PodTopologyLabels)."""
         node = self._snapshot.node_by_name.get(pod.spec.node_name)
-        if node is None:
+        if node is None or not is_on("PodTopologyLabelsAdmission", self._minor):
             return pod
         copied = {key: node.metadata.labels[key] for key in _TOPOLOGY_LABELS if key in node.metadata.labels}
         return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **copied}))

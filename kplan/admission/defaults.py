@@ -1,7 +1,7 @@
 """What an API server fills into pods and templates of pods before anything else looks at them.
 
 The functions change the object that they are given; it is one that decoding made.
-Upstream: pkg/apis/core/v1 defaults.go and zz_generated.defaults.go; pkg/api/pod dropDisabledFields.
+Upstream: pkg/apis/core/v1 defaults.go and zz_generated.defaults.go.
 """
 
 from __future__ import annotations
@@ -218,19 +218,3 @@ def _default_pod_resources(spec: Object, resources: Object) -> None:
 
 def _is_pod_level(name: str) -> bool:
     return name in ("cpu", "memory") or name.startswith(_HUGE_PAGES)
-
-
-def drop_disabled(spec: Object) -> Object:
-    """Leave out what belongs to features that are off by default."""
-    spec.pop("schedulingGroup", None)
-    for group in ("containers", "initContainers", "ephemeralContainers"):
-        for container in spec.get(group, []):
-            if "stopSignal" in container.get("lifecycle", {}):
-                del container["lifecycle"]["stopSignal"]
-                if not container["lifecycle"]:
-                    del container["lifecycle"]
-    for volume in spec.get("volumes", []):
-        for source in volume.get("projected", {}).get("sources", []):
-            source.pop("clusterTrustBundle", None)
-            source.pop("podCertificate", None)
-    return spec

@@ -9,6 +9,7 @@ from typing import Any
 from kplan.admission.decoding import Fault, decode_object
 from kplan.admission.defaults import default_claim, settle_data_source
 from kplan.admission.fields import ApiKind
+from kplan.admission.gated_fields import NEWEST, drop_disabled
 from kplan.admission.validation.apps import (
     daemon_set_errors,
     deployment_errors,
@@ -45,13 +46,14 @@ class Judged:
         return all(fault.is_strict for fault in self.faults)
 
 
-def judge(content: Object, kind: ApiKind, name: str, namespace: str) -> Judged:
+def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int = NEWEST) -> Judged:
     """Decode an object of a kind, fill it in and validate it.
 
     Parameters
     ----------
     name : of the kind, such as ``Deployment``
     namespace : where the object goes if it names none
+    minor : the API server's, such as 36
     """
     decoded = decode_object(content, kind.struct)
     obj, faults = decoded.content, tuple(decoded.faults)
@@ -61,8 +63,21 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str) -> Judged:
             metadata["namespace"] = namespace
     if any(not fault.is_strict for fault in faults) or name not in _CHECKS:
         return Judged(obj, faults)
-    obj = default_workload(obj, name) if name != "PersistentVolumeClaim" else default_claim(obj)
+    if name == "PersistentVolumeClaim":
+        obj = default_claim(obj)
+    else:
+        obj = default_workload(obj, name)
+        drop_disabled(_pod_spec(obj, name), minor)
     return Judged(obj, faults, tuple(_CHECKS[name](obj)))
+
+
+def _pod_spec(obj: Object, kind: str) -> Object:
+    """Return the spec in the template of a workload."""
+    outer: Object = obj if kind == "PodTemplate" else obj["spec"]
+    if kind == "CronJob":
+        outer = outer["jobTemplate"]["spec"]
+    spec: Object = outer.get("template", {}).get("spec", {})
+    return spec
 
 
 def decode_words(api_version: str, kind: str, faults: tuple[Fault, ...]) -> str:

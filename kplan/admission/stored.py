@@ -15,7 +15,8 @@ import msgspec
 
 from kplan.admission.admit import Stage
 from kplan.admission.app_armor import take_profiles_from_annotations
-from kplan.admission.defaults import default_pod, default_pod_spec, drop_disabled
+from kplan.admission.defaults import default_pod, default_pod_spec
+from kplan.admission.gated_fields import NEWEST, drop_disabled, is_on
 from kplan.admission.qos import qos_class
 from kplan.admission.serviceaccount import add_service_account
 from kplan.admission.workload_defaults import made_up_uid
@@ -163,18 +164,18 @@ def _set(obj: Object, key: str, value: Any) -> None:
         obj[key] = value
 
 
-def for_validation(template: Object, pod: Pod) -> Object:
+def for_validation(template: Object, pod: Pod, minor: int = NEWEST) -> Object:
     """Return a pod as it is validated: defaults filled in, and then all that admission changed up to there."""
     obj = created_pod(default_pod(copy.deepcopy(template)), pod)
     default_pod_spec(obj["spec"])
     add_service_account(obj)
-    drop_disabled(obj["spec"])
-    _merge_label_keys(obj)
+    drop_disabled(obj["spec"], minor)
+    _merge_label_keys(obj, minor)
     take_profiles_from_annotations(obj)
     return obj
 
 
-def filled_in(created: Object, stages: Sequence[Stage]) -> Iterator[tuple[str, Object]]:
+def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> Iterator[tuple[str, Object]]:
     """Yield a pod as each step leaves it, with what made the step; the last is the pod as it would be stored."""
     obj = default_pod(copy.deepcopy(created))
     yield "default", copy.deepcopy(obj)
@@ -188,9 +189,9 @@ def filled_in(created: Object, stages: Sequence[Stage]) -> Iterator[tuple[str, O
             continue
     add_service_account(obj)
     yield f"ServiceAccount {obj['spec'].get('serviceAccountName', '')}", copy.deepcopy(obj)
-    drop_disabled(obj["spec"])
+    drop_disabled(obj["spec"], minor)
     yield "feature gate that is off", copy.deepcopy(obj)
-    _merge_label_keys(obj)
+    _merge_label_keys(obj, minor)
     yield "matchLabelKeys", copy.deepcopy(obj)
     take_profiles_from_annotations(obj)
     yield "annotation of AppArmor", copy.deepcopy(obj)
@@ -222,7 +223,7 @@ def _annotate(obj: Object, before: Object) -> None:
         annotations[_LIMIT_RANGER] = f"LimitRanger plugin set: {'; '.join(notes)}"
 
 
-def _merge_label_keys(obj: Object) -> None:
+def _merge_label_keys(obj: Object, minor: int) -> None:
     """Merge matchLabelKeys and mismatchLabelKeys into the selectors that they belong to."""
     labels, spec = obj["metadata"].get("labels", {}), obj["spec"]
     for key in ("podAffinity", "podAntiAffinity"):
@@ -231,8 +232,9 @@ def _merge_label_keys(obj: Object) -> None:
             _merge(term, labels)
         for weighted in terms.get(_TERMS[1], []):
             _merge(weighted.get("podAffinityTerm", {}), labels)
-    for constraint in spec.get("topologySpreadConstraints", []):
-        _merge(constraint, labels)
+    if is_on("MatchLabelKeysInPodTopologySpreadSelectorMerge", minor):
+        for constraint in spec.get("topologySpreadConstraints", []):
+            _merge(constraint, labels)
 
 
 def _merge(term: Object, labels: dict[str, str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kplan.admission.gated_fields import NEWEST
 from kplan.admission.judge import invalid_words
 from kplan.admission.podsecurity import Policy, violations
 from kplan.admission.serviceaccount import mirror_problem
@@ -29,17 +30,17 @@ class WholeTemplate:
         """Say what its pods must not refer to if they are mirror pods; nothing otherwise."""
         return mirror_problem(self._template)
 
-    def invalid(self, pod: Pod) -> str:
-        """Say what is invalid in a pod of it that admission has changed; nothing where nothing is."""
+    def invalid(self, pod: Pod, minor: int = NEWEST) -> str:
+        """Say what is invalid for an API server of a minor in a pod of it that admission has changed."""
         if self.errors is None:
-            self.errors = tuple(pod_errors(self._whole(pod)))
+            self.errors = tuple(pod_errors(self._whole(pod, minor)))
         return invalid_words("Pod", "", pod.metadata.name, self.errors) if self.errors else ""
 
     def insecure(self, pod: Pod, policy: Policy) -> str:
         """Say what a policy forbids of a pod of it; nothing where nothing is."""
         if policy not in self._forbidden:
-            self._forbidden[policy] = violations(policy, self._whole(pod) if policy.is_demanding else {})
+            self._forbidden[policy] = violations(policy, self._whole(pod, policy.newest) if policy.is_demanding else {})
         return self._forbidden[policy]
 
-    def _whole(self, pod: Pod) -> dict[str, Any]:
-        return for_validation(self._template, pod)
+    def _whole(self, pod: Pod, minor: int) -> dict[str, Any]:
+        return for_validation(self._template, pod, minor)

@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from kplan.admission.defaults import default_claim, default_pod_spec, drop_disabled
+from kplan.admission.defaults import default_claim, default_pod_spec
+from kplan.admission.gated_fields import drop_disabled
 from kplan.admission.validation.jobs import CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME
 
 Object = dict[str, Any]

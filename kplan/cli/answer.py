@@ -117,7 +117,7 @@ def ask(
         from kplan.planner.changed import changed
 
         planner = changed(planner, changes)
-    found = _manifests(files, manifests.within(cluster), planner.snapshot, verbosity)
+    found = _manifests(files, manifests.within(cluster), planner, verbosity)
     if found is not None:
         from kplan.workloads.started import started
 
@@ -170,13 +170,14 @@ def _check(
 
 
 def _manifests(
-    files: Sequence[str], manifests: ManifestFlags, snapshot: Snapshot, verbosity: VerbosityFlags
+    files: Sequence[str], manifests: ManifestFlags, planner: Planner, verbosity: VerbosityFlags
 ) -> Manifests | None:
     if not files and not manifests.kustomize:
         return None
     from kplan.cli.manifests import read_manifests
 
-    return read_manifests(files, manifests, snapshot, verbosity, replicas=manifests.replicas)
+    minor = planner.release.number
+    return read_manifests(files, manifests, planner.snapshot, verbosity, replicas=manifests.replicas, minor=minor)
 
 
 def _incoming(manifests: Manifests, planner: Planner) -> Incoming:

@@ -101,7 +101,8 @@ def capacity(
     if has_manifests:
         # Replicas come on top of what runs, so they are numbered as if nothing of the name did.
         alone = dataclasses.replace(planner.snapshot, pods=())
-        found = read_manifests(files, manifests.within(cluster), alone, verbosity, replicas=1)
+        minor = planner.release.number
+        found = read_manifests(files, manifests.within(cluster), alone, verbosity, replicas=1, minor=minor)
     asked = Asked(
         planner, found, {"wanted": manifests.replicas, "limit": most}, fail_on, shown_nodes(output), verbosity
     )

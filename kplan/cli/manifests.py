@@ -25,8 +25,9 @@ def read_manifests(
     verbosity: VerbosityFlags,
     *,
     replicas: int | None = None,
+    minor: int,
 ) -> Manifests:
-    """Read the manifests of files and kustomizations.
+    """Read the manifests of files and kustomizations, as an API server of a minor such as 36 does.
 
     Raises ManifestError with everything that is wrong, each with file, document, line and JSON path.
     """
@@ -41,6 +42,7 @@ def read_manifests(
             namespace=flags.namespace or None,
             replicas=replicas,
             validate=flags.validate.value,
+            minor=minor,
         )
     if not verbosity.quiet:
         for line in _told(found.passed_over):

@@ -63,12 +63,14 @@ def pods(
     if [*files, *(cluster.with_ or ()), cluster.snapshot].count("-") > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     snapshot = changed_cluster(cluster, cluster.snapshot, quiet=verbosity.quiet)
-    found = read_manifests(files, manifests.within(cluster), snapshot, verbosity, replicas=manifests.replicas)
     from kplan.config.releases import nearest
+
+    minor = nearest(snapshot.server_version).number
+    within = manifests.within(cluster)
+    found = read_manifests(files, within, snapshot, verbosity, replicas=manifests.replicas, minor=minor)
     from kplan.planner.pods import made_pods, pods_report
     from kplan.visible import visible
 
-    minor = nearest(snapshot.server_version).number
     made = made_pods(found, snapshot, refuse_objects=False, minor=minor)
     report = pods_report(made, found, snapshot.source)
     if not verbosity.quiet:

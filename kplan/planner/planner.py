@@ -77,8 +77,9 @@ class Planner(RoomQuestions, OddsQuestions):
         from kplan.planner.pods import made_pods
         from kplan.workloads.manifests import load_manifests
 
-        found = load_manifests(manifests, snapshot=self.world, namespace=namespace, validate=validate)
-        return list(made_pods(found, self.world, minor=self.release.number).pods)
+        minor = self.release.number
+        found = load_manifests(manifests, snapshot=self.world, namespace=namespace, validate=validate, minor=minor)
+        return list(made_pods(found, self.world, minor=minor).pods)
 
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
         """Place pods in the order given on a private copy of the cluster.

@@ -100,11 +100,11 @@ def _of_workload(
             _Group(workload.created, Admitting(world, minor=admitting.minor).admit_pod(workload.created, workload), 0)
         ]
     for group in groups:
-        as_created, changes = _story(workload, group.first, group.admission)
+        as_created, changes = _story(workload, group.first, group.admission, admitting.minor)
         as_stored = as_created
         if workload.kind != "Pod":
             alone = Admitting(world, minor=admitting.minor).admit_pod(workload.sample, workload)
-            as_stored, _ = _story(workload, workload.sample, alone)
+            as_stored, _ = _story(workload, workload.sample, alone, admitting.minor)
         words = refused or group.admission.rejected or ""
         yield MadePod(as_stored, as_created, words, changes, origin, group.count)
 
@@ -124,15 +124,17 @@ def _fares_like(one: Admission, other: Admission) -> bool:
     return said[0] == said[1]
 
 
-def _story(workload: ManifestWorkload, pod: Pod, admission: Admission) -> tuple[dict[str, Any], tuple[Change, ...]]:
-    """Return the pod as it would be stored, and what made it differ from what is written, step by step."""
+def _story(
+    workload: ManifestWorkload, pod: Pod, admission: Admission, minor: int
+) -> tuple[dict[str, Any], tuple[Change, ...]]:
+    """Return the pod as a minor would store it, and what made it differ from what is written, step by step."""
     written = {key: workload.template.get(key, {}) for key in ("metadata", "spec")}
     after = created_pod(workload.template, pod)
     changes: list[Change] = []
     if workload.kind != "Pod":
         source = f"{workload.kind} {workload.namespace}/{workload.name}"
         changes += changes_between({"apiVersion": "v1", "kind": "Pod", **written}, after, source)
-    for source, step in filled_in(after, admission.stages):
+    for source, step in filled_in(after, admission.stages, minor):
         changes += changes_between(after, step, source)
         after = step
     after["metadata"]["uid"] = with_uid(pod).metadata.uid

@@ -114,7 +114,7 @@ class RoomQuestions(Base):
         from kplan.workloads.manifests import load_manifests
 
         alone = replace(self.snapshot, pods=())
-        return load_manifests(sources, snapshot=alone, namespace=namespace, replicas=1)
+        return load_manifests(sources, snapshot=alone, namespace=namespace, replicas=1, minor=self.release.number)
 
     def headroom(
         self,

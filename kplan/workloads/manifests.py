@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kplan.admission.decoding import Fault
 from kplan.admission.fields import ApiKind, kind_named
+from kplan.admission.gated_fields import NEWEST
 from kplan.admission.judge import Judged, judge
 from kplan.admission.stored import for_validation
 from kplan.admission.validation.errors import FieldError
@@ -133,6 +134,7 @@ def load_manifests(
     replicas: int | None = None,
     validate: Strictness = "strict",
     stdin: IO[bytes] | None = None,
+    minor: int = NEWEST,
 ) -> Manifests:
     """Read manifests and turn their workloads into pods.
 
@@ -142,6 +144,7 @@ def load_manifests(
     namespace : for objects that name none
     replicas : how many pods of each workload, instead of what it says
     validate : what becomes of unknown and duplicate fields: refused, told, or passed over
+    minor : the API server's, such as 36
 
     Raises
     ------
@@ -150,6 +153,7 @@ def load_manifests(
     """
     found = Sources(stdin)
     reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas, validate, found.problems)
+    reader.minor = minor
     for item in found.items(sources):
         reader.take(item)
     if not reader.problems and not reader.workloads:
@@ -164,7 +168,7 @@ def load_manifests(
         reader.problems.append(Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint))
     reader.problems += _twins(reader.pods)
     if reader.problems:
-        reader.problems += _invalid_pods(reader.workloads)
+        reader.problems += _invalid_pods(reader.workloads, minor)
         raise ManifestError(reader.problems)
     return Manifests(
         tuple(reader.pods),
@@ -213,6 +217,7 @@ class _Reader:
         self.skipped: Counter[str] = Counter()
         self.accounts: set[tuple[str, str]] = set()
         self.drawn: set[tuple[str, str]] = set()
+        self.minor = NEWEST
 
     def take(self, item: Item) -> None:
         api_kind = kind_named(item.api_version, item.kind)
@@ -250,7 +255,7 @@ class _Reader:
     def _judge(self, item: Item, api_kind: ApiKind) -> Judged | None:
         """Return the object where it can be read at all, and note what is wrong with it."""
         try:
-            judged = judge(item.value(), api_kind, item.kind, self.namespace)
+            judged = judge(item.value(), api_kind, item.kind, self.namespace, self.minor)
         except DecodeError as error:
             self.problems += [item.locate(problem) for problem in error.problems]
             return None
@@ -347,11 +352,11 @@ def _sample(template: Object, obj: Any, pods: Sequence[Pod]) -> Pod:
     return template_pod(decode.convert(template, PodTemplateSpec), name, obj.metadata.namespace, None)
 
 
-def _invalid_pods(workloads: Iterable[ManifestWorkload]) -> Iterable[Problem]:
+def _invalid_pods(workloads: Iterable[ManifestWorkload], minor: int) -> Iterable[Problem]:
     """Yield what is invalid in pods as they are written, so that all is told at once."""
     for workload in workloads:
         if workload.kind == "Pod":
-            whole = for_validation(workload.template, complete_pod(workload.sample))
+            whole = for_validation(workload.template, complete_pod(workload.sample), minor)
             yield from dict.fromkeys(map(workload.locate, pod_errors(whole)))
 
 

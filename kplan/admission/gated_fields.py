@@ -1,0 +1,119 @@
+"""Fields of pods that an API server drops since the feature gate behind them is off, by the minor that turned it on.
+
+Upstream: pkg/api/pod/util.go dropDisabledFields; pkg/features/kube_features.go for the minors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+Object = dict[str, Any]
+NEWEST = 36
+"""The newest minor whose gates are known here."""
+
+_NEVER = NEWEST + 1
+
+
+class _Gate(NamedTuple):
+    """A feature gate: `since` is the first minor that has it on by default; `drop` takes its fields out of a spec."""
+
+    name: str
+    since: int
+    drop: Callable[[Object], None]
+
+
+def drop_disabled(spec: Object, minor: int = NEWEST) -> Object:
+    """Leave out what belongs to features that are off by default in a minor such as 36."""
+    for gate in _GATES:
+        if minor < gate.since:
+            gate.drop(spec)
+    return spec
+
+
+def is_on(name: str, minor: int) -> bool:
+    """Tell whether a gate of this module is on by default in a minor."""
+    return next(gate.since for gate in _GATES if gate.name == name) <= minor
+
+
+def _containers(spec: Object) -> Iterator[Object]:
+    for group in ("containers", "initContainers", "ephemeralContainers"):
+        yield from spec.get(group, [])
+
+
+def _drop_nothing(spec: Object) -> None:
+    """Do nothing: the gate is about what the API server adds."""
+
+
+def _drop(*keys: str) -> Callable[[Object], None]:
+    def drop(spec: Object) -> None:
+        for key in keys:
+            spec.pop(key, None)
+
+    return drop
+
+
+def _drop_stop_signals(spec: Object) -> None:
+    for container in _containers(spec):
+        lifecycle = container.get("lifecycle", {})
+        if "stopSignal" in lifecycle:
+            del lifecycle["stopSignal"]
+            if not lifecycle:
+                del container["lifecycle"]
+
+
+def _drop_sources(key: str) -> Callable[[Object], None]:
+    def drop(spec: Object) -> None:
+        for volume in spec.get("volumes", []):
+            for source in volume.get("projected", {}).get("sources", []):
+                source.pop(key, None)
+
+    return drop
+
+
+def _drop_claims(spec: Object) -> None:
+    spec.pop("resourceClaims", None)
+    for container in _containers(spec):
+        container.get("resources", {}).pop("claims", None)
+
+
+def _drop_restart_rules(spec: Object) -> None:
+    for container in _containers(spec):
+        container.pop("restartPolicyRules", None)
+    for container in (*spec.get("containers", []), *spec.get("ephemeralContainers", [])):
+        container.pop("restartPolicy", None)
+    for container in spec.get("initContainers", []):
+        if container.get("restartPolicy") != "Always":
+            container.pop("restartPolicy", None)
+
+
+def _drop_file_keys(spec: Object) -> None:
+    for container in _containers(spec):
+        for variable in container.get("env", []):
+            variable.get("valueFrom", {}).pop("fileKeyRef", None)
+
+
+def _drop_images(spec: Object) -> None:
+    names = {volume.get("name", "") for volume in spec.get("volumes", []) if "image" in volume}
+    if not names:
+        return
+    spec["volumes"] = [volume for volume in spec["volumes"] if "image" not in volume]
+    for container in _containers(spec):
+        if mounts := container.get("volumeMounts"):
+            container["volumeMounts"] = [mount for mount in mounts if mount.get("name", "") not in names]
+
+
+_GATES = (
+    _Gate("ClusterTrustBundleProjection", _NEVER, _drop_sources("clusterTrustBundle")),
+    _Gate("ContainerRestartRules", 35, _drop_restart_rules),
+    _Gate("ContainerStopSignals", _NEVER, _drop_stop_signals),
+    _Gate("DynamicResourceAllocation", 34, _drop_claims),
+    _Gate("EnvFiles", 35, _drop_file_keys),
+    _Gate("GenericWorkload", _NEVER, _drop("schedulingGroup")),
+    _Gate("HostnameOverride", 35, _drop("hostnameOverride")),
+    _Gate("ImageVolume", 35, _drop_images),
+    _Gate("MatchLabelKeysInPodTopologySpreadSelectorMerge", 34, _drop_nothing),
+    _Gate("PodCertificateRequest", _NEVER, _drop_sources("podCertificate")),
+    _Gate("PodLevelResources", 34, _drop("resources")),
+    _Gate("PodTopologyLabelsAdmission", 35, _drop_nothing),
+)
