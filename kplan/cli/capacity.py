@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, split_arguments
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, split_arguments, wants_map
 from kplan.cli.capacity_questions import Asked, OtherQuestions
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
@@ -90,7 +90,7 @@ def capacity(
         tell_no_effect("--mix", "one number is no mix; give one for each workload")
     output = saving(output, save)
     fail_on = fail_on_of(output, "capacity") if output.fail_on else None
-    formats_of(output)
+    with_map = wants_map(output, formats_of(output))
     planner = ask(None, cluster, scheduler, verbosity).planner
     from kplan.planner.capacity_plan import without_nodes
 
@@ -104,7 +104,13 @@ def capacity(
         minor = planner.release.number
         found = read_manifests(files, manifests.within(cluster), alone, verbosity, replicas=1, minor=minor)
     asked = Asked(
-        planner, found, {"wanted": manifests.replicas, "limit": most}, fail_on, shown_nodes(output), verbosity
+        planner,
+        found,
+        {"wanted": manifests.replicas, "limit": most},
+        fail_on,
+        shown_nodes(output),
+        with_map=with_map,
+        verbosity=verbosity,
     )
     if other.headroom:
         document = asked.headroom(sweeping)

@@ -127,6 +127,7 @@ class Asked:
     limits: Limits
     fail_on: Sequence[Condition] | None  #: None for the question's own
     shown: NodesShown  #: nodes to tell about
+    with_map: bool  #: tell about every node without and with the replicas
     verbosity: VerbosityFlags
 
     def count(self, shares: Sequence[int], other: OtherQuestions, *, preempt: bool) -> Report:
@@ -150,7 +151,9 @@ class Asked:
                 progress=lambda n: tell(words.format(n)),
                 **self.limits,
             )
-        return answer.report(fail_on=self.fail_on, nodes=self.shown)
+        has_map = self.with_map and not (other.lose or other.zones)
+        before = planner.session.cluster if has_map else None
+        return answer.report(fail_on=self.fail_on, nodes=self.shown, before=before)
 
     def headroom(self, sweeping: SweepFlags) -> Report:
         """Count how many more of each workload fit."""

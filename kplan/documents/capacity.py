@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from kplan.documents.base import Count, Document, Positive, Report
+from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import PodPlacement
 
 Price = Annotated[float, Meta(ge=0)]
@@ -195,6 +196,7 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     stop : the decision about the first replica that did not fit; null when the count ended before
     to_add : nodes of existing shapes with which all wanted replicas fit, each alone enough
     shapes_not_tried : so many shapes of nodes might help too
+    cluster : every node without and with the replicas; in the HTML page and with --explain
     sets : whole sets of several templates in their ratio; absent for one template
     offers : with --shapes, where fewer replicas fit than are wanted: what to add
     survival : with --lose or --zones: so many fit that any such loss leaves a place for each of them
@@ -209,6 +211,7 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     stop: Stop | None
     to_add: tuple[Addition, ...]
     shapes_not_tried: Count
+    cluster: ClusterMap | UnsetType = UNSET
     sets: Count | UnsetType = UNSET
     survival: Survival | UnsetType = UNSET
     offers: Offers | UnsetType = UNSET

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,12 +25,15 @@ from kplan.documents.capacity import (
     TemplateFit,
     ZoneFit,
 )
+from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import Outcome
+from kplan.engine.cluster import Cluster
 from kplan.errors import UsageError
 from kplan.framework.session import Session
 from kplan.planner.additions import additions
 from kplan.planner.base import Base
 from kplan.planner.capacity import Fit, Template, fill_from
+from kplan.planner.cluster_map import cluster_map
 from kplan.planner.losses import outlast, possible_losses
 from kplan.planner.not_found import no_node
 from kplan.planner.offers import offers
@@ -121,13 +125,31 @@ class Capacity:
         gated = [Counted(self.stop.pod.key, "Gated")] if self.stop is not None and is_gated else []
         return Verdict.of(chosen, [*gated, *counted_warnings(self.context.warnings, chosen)], because)
 
-    def report(self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None) -> CapacityReport:
+    def _map(self, before: Cluster) -> ClusterMap:
+        """Return every node without and with the replicas, which are numbered here: in the count they are all alike."""
+        found = cluster_map(before, self.session.cluster)
+        numbers = [itertools.count() for _ in self.templates]
+        coming: dict[int, list[str]] = {}
+        for (template, row), n in sorted(self.fit.placed.items()):
+            own = (f"{self.templates[template].name}-{next(numbers[template])}" for _ in range(n))
+            coming.setdefault(row, []).extend(own)
+        nodes = (structs.replace(node, arriving=tuple(coming.get(row, ()))) for row, node in enumerate(found.nodes))
+        return structs.replace(found, nodes=tuple(nodes))
+
+    def report(
+        self,
+        *,
+        fail_on: Sequence[Condition] | None = None,
+        nodes: NodesShown = None,
+        before: Cluster | None = None,
+    ) -> CapacityReport:
         """Return the CapacityReport.
 
         Parameters
         ----------
         fail_on : what makes the verdict a failure; None for the defaults of `verdict`
         nodes : the nodes to tell about where the next replica does not fit; None for all
+        before : the cluster without the replicas, to tell about every node without and with them; None not to
         """
         infos = self.session.cluster.pods.infos
         stopped = self.fit.stopped_template
@@ -156,6 +178,7 @@ class Capacity:
             ),
             nodes=self.per_node(),
             zones=self.per_zone(),
+            cluster=UNSET if before is None else self._map(before),
             victims=tuple(infos[pod].key for pod in self.fit.evicted),
             stop=None if self.stop is None else Stop(template=stop_name, placement=self.stop.to_document(nodes)),
             to_add=self.additions,

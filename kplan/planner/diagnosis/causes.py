@@ -17,6 +17,14 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingNamespace:
+    """The pod's namespace does not exist."""
+
+    name: str
+    nearest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Gated:
     """Scheduling gates stand before the queue."""
 
@@ -141,6 +149,7 @@ class NotNamed:
 
 Whole = (
     Refused
+    | MissingNamespace
     | Gated
     | OtherScheduler
     | BeforeNodes

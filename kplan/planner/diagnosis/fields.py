@@ -44,10 +44,12 @@ def _path(field: Field) -> str:
     return path_of(field) if field else ""
 
 
-def _of_whole(cause: c.Whole, pod: Pod) -> Field:  # noqa: PLR0911 - one case a cause, in one place
+def _of_whole(cause: c.Whole, pod: Pod) -> Field:  # noqa: C901, PLR0911 - one case a cause, in one place
     match cause:
         case c.Refused(missing_class=name) if name:
             return ("spec", "priorityClassName")
+        case c.MissingNamespace():
+            return ("metadata", "namespace")
         case c.Gated():
             return ("spec", "schedulingGates")
         case c.OtherScheduler():

@@ -25,6 +25,7 @@ from kplan.planner.diagnosis.causes import (
     Gated,
     Leaving,
     MissingClaim,
+    MissingNamespace,
     NodesOut,
     NoNodes,
     NoSuchCombination,
@@ -68,11 +69,7 @@ def gather(session: Session, result: CycleResult) -> Causes:
 def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> Whole:
     spec = info.pod.spec
     if result.pod in session.refused:
-        classes = [each.metadata.name for each in session.listers.snapshot.priority_classes]
-        missing = spec.priority_class_name if spec.priority_class_name not in classes else ""
-        if missing and f" {missing} " in f"{session.refused[result.pod]} ":
-            return Refused(session.refused[result.pod], missing, nearest(missing, classes))
-        return Refused(session.refused[result.pod])
+        return _refused(session, result.pod, info)
     if result.framework is None:
         return OtherScheduler(spec.scheduler_name, tuple(session.frameworks))
     if info.is_terminating:
@@ -80,6 +77,18 @@ def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> Who
     if result.outcome is Outcome.GATED:
         return Gated(tuple(gate.name for gate in spec.scheduling_gates))
     return BeforeNodes(result.message) if len(session.cluster) else NoNodes()
+
+
+def _refused(session: Session, pod: int, info: PodInfo) -> Whole:
+    words, spec, world = session.refused[pod], info.pod.spec, session.listers.snapshot
+    namespaces = [each.metadata.name for each in world.namespaces]
+    if namespaces and info.namespace not in namespaces:
+        return MissingNamespace(info.namespace, nearest(info.namespace, namespaces))
+    classes = [each.metadata.name for each in world.priority_classes]
+    missing = spec.priority_class_name if spec.priority_class_name not in classes else ""
+    if missing and f" {missing} " in f"{words} ":
+        return Refused(words, missing, nearest(missing, classes))
+    return Refused(words)
 
 
 def _claim_causes(pod: Pod, listers: Listers) -> Iterator[MissingClaim | UnboundClaim]:

@@ -17,7 +17,16 @@ from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.planner.diagnosis import changes
 from kplan.planner.diagnosis.alike import ALONE, Replicas
-from kplan.planner.diagnosis.causes import Causes, Gated, MissingClaim, OtherScheduler, Refused, TooLarge, UnboundClaim
+from kplan.planner.diagnosis.causes import (
+    Causes,
+    Gated,
+    MissingClaim,
+    MissingNamespace,
+    OtherScheduler,
+    Refused,
+    TooLarge,
+    UnboundClaim,
+)
 from kplan.planner.diagnosis.fields import SYSTEM_TAINTS
 from kplan.planner.diagnosis.gather import resources_of
 from kplan.planner.diagnosis.names import is_fact
@@ -136,12 +145,19 @@ def _by_cause(trials: Trials, causes: Causes) -> Iterator[r.Remedy]:  # noqa: C9
                     change = r.NameChange(what=r.RESOURCE, old=cause.resource, to=name)
                     yield trials.by_change(r.CorrectName(change=change, then=node), renamed)
             case Refused(missing_class=name) if name:
-                if cause.nearest:
-                    change = r.NameChange(what="PriorityClass", old=name, to=cause.nearest)
-                    yield r.CorrectName(change=change, then=None, checked=False)
-                yield r.CreateObject(change=r.MissingObject(what="PriorityClass", name=name), then=None, checked=False)
+                yield from _named("PriorityClass", name, cause.nearest)
+            case MissingNamespace(name=name):
+                yield from _named("namespace", name, cause.nearest)
             case _:
                 pass
+
+
+def _named(what: str, name: str, nearest: str) -> Iterator[r.Remedy]:
+    """Name an object that there is, or create the one that is missing; what is then decided was not tried."""
+    if nearest:
+        change = r.NameChange(what=what, old=name, to=nearest)
+        yield r.CorrectName(change=change, then=None, checked=False)
+    yield r.CreateObject(change=r.MissingObject(what=what, name=name), then=None, checked=False)
 
 
 def _claim(trials: Trials, cause: MissingClaim) -> Iterator[r.Remedy]:

@@ -13,6 +13,7 @@ from kplan.planner.diagnosis.causes import (
     Gated,
     Leaving,
     MissingClaim,
+    MissingNamespace,
     NodesOut,
     NoNodes,
     NoSuchCombination,
@@ -56,6 +57,8 @@ def _whole(cause: Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a ca
             return f"The API server refuses the pod: there is no PriorityClass {name}{_meant(cause.nearest)}"
         case Refused():
             return f"The API server refuses the pod: {_clause(cause.message)}"
+        case MissingNamespace():
+            return f"The API server refuses the pod: there is no namespace {cause.name}{_meant(cause.nearest)}"
         case Gated():
             gates = "scheduling gate" if len(cause.gates) == 1 else "scheduling gates"
             return f"It waits for its {gates} {_names(cause.gates)}; the scheduler does not look at it before"

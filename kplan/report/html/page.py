@@ -102,7 +102,7 @@ def _facts(document: Report) -> str:
 
 
 def _embedded(document: Report) -> str:
-    if isinstance(document, PlacementReport | PlanReport):
+    if isinstance(document, PlacementReport | PlanReport | CapacityReport):
         document = replace(document, cluster=UNSET)
     text = as_json(document.to_dict())
     if len(text) > MAX_EMBEDDED:

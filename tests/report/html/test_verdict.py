@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 import kplan
+from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import Origin
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
@@ -68,3 +69,16 @@ def test_numbers_that_are_compared_have_bars():
     text = render(report, "html", ReportOptions())
     assert '<td class="right amount" style="--part:50%">2</td>' in text
     assert '<td class="right amount" style="--part:100%">4</td>' in text
+
+
+def test_replicas_that_are_counted_are_drawn_where_they_go_each_under_a_name_of_its_own():
+    planner = kplan.Planner(kplan.load_snapshot([node("a", cpu="2"), node("b", cpu="4"), pod("x", node="b")]))
+    report = planner.capacity([pod("p")]).report(before=planner.session.cluster)
+    assert isinstance(report.cluster, ClusterMap)
+
+    coming = [name for each in report.cluster.nodes for name in each.arriving]
+    assert [len(each.arriving) for each in report.cluster.nodes] == [2, 3]
+    assert len(set(coming)) == 5
+    text = render(report, "html", ReportOptions())
+    assert '<figure class="cluster">' in text
+    assert "&quot;cluster&quot;" not in text
