@@ -114,6 +114,10 @@ class Course:
         """Make a pod; tell whether the API server takes it."""
         template = owner.template_of(wanted.revision)
         info, refusal = self._maker.make(owner, wanted, self.workloads.templates.whole(template))
+        if not refusal and info.key in self.session.pod_ids:
+            # Only stateful sets give names that somebody else may have given already.
+            self._maker.release(info)
+            refusal = f'pods "{info.name}" already exists'
         if refusal:
             if refusal != owner.refusal:
                 owner.refusal = refusal

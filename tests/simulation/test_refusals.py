@@ -9,7 +9,7 @@ import kplan
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
 from kplan.planner.change import ChangePlan
 
-from .clusters import Object, deployment, node, running
+from .clusters import Object, deployment, node, running, stateful_set
 
 NODES = [node("n0"), node("n1")]
 BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
@@ -166,3 +166,20 @@ def test_a_drain_says_which_workloads_it_leaves_without_their_pods() -> None:
             if each.state is WorkloadState.STUCK
         ]
     assert [step.event for step in base.drain(["n0"]).steps][-1] is StepEvent.STUCK
+
+
+def test_a_name_that_somebody_else_has_given_is_taken() -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "db-1", "namespace": "default", "uid": "p"},
+        "spec": {"nodeName": "n0", "containers": [{"name": "c", "image": "app:1"}]},
+        "status": {"phase": "Running"},
+    }
+    change = roll_out([*NODES, pod], stateful_set("db", 3))
+
+    assert [(each.name, each.workload) for each in change.after] == [
+        ("db-0", "StatefulSet/default/db"),
+        ("db-1", "Pod/default/db-1"),
+    ]
+    assert (only(change).state, only(change).because) == (WorkloadState.STUCK, 'pods "db-1" already exists')
