@@ -117,9 +117,10 @@ def _winner(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> It
     feasible = placement.feasible_count
     of_all = f"{feasible} of {count(n_nodes, 'node')} can take it"
     if not placement.scores:
-        only = "The only node that can take it" if feasible == 1 else f"{of_all}; nothing scores them"
+        only = f"{placement.node or 'One'} is the only node that can take it"
+        told = only if feasible == 1 else f"{of_all}; nothing scores them"
         note = ", so nothing is scored" if feasible == 1 and not placement.not_evaluated_count else ""
-        yield line(f"{only}{note}.")
+        yield line(f"{told}{note}.")
         return
     ranked = _ranked(placement)
     yield line(f"{of_all}. ", *_margin(placement, ranked, options.ties))

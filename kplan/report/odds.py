@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import UNSET, UnsetType
 
-from kplan.documents.odds import OddsReport, PodOdds, RunExample, Share, WorkloadOdds
+from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
@@ -43,9 +43,8 @@ def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     elif summary.certain:
         yield line(Span("Certain", "good"), f": every pod ends up the same in all {count(summary.runs, 'run')}.")
     else:
-        outcomes = count(summary.outcomes, "outcome")
         draws = _DRAWS + (_DRAWN_TURNS if is_change else "")
-        yield line(f"{count(summary.distinct, 'run')} of {summary.runs} differ, with {outcomes}. {draws}")
+        yield line(f"{_variety(summary)} {draws}")
     yield from _change_blocks(document, options) if is_change else _plain_blocks(document, options)
     if document.evicted:
         yield Heading(("Other pods that are evicted",))
@@ -54,6 +53,14 @@ def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     if not summary.certain:
         yield from _example_blocks(document.examples)
     yield from closing_blocks(document)
+
+
+def _variety(summary: OddsSummary) -> str:
+    """Say how many results the runs have, and whether that matters to who gets a place."""
+    results = f"{count(summary.runs, 'run')} have {count(summary.distinct, 'different result')}"
+    if summary.outcomes == 1:
+        return f"{results}, which differ in nodes only: the same pods are placed, evicted and left pending in all."
+    return f"{results}; which pods are placed, evicted or left pending comes out in {summary.outcomes} ways."
 
 
 def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:

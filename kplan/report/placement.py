@@ -164,7 +164,7 @@ def _that_need_attention(
     for members in groups:
         failed = [member for member in members if not _is_well(member)]
         if failed:
-            reasons = tuple(dict.fromkeys((each.outcome, each.message, each.diagnosis) for each in failed))
+            reasons = tuple(dict.fromkeys(_reason(each) for each in failed))
             is_daemon = _is_daemon_set(members)
             alike.setdefault((reasons, workload_name(members[0]) if is_daemon else ""), []).append(members)
     for ending in alike.values():
@@ -179,6 +179,12 @@ def _that_need_attention(
             yield Heading((f"{names}: ", Span(f"each {outcome_text(first)}", OUTCOME_STYLES[first.outcome])))
         yield from _origin(members[0].pod.origin or None)
         yield from _ends(members, n_nodes, options)
+
+
+def _reason(placement: PodPlacement) -> tuple[object, ...]:
+    """Return what pods have to share to be told about together; where one would go today is its own matter."""
+    own = placement.pod.key if placement.outcome is Outcome.SCHEDULED else ""
+    return (placement.outcome, placement.message, placement.diagnosis, own)
 
 
 def _is_well(placement: PodPlacement) -> bool:

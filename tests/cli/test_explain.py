@@ -110,3 +110,10 @@ def test_a_pod_that_has_ended_is_told_apart_from_one_that_is_not_there(command: 
     found = invoke(command, "default/done", "-s", path)
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr.startswith("error: pod default/done has succeeded; it takes no room any more")
+
+
+def test_pods_that_would_go_elsewhere_are_told_one_by_one_since_each_has_a_node_of_its_own() -> None:
+    text = invoke("explain", "deployment/shop/storefront", "-s", "demo").stdout
+
+    assert "storefront-9fmxtzc95-ff2km runs on general-c-2, which would not take it again" in text
+    assert "storefront-9fmxtzc95-x69n9 runs on spot-a-1; today it would go elsewhere" in text

@@ -33,7 +33,7 @@ def test_a_table_tells_shares_with_their_intervals() -> None:
     assert "3 pods, 200 runs (seed 7): all placed in 0%" in text
     assert "ReplicaSet/default/owner: 3 pods, all placed in 0%" in text
     assert "Nodes: n0 50.0%, n1 50.0%" in text
-    assert "2 runs of 200 differ, with 1 outcome." in text
+    assert "200 runs have 2 different results, which differ in nodes only" in text
     assert "- 100%: default/web-2 stays pending" in text
     first = next(row for row in text.splitlines() if "default/web-0" in row)
     assert first.split()[1:3] == ["100%", "0%"]

@@ -30,7 +30,7 @@ def test_ties_are_told_with_what_the_scheduler_does() -> None:
 
 def test_a_single_node_is_not_scored() -> None:
     text = _table([node("a", cpu="1"), node("b"), pod("p", cpu="2")], ["default/p"])
-    assert "The only node that can take it, so nothing is scored." in text
+    assert "b is the only node that can take it, so nothing is scored." in text
     assert "- a: asks for 2 cpu, 1 of 1 free: 1 short" in text
 
 
