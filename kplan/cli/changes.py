@@ -61,6 +61,7 @@ def change_document(
     if asked is None:
         return None
     base, written = asked
+    base.on_progress = question.planner.on_progress
     from kplan.planner.change import carry_out
     from kplan.planner.change_report import change_report
     from kplan.planner.decisions import Decisions

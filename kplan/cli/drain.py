@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
+from kplan.cli.choosing import read_selector
 from kplan.cli.flags import OutputFlags, RunsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
-from kplan.cli.phases import busy
+from kplan.cli.phases import busy, counted
 from kplan.cli.plan import SaveOption, saving
 from kplan.cli.runs import odds_document
 from kplan.cli.sweeping import SweepFlags
@@ -134,7 +135,7 @@ def drain(
         )
         emit(odds, output, verbosity)
         return
-    with busy("draining nodes", quiet=verbosity.quiet):
+    with counted("draining nodes", planner, quiet=verbosity.quiet):
         change = planner.drain(
             names, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options
         )
@@ -165,8 +166,6 @@ def chosen_nodes(world: Snapshot, names: Sequence[str], selector: str, zone: str
     NotFoundError
         When there is no such node.
     """
-    from kplan.api.labels import InvalidSelector
-    from kplan.api.selector_text import parse_selector
     from kplan.api.wellknown import BETA_ZONE, ZONE
     from kplan.planner.not_found import no_node
 
@@ -181,10 +180,7 @@ def chosen_nodes(world: Snapshot, names: Sequence[str], selector: str, zone: str
     if unknown:
         raise no_node(unknown, known)
     if selector:
-        try:
-            wanted = parse_selector(selector)
-        except InvalidSelector as error:
-            raise UsageError(f"--selector {selector}: {error}", hint="for example -l pool=gpu,!spot") from None
+        wanted = read_selector(selector)
         matching = [name for name in known if wanted.matches(world.node_by_name[name].metadata.labels)]
         if not matching:
             raise NotFoundError(f"no node has labels {selector}", hint="kubectl get nodes --show-labels lists them")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import busy
-from kplan.errors import UsageError
+from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
@@ -21,14 +22,16 @@ def explain(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="NS/POD|KIND/[NS/]NAME",
+            metavar="[NS/POD|KIND/[NS/]NAME]",
             help="A pod of the snapshot, pending or running, or a workload: deploy/shop/cart.",
+            show_default=False,
         ),
-    ],
+    ] = "",
     *,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace of a workload or pod that names none.")
     ] = "",
+    choice: PodChoiceFlags,
     cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
     output: OutputFlags,
@@ -37,19 +40,38 @@ def explain(
     """Say why a pod, or each pod of a workload, is where it is, or nowhere.
 
     A running pod is judged against the cluster without it: whether its node still takes it, and is still the best.
-    Of a workload, pods that would go again where they are get one line each.
+    Of several pods, those that would go again where they are get one line each.
     """
+    if not what and not (choice.selector or choice.all_namespaces):
+        hint = "name a pod as NAMESPACE/NAME or a workload, or choose pods with -l or -A"
+        raise UsageError("nothing to explain", hint=hint)
     fail_on = fail_on_of(output, "explain")
     formats_of(output)
     namespace = namespace or cluster.default_namespace()
     planner = ask(None, cluster, scheduler, verbosity).planner
     from kplan.planner.whereabouts import explain_pod, whereabouts_report
 
-    with busy("looking for where pods would go", quiet=verbosity.quiet):
-        keys = pods_named(what, namespace, planner.world)
-        found = [explain_pod(planner, key) for key in keys]
+    with busy("looking for where pods would go", quiet=verbosity.quiet) as tell:
+        world = planner.world
+        keys = pods_named(what, namespace, world) if what else _chosen(choice, namespace, world)
+        found = []
+        for key in keys:
+            found.append(explain_pod(planner, key))
+            tell(f"{len(found):,} of {len(keys):,} pods")
         report = whereabouts_report(found, fail_on=fail_on, nodes=shown_nodes(output), max_listed=output.max_listed)
     emit(report, output, verbosity)
+
+
+def _chosen(choice: PodChoiceFlags, namespace: str, world: Snapshot) -> list[str]:
+    """Return the pods that are meant and have not ended; raises NotFoundError when there are none."""
+    from kplan.planner.not_found import has_ended
+    from kplan.snapshot.defaults import DEFAULT_NAMESPACE
+
+    keys = choice.keys_of((pod for pod in world.pods if has_ended(pod) is None), namespace or DEFAULT_NAMESPACE)
+    if not keys:
+        where = "" if choice.all_namespaces else f" in namespace {namespace or DEFAULT_NAMESPACE}"
+        raise NotFoundError(f"no pod is meant{where}", hint="kubectl get pods -A --show-labels lists them all")
+    return keys
 
 
 def pods_named(what: str, namespace: str, world: Snapshot) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, get_type_hints
@@ -99,6 +99,12 @@ class ManifestFlags:
     replicas: Annotated[
         int | None, typer.Option("--replicas", metavar="N", min=0, help="So many pods of each workload.")
     ] = None
+
+    def or_pods_of_namespace(self, what: Sequence[str] | None) -> tuple[ManifestFlags, str]:
+        """Return what ``--namespace`` is about: manifests, if there are any, else the pods of the snapshot."""
+        if what or self.filename or self.kustomize:
+            return self, ""
+        return replace(self, namespace=""), self.namespace
 
     def within(self, cluster: ClusterFlags) -> ManifestFlags:
         """Return flags that name the context's namespace where they name none; raises KubeconfigError."""

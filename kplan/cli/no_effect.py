@@ -62,6 +62,11 @@ RULES = (
         lambda given: given.get("sampling") == "all",
         lambda _given: "every node is looked at without --sampling as-configured",
     ),
+    Rule(
+        ("all_namespaces", "selector"),
+        lambda given: bool(given.get("what")) and "all_namespaces" in given and "queue" not in given,
+        lambda _given: "what is meant is named",
+    ),
     Rule(("top",), lambda given: bool(given.get("all_nodes")), lambda _given: "--all-nodes shows all"),
     Rule(
         ("max_rounds", "recreate", "rollout"),

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from kplan.cli.faults import say
 
+if TYPE_CHECKING:
+    from kplan.planner.base import Base
+
 _PATIENCE_SECONDS = 1.0
+_BETWEEN_SECONDS = 0.1
+"""Between two counts that are shown."""
 
 
 @contextmanager
@@ -35,12 +42,31 @@ def busy(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
         timer = threading.Timer(_PATIENCE_SECONDS, status.start)
         timer.daemon = True
         timer.start()
+        told_at = 0.0
+
+        def tell(progress: str) -> None:
+            nonlocal told_at
+            if (now := time.monotonic()) - told_at >= _BETWEEN_SECONDS:
+                told_at = now
+                status.update(f"{doing}: {progress}")
+
         try:
-            yield lambda progress: status.update(f"{doing}: {progress}")
+            yield tell
         finally:
             timer.cancel()
             timer.join()
             status.stop()
+
+
+@contextmanager
+def counted(doing: str, planner: Base, *, quiet: bool = False) -> Iterator[None]:
+    """Say what goes on as `busy` does, with how many pods are decided about, or how many steps are made."""
+    with busy(doing, quiet=quiet) as tell:
+        planner.on_progress = lambda done, of: tell(f"{done:,} steps" if of is None else f"{done:,} of {of:,} pods")
+        try:
+            yield
+        finally:
+            planner.on_progress = None
 
 
 def _say_nothing(_progress: str) -> None:

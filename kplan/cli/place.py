@@ -18,7 +18,7 @@ from kplan.cli.flags import (
     with_flags,
 )
 from kplan.cli.on_paper import ChangedClusterFlags
-from kplan.cli.phases import busy
+from kplan.cli.phases import counted
 from kplan.cli.runs import odds_document, question_of_runs
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
@@ -83,14 +83,14 @@ def place(
         )
         emit(odds, output, verbosity)
         return
-    with busy("following what the manifests change", quiet=verbosity.quiet):
+    with counted("following what the manifests change", question.planner, quiet=verbosity.quiet):
         change = change_document(
             question, "place", rollout=rollout, output=output, fail_on=fail_on, replicas=manifests.replicas
         )
     if change is not None:
         emit(change, output, verbosity, question.manifests)
         return
-    with busy("deciding where pods go", quiet=verbosity.quiet):
+    with counted("deciding where pods go", question.planner, quiet=verbosity.quiet):
         plan = question.planner.plan(question.pods)
     listed = plan.placements[: output.max_listed]
     others = shown_nodes(output, with_score_details=False)

@@ -9,6 +9,7 @@ import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.changes import RolloutMode, RolloutOption, change_document
+from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import (
     ManifestFlags,
     OutputFlags,
@@ -19,7 +20,7 @@ from kplan.cli.flags import (
     with_flags,
 )
 from kplan.cli.on_paper import ChangedClusterFlags
-from kplan.cli.phases import busy
+from kplan.cli.phases import busy, counted
 from kplan.cli.runs import odds_document, question_of_runs
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
@@ -68,6 +69,7 @@ def plan(
     save: SaveOption = "",
     runs: RunsOption = None,
     run_cronjobs: RunCronJobsOption = False,
+    choice: PodChoiceFlags,
     manifests: ManifestFlags,
     sweeping: SweepFlags,
     cluster: ChangedClusterFlags,
@@ -91,17 +93,25 @@ def plan(
     output = saving(output, save)
     fail_on = fail_on_of(output, "plan")
     formats = formats_of(output)
+    manifests, namespace = manifests.or_pods_of_namespace(what)
     question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
-    with busy("working off the scheduling queue", quiet=verbosity.quiet):
+    doing, planner = "working off the scheduling queue", question.planner
+    pods, with_pending = question.pods, not only_given
+    if with_pending and (choice.selector or namespace):
+        known = planner.world.pod_by_key
+        pods = [*pods, *choice.keys_of((known[key] for key in planner.pending_keys()), namespace)]
+        with_pending = False
+    is_asked_once = runs is None and not queue
+    with counted(doing, planner, quiet=verbosity.quiet) if is_asked_once else busy(doing, quiet=verbosity.quiet):
         if queue:
             from kplan.planner.queue_plan import queue_report
 
-            asked = question.planner.queue_of(question.pods, with_pending=not only_given)
-            document: Report = queue_report(question.planner, asked, fail_on=fail_on)
+            asked = planner.queue_of(pods, with_pending=with_pending)
+            document: Report = queue_report(planner, asked, fail_on=fail_on)
         elif runs is not None:
             from kplan.planner.odds_of_pods import InQueue
 
-            in_queue = InQueue(tuple(question.pods), not only_given, recreate, max_rounds)
+            in_queue = InQueue(tuple(pods), with_pending, recreate, max_rounds)
             document = odds_document(
                 *question_of_runs(question, in_queue, rollout, manifests.replicas),
                 command="plan",
@@ -118,9 +128,7 @@ def plan(
         ) is not None:
             document = change
         else:
-            planned = question.planner.plan_queue(
-                question.pods, with_pending=not only_given, recreate=recreate, max_rounds=max_rounds
-            )
+            planned = planner.plan_queue(pods, with_pending=with_pending, recreate=recreate, max_rounds=max_rounds)
             document = plan_document(planned, "plan", output, fail_on, formats)
     emit(document, output, verbosity, question.manifests)
 

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
-from kplan.cli.phases import busy
+from kplan.cli.phases import busy, counted
 
 
 @with_flags
@@ -38,6 +39,7 @@ def preempt(
         ),
     ] = None,
     run_cronjobs: RunCronJobsOption = False,
+    choice: PodChoiceFlags,
     manifests: ManifestFlags,
     cluster: ChangedClusterFlags,
     scheduler: SchedulerFlags,
@@ -46,11 +48,13 @@ def preempt(
 ) -> None:
     """Say whom pods would evict to get in, and why those.
 
-    Tells what that frees and breaks, and where the victims go. Exits with 1 when a pod gets in nowhere, or a disruption
+    Tells what that frees and breaks, and where the victims go. Without arguments it looks at the pending pods of all
+    namespaces, or of one with --namespace. Exits with 1 when a pod gets in nowhere, or a disruption
     budget would be violated (--fail-on).
     """
     fail_on = fail_on_of(output, "preempt")
     formats = formats_of(output)
+    manifests, namespace = manifests.or_pods_of_namespace(what)
     question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     planner, pods = question.planner, list(question.pods)
     from kplan.planner.preemption_report import follow as follow_victims
@@ -59,8 +63,9 @@ def preempt(
 
     is_all = not pods
     if is_all:
-        pods = [*pending_in_turn(planner)]
-    with busy("looking for pods to evict", quiet=verbosity.quiet):
+        known = planner.world.pod_by_key
+        pods = list(choice.keys_of((known[key] for key in pending_in_turn(planner)), namespace))
+    with counted("looking for pods to evict", planner, quiet=verbosity.quiet):
         plan = planner.plan(pods, settle_preemption=settle_preemption)
     placements = without_room(plan.placements) if is_all else plan.placements
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kplan.cli.answer import write_out
+from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.faults import say
 from kplan.cli.flags import with_flags
 from kplan.cli.formats import as_data, check_template
@@ -62,6 +64,9 @@ FileArgument = Annotated[
     str, typer.Argument(metavar="[FILE]", help="Snapshot to read, as --snapshot; without one, the live cluster.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no warnings on standard error.")]
+NamespaceOption = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NS", help="Count pods of this namespace only.")
+]
 FormatOption = Annotated[SnapshotFormat, typer.Option("--output", "-o", help="How to print it.")]
 
 
@@ -136,14 +141,22 @@ def show(
     file: FileArgument = "",
     *,
     output: FormatOption = SnapshotFormat.TABLE,
+    namespace: NamespaceOption = "",
+    choice: PodChoiceFlags,
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
-    """Show what is in a snapshot: counts, versions, resources, and what is missing."""
+    """Show what is in a snapshot: counts, versions, resources, and what is missing.
+
+    With --namespace or --selector only the pods that are meant count, in what is requested, too.
+    """
     from kplan.report.snapshot_view import overview_report, render_overview
 
     check_template(output)
-    report = overview_report(_open(file, cluster, quiet=quiet))
+    snapshot = _open(file, cluster, quiet=quiet)
+    if choice.selector or namespace:
+        snapshot = dataclasses.replace(snapshot, pods=tuple(choice.of(snapshot.pods, namespace)))
+    report = overview_report(snapshot)
     is_table = output is SnapshotFormat.TABLE
     write_out(f"{render_overview(shown(report))}\n" if is_table else as_data(report.to_dict(), output))
 

@@ -49,6 +49,10 @@ _EAGER_CELLS = 2_000
 """Up to so many node explanations a plan are read out at once; beyond, a decision is brought back when asked for."""
 
 
+Progress = Callable[[int, int | None], None]
+"""Told how many decisions or steps were made, and of how many, where that is known."""
+
+
 class Base:
     """A snapshot's cluster under a scheduler configuration.
 
@@ -69,6 +73,10 @@ class Base:
     plugins : classes of plugins that kube-scheduler does not bring along, for profiles that enable them
     additions : objects that the cluster would hold besides, such as those that come with manifests
     warnings : what was odd about the question, to be told with every answer
+
+    Attributes
+    ----------
+    on_progress : told how far an answer is; None for nobody
     """
 
     def __init__(
@@ -89,6 +97,7 @@ class Base:
     ) -> None:
         if sampling not in ("all", "as-configured"):
             raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
+        self.on_progress: Progress | None = None
         self.snapshot = snapshot
         self.plugins = tuple(plugins)
         self.config = as_decided(config, snapshot, kubernetes, feature_gates, out_of_tree(self.plugins))
@@ -262,6 +271,11 @@ class Base:
         pending = self.pending().rows if pods is None or with_pending else ()
         return self.asked(pods or ()).distinct(pending)
 
+    def pending_keys(self) -> list[str]:
+        """List the pending pods of the snapshot, NAMESPACE/NAME."""
+        infos = self.session.cluster.pods.infos
+        return [infos[row].key for row in self.pending().rows]
+
     def info_of(self, asked: AskedPods, row: int) -> PodInfo:
         """Return a pod of the snapshot or of a question."""
         infos = self.session.cluster.pods.infos
@@ -315,6 +329,8 @@ class Base:
             tell = self._teller(index, known, replay, names)
             tell_why = diagnosing.teller(session, index, result)
             placements.append(placement_of(session, result, tell, asked.origins, tell_why))
+            if self.on_progress is not None:
+                self.on_progress(len(placements), len(asked.rows))
         more = {self.info_of(asked, row).key: n for row, n in asked.more.items()}
         return Plan(tuple(placements), self.session.cluster, session, partial(self.context, asked), more)
 

@@ -124,7 +124,7 @@ def carry_out(
     """
     world = with_objects(base.world, additions)
     autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
-    simulation = start(base.session_for(world), world) if additions else begin(base)
+    simulation = watched(start(base.session_for(world), world), base) if additions else begin(base)
     return follow(simulation, base, updates_of(base, workloads, autoscalers), rollout, decisions)
 
 
@@ -254,4 +254,12 @@ def begin(base: Base, random: Random | None = None) -> Simulation:
     ----------
     random : draws of another origin than the planner's own
     """
-    return fork(base.at_rest, base.world, random)
+    return watched(fork(base.at_rest, base.world, random), base)
+
+
+def watched(simulation: Simulation, base: Base) -> Simulation:
+    """Return the simulation, whose steps are told to whoever follows the planner's progress."""
+    tell = base.on_progress
+    if tell is not None:
+        simulation.on_step = lambda done: tell(done, None)
+    return simulation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kplan.admission.admit import Named
@@ -57,6 +57,7 @@ class Course:
         self.messages: dict[int, str] = {}
         self.outcomes: dict[int, Outcome] = {}
         self.steps: list[Step] = []
+        self.on_step: Callable[[int], None] | None = None  #: told how many steps there are after each
         self.already_leaving: list[str] = []
         self.circle = ""
         self.violations: list[tuple[str, str]] = []
@@ -280,3 +281,5 @@ class Course:
         self.steps.append(
             Step(step=len(self.steps) + 1, event=event, pod=pod, node=node, workload=workload, because=because, by=by)
         )
+        if self.on_step is not None:
+            self.on_step(len(self.steps))

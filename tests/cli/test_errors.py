@@ -138,10 +138,8 @@ def test_questions_that_make_no_sense(args: tuple[str, ...], words: str) -> None
     [
         (("plce",), "no such command 'plce'. Did you mean 'place'?\nhint: kplan --help lists commands\n"),
         (("snapshot", "sho"), "no such command 'sho'"),
-        (
-            ("explain",),
-            "missing argument 'NS/POD|KIND/[NS/]NAME'\nhint: kplan explain --help lists arguments and options",
-        ),
+        (("show",), "missing argument 'FILE'\nhint: kplan show --help lists arguments and options"),
+        (("explain",), "nothing to explain"),
         (("explain", "nobody"), "the snapshot has no pod default/nobody"),
         (("explain", "deploy/shop/nobody"), "nobody"),
         (("plan", "--max-rounds", "x"), "invalid value for '--max-rounds'"),

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+import kplan
 from kplan.cli import phases
-from kplan.cli.phases import busy, said_when_slow, told_when_interrupted
+from kplan.cli.phases import busy, counted, said_when_slow, told_when_interrupted
 from tests.cli.commands import invoke
 
 
@@ -44,6 +45,36 @@ def test_a_terminal_sees_how_far_it_is(
         time.sleep(0.3)
 
     assert "counting: 5 fit so far" in capsys.readouterr().err
+
+
+def test_answers_tell_how_many_pods_are_decided_about() -> None:
+    planner = kplan.Planner(kplan.load_snapshot("demo"))
+    told: list[tuple[int, int | None]] = []
+    planner.on_progress = lambda done, of: told.append((done, of))
+
+    planner.plan(["shop/voucher-api", "ml/llm-eval", "ml/fine-tune"])
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+    told.clear()
+    change = planner.drain(["general-a-1"])
+    assert told == [(number, None) for number in range(1, len(change.steps) + 1)]
+
+
+def test_what_is_counted_is_shown_while_it_lasts(
+    impatient: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    planner = kplan.Planner(kplan.load_snapshot("demo"))
+
+    with counted("deciding", planner):
+        assert planner.on_progress is not None
+        time.sleep(0.1)
+        planner.on_progress(3, 1200)
+        time.sleep(0.3)
+
+    assert "deciding: 3 of 1,200 pods" in capsys.readouterr().err
+    assert planner.on_progress is None
 
 
 def test_the_innermost_work_is_what_an_interrupt_names() -> None:

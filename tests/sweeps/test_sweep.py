@@ -138,15 +138,11 @@ def test_runs_give_the_same_report_with_any_number_of_processes(
 @pytest.mark.parametrize(
     "args",
     [
-        ["drain", "general-a-1", "--workers", "2"],
-        ["drain", "general-a-1", "--dask", "x"],
         ["drain", "--each", "--workers", "2", "--dask", "x"],
         ["drain", "--each", "--runs", "2"],
-        ["place", "shop/voucher-api", "--workers", "2"],
-        ["plan", "--dask", "x"],
     ],
 )
-def test_options_that_would_do_nothing_are_refused(args: list[str]) -> None:
+def test_options_that_contradict_each_other_are_refused(args: list[str]) -> None:
     failed = invoke(*args)
 
     assert failed.exit_code == 2

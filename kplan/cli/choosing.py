@@ -1,0 +1,65 @@
+"""Which pods are meant where a list of them is read: ``-A`` and ``-l``, as kubectl has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.api.core import Pod
+    from kplan.api.labels import Selector
+
+
+@dataclass(frozen=True)
+class PodChoiceFlags:
+    """Which pods of the snapshot."""
+
+    panel: ClassVar[str] = "Pods"
+
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces, whatever --namespace says.")
+    ] = False
+    selector: Annotated[
+        str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Pods with these labels, as kubectl takes them.")
+    ] = ""
+
+    def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:
+        """Return the pods that are meant, in their order.
+
+        Parameters
+        ----------
+        namespace : that they are of, unless those of all are meant; empty for all
+
+        Raises
+        ------
+        UsageError
+            For a selector that cannot be read.
+        """
+        wanted = read_selector(self.selector) if self.selector else None
+        where = "" if self.all_namespaces else namespace
+        return [
+            pod
+            for pod in pods
+            if (not where or pod.metadata.namespace == where)
+            and (wanted is None or wanted.matches(pod.metadata.labels))
+        ]
+
+    def keys_of(self, pods: Iterable[Pod], namespace: str) -> list[str]:
+        """Return the pods that are meant, as NAMESPACE/NAME; as `of`."""
+        return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self.of(pods, namespace)]
+
+
+def read_selector(text: str) -> Selector:
+    """Read what stands after ``--selector``; raises UsageError when that is none."""
+    from kplan.api.labels import InvalidSelector
+    from kplan.api.selector_text import parse_selector
+
+    try:
+        return parse_selector(text)
+    except InvalidSelector as error:
+        raise UsageError(f"--selector {text}: {error}", hint="for example -l pool=gpu,!spot") from None
