@@ -59,7 +59,7 @@ class WorkloadOdds(Document, frozen=True, kw_only=True):
     placed, pending, evicted, gone, blocked : of all its pods in all runs, how many are
     complete : runs in which it has all the pods that it wants at the end; told of changes only
     because : what holds it up in the first run in which something does
-    nodes, zones : of all its pods that are placed in all runs, how many are there; the most frequent first
+    nodes, zones : of all its pods that are on nodes in all runs, how many are there; the most frequent first
     """
 
     workload: str

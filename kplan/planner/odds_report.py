@@ -180,7 +180,10 @@ def _all_placed(odds: Odds, pods: Iterable[str]) -> int:
 
 def _pod(odds: Odds, pod: DrawnPod) -> PodOdds:
     counts = odds.tally.counts[pod.key]
-    nodes = _ranked({end.node: n for end, n in counts.items() if end.rest is Rest.PLACED})
+    there: Counter[str] = Counter()
+    for end, n in counts.items():
+        there[end.node] += n
+    nodes = _ranked(there)
     zones: Counter[str] = Counter()
     for node, n in nodes:
         zones[odds.zones.get(node, "")] += n
@@ -217,7 +220,7 @@ def _workload(odds: Odds, name: str, members: Sequence[PodOdds]) -> WorkloadOdds
     for pod in members:
         nodes.update({node: share.runs for node, share in pod.nodes.items()})
         zones.update({zone: share.runs for zone, share in pod.zones.items()})
-    placed = sum(nodes.values())
+    on_nodes = sum(nodes.values())
 
     def part(n: int, of: int) -> float:
         return round(n / of, _DIGITS) if of else 0.0
@@ -229,13 +232,13 @@ def _workload(odds: Odds, name: str, members: Sequence[PodOdds]) -> WorkloadOdds
         workload=name,
         pods=len(members),
         all_placed=wilson(_all_placed(odds, (pod.pod for pod in members)), odds.runs),
-        placed=part(placed, total),
+        placed=all_of(pod.placed for pod in members),
         pending=all_of(pod.pending for pod in members),
         evicted=all_of(pod.evicted for pod in members),
         gone=all_of(pod.gone for pod in members) if odds.is_change else UNSET,
         blocked=all_of(pod.blocked for pod in members) if odds.is_change else UNSET,
-        nodes={node: part(n, placed) for node, n in _ranked(nodes)},
-        zones={zone: part(n, placed) for zone, n in _ranked(zones)},
+        nodes={node: part(n, on_nodes) for node, n in _ranked(nodes)},
+        zones={zone: part(n, on_nodes) for zone, n in _ranked(zones)},
         complete=wilson(odds.runs - odds.tally.incomplete[name], odds.runs) if odds.is_change else UNSET,
         because=odds.tally.because.get(name, (0, ""))[1],
     )

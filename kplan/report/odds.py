@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
@@ -22,15 +22,7 @@ _DRAWS = (
 )
 _DRAWN_TURNS = " Drawn, too: whose pods are made first."
 
-_Told = tuple[str, Callable[[PodOdds], Share | UnsetType]]
-_ENDS: tuple[_Told, ...] = (
-    ("PLACED", lambda pod: pod.placed),
-    ("PENDING", lambda pod: pod.pending),
-    ("GONE FOR GOOD", lambda pod: pod.gone),
-    ("BLOCKED", lambda pod: pod.blocked),
-    ("EVICTED", lambda pod: pod.evicted),
-)
-_ALWAYS = ("PLACED", "PENDING")
+_TITLES = ("POD", "PLACED", "PENDING", "EVICTED", "WHERE (95 % interval)")
 
 
 def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
@@ -87,7 +79,7 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
         complete = ("COMPLETE",) if tells_complete else ()
         yield Table(("WORKLOAD", "PODS", "ALL PLACED", *complete, where), rows, f"<><{'<' * len(complete)}<")
         yield Heading(("Pods",))
-        yield _pod_table(sorted(document.pods, key=_is_certain), options)
+        yield _fate_table(sorted(document.pods, key=_is_certain), options)
     held_up: dict[str, list[str]] = {}
     for each in document.workloads:
         if each.because:
@@ -126,23 +118,41 @@ def _styled(share: Share) -> Span:
 
 
 def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
-    most = options.top
-    shown = pods if options.explain or most is None else pods[:_MOST_PODS]
-    ends = [each for each in _ENDS if each[0] in _ALWAYS or any(_happens(each[1](pod)) for pod in pods)]
-    rows: list[tuple[Cell, ...]] = [
-        (each.pod, *(_percent_of(share_of(each)) for _, share_of in ends), _places(each, most)) for each in shown
-    ]
-    note = f"{count(len(pods) - len(shown), 'more pod')}; --all-nodes tells all" if len(shown) < len(pods) else ""
-    titles = ("POD", *(title for title, _ in ends), "WHERE (95 % interval)")
-    return Table(titles, tuple(rows), f"<{'>' * len(ends)}<", note=note)
+    is_evicting = any(each.evicted.runs for each in pods)
+    rows = tuple(
+        (
+            each.pod,
+            _percent(each.placed.share),
+            _percent(each.pending.share),
+            *((_percent(each.evicted.share),) if is_evicting else ()),
+            _places(each, options.top),
+        )
+        for each in _shown(pods, options)
+    )
+    titles = tuple(title for title in _TITLES if is_evicting or title != "EVICTED")
+    return Table(titles, rows, f"<{'>' * (len(titles) - 2)}<", note=_left_out(pods, options))
 
 
-def _happens(share: Share | UnsetType) -> bool:
-    return share is not UNSET and share.runs > 0
+def _fate_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
+    """Tell in a word or two what becomes of each pod of a change."""
+    rows = tuple((each.pod, _fate(each), _places(each, options.top)) for each in _shown(pods, options))
+    return Table(("POD", "IS THEN", "WHERE (95 % interval)"), rows, "<<<", note=_left_out(pods, options))
 
 
-def _percent_of(share: Share | UnsetType) -> str:
-    return "" if share is UNSET else _percent(share.share)
+def _fate(pod: PodOdds) -> str:
+    ends = (("placed", pod.placed), ("pending", pod.pending), ("gone for good", pod.gone), ("blocked", pod.blocked))
+    happens = [*((word, share) for word, share in ends if share and share.runs), ("preempted", pod.evicted)]
+    told = (word if share.share == 1 else f"{word} {_percent(share.share)}" for word, share in happens if share.runs)
+    return ", ".join(told)
+
+
+def _shown(pods: Sequence[PodOdds], options: ReportOptions) -> Sequence[PodOdds]:
+    return pods if options.explain or options.top is None else pods[:_MOST_PODS]
+
+
+def _left_out(pods: Sequence[PodOdds], options: ReportOptions) -> str:
+    n = len(pods) - len(_shown(pods, options))
+    return f"{count(n, 'more pod')}; --all-nodes tells all" if n else ""
 
 
 def _places(pod: PodOdds, most: int | None) -> str:

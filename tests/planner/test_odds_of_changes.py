@@ -99,6 +99,7 @@ def test_blocked_and_lost_pods_are_told() -> None:
 
     assert kept.counts == {"default/blocker": {"blocked": 20}, "default/web-h1-000": {"blocked": 20}}
     assert kept.is_certain
+    assert [[*each.nodes] for each in kept.report().pods] == [["n0"], ["n0"]]
     assert [each.rule for each in kept.report().verdict.counted] == ["Blocked in 20 of 20 runs"] * 2
     assert forced.counts["default/blocker"] == lost.counts["default/blocker"] == {"gone": 20}
     assert sum(lost.counts["default/web-h1-000"].values()) == 20

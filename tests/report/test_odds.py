@@ -63,3 +63,14 @@ def test_names_are_a_line_for_each_end_of_each_pod() -> None:
     assert {tuple(row.split()[:2]) for row in lines[:-1]} == {
         (f"default/web-{i}", f"n{j}") for i in (0, 1) for j in (0, 1)
     }
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_every_format_tells_of_a_drain_who_may_not_go(output: str) -> None:
+    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), pod("alone", "1", node_name="n0")]))
+    report = planner.odds_of_drain(["n0"], runs=5).report()
+
+    text = render(report, output, ReportOptions())
+
+    assert "default/alone" in text
+    assert "blocked" in text.lower()
