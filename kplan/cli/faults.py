@@ -102,8 +102,6 @@ def _print_error(error: Exception) -> None:
     if not isinstance(error, KplanError):
         _print_internal(error)
         return
-    if isinstance(error, InputError):
-        tell_refusal(error)
     problems = error.problems if isinstance(error, InputError) else ()
     told: set[str] = set()
     for problem in problems[:_MOST_PROBLEMS]:
@@ -115,6 +113,13 @@ def _print_error(error: Exception) -> None:
         say(f"error: {error.message}")
     usual = next((hint for kind, hint in _USUAL_HINTS.items() if isinstance(error, kind)), "")
     _hint(error.hint or ("" if told else usual), told)
+    if isinstance(error, InputError):
+        try:
+            tell_refusal(error)
+        except BrokenPipeError:
+            silence_output()
+        except (KplanError, OSError) as other:
+            say(f"error: {other}")
 
 
 def _hint(text: str, told: set[str]) -> None:

@@ -131,6 +131,17 @@ def test_what_the_api_server_refuses_is_annotated_on_its_line(tmp_path: Path, co
     assert [run["invocations"][0]["executionSuccessful"], len(run["results"])] == [False, 2]
 
 
+def test_a_page_that_cannot_be_written_hides_no_problem(tmp_path: Path):
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(WRONG)
+    found = invoke("place", wrong, "-o", "github", GITHUB_STEP_SUMMARY=str(tmp_path))
+
+    assert found.exit_code == 2
+    assert "imagePullPolcy" in found.stderr
+    assert "error: GITHUB_STEP_SUMMARY: cannot write to" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
 def test_a_refused_update_is_annotated_where_its_workload_stands(tmp_path: Path):
     cart = tmp_path / "cart.yaml"
     cart.write_text(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kplan.api.core import Pod
 from kplan.documents.placement import Origin
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.session import Session
+from kplan.rules.volume_claims import claim_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,16 @@ def replicas_of(
 
     `rows` are those that come from the same manifest; `more` says of some how many replicas follow that are not made.
     """
-    origin = origins.get(row)
-    if origin is None or origin.kind == "Pod":
+    origin, info = origins.get(row), session.cluster.pods.infos[row]
+    if origin is None or origin.kind == "Pod" or _has_its_own(info.pod):
         return ALONE
-    namespace = session.cluster.pods.infos[row].namespace
+    namespace = info.namespace
     mine = [each for each in rows if session.cluster.pods.infos[each].namespace == namespace]
     placed = tuple(each for each in mine if session.cluster.node_of[each] != NOWHERE)
     pending = len(mine) - len(placed) + sum(more.get(each, 0) for each in mine)
     return Replicas(f"{origin.kind} {namespace}/{origin.name}", origin.kind, placed, pending)
+
+
+def _has_its_own(pod: Pod) -> bool:
+    """Tell whether replicas mount or claim each its own, so that one says nothing of the others."""
+    return bool(pod.spec.resource_claims) or any(claim_name(pod, volume) is not None for volume in pod.spec.volumes)

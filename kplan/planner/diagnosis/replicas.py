@@ -33,7 +33,7 @@ def fewer(replicas: Replicas) -> Iterator[r.Remedy]:
 
 def smaller(trials: Trials, near: Near, replicas: Replicas) -> Iterator[r.Remedy]:
     """Ask for several times as many replicas, each that much smaller, so that together they are as large."""
-    if replicas.kind not in _SCALED or replicas.total < 1 or near.is_never_rejected_by(_FIT):
+    if replicas.kind not in _SCALED or near.is_never_rejected_by(_FIT) or _has_bounds(trials):
         return
     for factor in _FACTORS:
         number = replicas.total * factor
@@ -48,6 +48,13 @@ def smaller(trials: Trials, near: Near, replicas: Replicas) -> Iterator[r.Remedy
             change = r.ReplicaSplit(workload=replicas.workload, old=replicas.total, to=number, requests=requests)
             yield r.SplitReplicas(change=change, then=None)
             return
+
+
+def _has_bounds(trials: Trials) -> bool:
+    """Tell whether the namespace bounds how many pods there are, or how small they may be, which is not tried here."""
+    world, namespace = trials.live.listers.snapshot, trials.info.namespace
+    bounded = {each.metadata.namespace for each in world.resource_quotas}
+    return namespace in bounded or any(each.metadata.namespace == namespace for each in world.limit_ranges)
 
 
 def _split(pod: Pod, factor: int) -> tuple[Pod, tuple[r.RequestChange, ...]] | None:

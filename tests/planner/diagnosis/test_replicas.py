@@ -9,7 +9,8 @@ from kplan.planner.incoming import admit_manifests
 from kplan.planner.placement import Placement
 from kplan.report.remedies import remedy_text
 from kplan.workloads import load_manifests
-from tests.planner.diagnosis.objects import HOST, ZONE, affinity, taint
+from tests.planner.diagnosis.objects import HOST, ZONE, affinity, claim, taint
+from tests.planner.diagnosis.objects import volume as made_volume
 from tests.preemption.scenes import node, pod
 
 
@@ -125,3 +126,35 @@ def test_a_rule_is_relaxed_and_a_node_added_where_either_alone_is_not_enough():
 
     assert relaxed["withNodes"] == {"nodes": 1, "like": "a"}
     assert relaxed["then"] == "a-added-1"
+
+
+def test_replicas_are_not_split_where_the_namespace_bounds_pods():
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}, "spec": {}}
+    nodes = [node(name, cpu="3") for name in "abcd"]
+
+    assert "split-replicas" not in [
+        each["kind"] for each in told([*nodes, quota], deployment(2, requests={"cpu": "4"}))
+    ]
+
+
+def test_of_replicas_with_claims_of_their_own_one_says_nothing_of_the_others():
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    bound = [claim("data", "", "pv"), made_volume("pv", "x")]
+    nodes = [node("a", cpu="1", labels={ZONE: "x"}), node("b", cpu="1", labels={ZONE: "x"})]
+    found = told([*nodes, *bound], deployment(4, volumes=[volume]))
+
+    assert found
+    assert [each for each in found if "helps" in each] == []
+
+
+def test_a_namespace_that_does_not_exist_is_named_with_the_one_that_was_meant():
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    workload = deployment(1)
+    workload["metadata"]["namespace"] = "shopp"
+    (last,) = placed([node("a"), namespace], workload)
+
+    assert last.diagnosis == "The API server refuses the pod: there is no namespace shopp (did you mean shop?)."
+    assert [remedy_text(each) for each in last.remedies] == [
+        "name namespace shop instead of shopp (not tried)",
+        "create namespace shopp (not tried)",
+    ]
