@@ -23,6 +23,7 @@ import bench_capacity
 import bench_distinct
 import bench_preemption
 import bench_scheduler_perf
+import bench_what_if
 import clusters
 import scheduler_perf
 from tabulate import tabulate
@@ -48,6 +49,9 @@ less; a busy machine still slows it down."""
 PLACING = """5,000 nodes with 20,000 running pods, 1,000 new pods. Pods that differ have requests, labels and selectors
 of their own each. The figures of kube-scheduler v1.36 are those of its own code in one process, without an API server,
 on an idle machine with two cores."""
+
+CHANGING = """5,000 nodes with 20,000 running pods that have answered a question before: the cluster is changed on
+paper, and asked where a pod would go."""
 
 WORKLOADS = """The workloads of `test/integration/scheduler_perf`, against the thresholds that its tests set for
 kube-scheduler with an API server."""
@@ -206,6 +210,21 @@ def draining() -> str:
     return f"{DRAINED} pods of a drained node are placed again in {1000 * min(times):.0f} ms."
 
 
+def changing() -> str:
+    """Change a cluster on paper, and ask it again."""
+    found = bench_what_if.changed_ms()
+    return table(("change", "until the next answer, ms"), [(what, f"{each:.0f}") for what, each in found.items()])
+
+
+def sweeping() -> str:
+    """Ask many questions alone, and side by side."""
+    one, two = bench_what_if.sweep_seconds().values()
+    return (
+        f"{bench_what_if.N_DRAINED} of 1,000 nodes with 20,000 pods, drained each alone, take {one:.1f} s on the "
+        f"clock, and {two:.1f} s with two workers: {one / two:.2f} times as fast."
+    )
+
+
 def workloads() -> str:
     """Place what Kubernetes' own scheduler benchmark places."""
     rows = []
@@ -256,6 +275,10 @@ def page(directory: Path) -> str:
         "## Preemption and drains",
         preempting(),
         draining(),
+        "## What if",
+        CHANGING,
+        changing(),
+        sweeping(),
         "## Growth",
         growing,
         "## Kubernetes' own benchmark",

@@ -1,0 +1,81 @@
+"""A changed cluster asked again, and many questions asked by one process and by two.
+
+usage: python tests/benchmarks/bench_what_if.py
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import clusters
+
+import kplan
+from kplan.planner.drains import drains_report, together
+from kplan.sweeps import ask_all
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.simulation.clusters import deployment, running
+
+CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "one node cordoned": {"cordon": ["node-00003"]},
+    "one node gone, with its pods": {"without": ["node/node-00003"]},
+    "three nodes more": {"add_nodes": ["3=node-00003"]},
+    "one pod gone": {"without": ["pod/default/run-000010"]},
+}
+REPEATS = 5
+N_DRAINED = 240
+
+
+def changed_ms(n_nodes: int = 5_000, n_pods: int = 20_000) -> dict[str, float]:
+    """Change a cluster that has answered before and ask it for a pod's node: milliseconds of CPU time by change."""
+    planner = kplan.Planner(kplan.load_snapshot(clusters.cluster(n_nodes, n_pods)))
+    pod = clusters.pod("new")
+    planner.place(pod)
+    found = {}
+    for what, change in CHANGES.items():
+        times = []
+        for _ in range(REPEATS):
+            started = time.process_time()
+            assert planner.changed(**change).place(pod).node is not None
+            times.append(time.process_time() - started)
+        found[what] = 1000 * min(times)
+    return found
+
+
+def sweep_seconds(n_nodes: int = 1_000, n_pods: int = 20_000) -> dict[int, float]:
+    """Drain some of the nodes, each alone: seconds on the clock by number of workers."""
+    objects = [clusters.node(index) for index in range(n_nodes)]
+    names = [each["metadata"]["name"] for each in objects]
+    replicas = 80
+    for index in range(n_pods // replicas):
+        first = index * replicas % n_nodes
+        objects += running(deployment(f"web-{index}", replicas), names[first:] + names[:first])
+    planner = kplan.Planner(kplan.load_snapshot(objects))
+    chosen = together(planner, names[:N_DRAINED], None)
+    found, answers = {}, []
+    for workers in (1, 2):
+        started = time.perf_counter()
+        report = drains_report(planner, chosen, ask_all=partial(ask_all, planner, workers=workers))
+        found[workers] = time.perf_counter() - started
+        answers.append(report.drains)
+    assert answers[0] == answers[1]
+    return found
+
+
+def main() -> None:
+    """Print both."""
+    for what, milliseconds in changed_ms().items():
+        print(f"{what:40}{milliseconds:8.0f} ms until the next answer")
+    one, two = sweep_seconds().values()
+    what = f"{N_DRAINED} of 1,000 nodes drained, each alone"
+    print(f"{what:40}{one:8.1f} s, {two:.1f} s with two workers: {one / two:.2f}x")
+
+
+if __name__ == "__main__":
+    main()
