@@ -108,6 +108,7 @@ class Cluster:
         bounds = np.searchsorted(self.node_rows[order], np.arange(len(self.nodes) + 1)).tolist()
         on = order.tolist()
         self.pods_on = [on[first:end] for first, end in itertools.pairwise(bounds)]
+        self.pods.term_codes  # noqa: B018 - compiles what several pods say once, and is kept by the table
         running = self.node_rows != NOWHERE
         for pod in np.flatnonzero(running & (self.pods.with_ports | self.pods.with_affinity)).tolist():
             info, row = self.pods.infos[pod], node_of[pod]

@@ -23,7 +23,8 @@ from kplan.engine.pod_columns import (
     read_column,
 )
 from kplan.engine.recent import Recent
-from kplan.rules.affinity import NO_TERMS, PodAffinityTerms
+from kplan.engine.term_sets import TermSets
+from kplan.rules.affinity import PodAffinityTerms
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PodResources
 
@@ -120,9 +121,7 @@ class PodTable:
         self._label_sets = LabelSets()
         self._by_labels = _ByLabels(np.zeros(0, np.intp), [0])
         self._masks: Recent[PodMask] = Recent(MAX_MASKS)
-        #: distinct inter-pod terms, that of pods without any first; `term_codes` says which each pod has
-        self.term_sets: list[PodAffinityTerms] = [NO_TERMS]
-        self._term_code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
+        self._term_sets = TermSets()
         self._term_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
         self._without_term_code: list[int] = []
         self._with_affinity: BoolArray = np.zeros(_FIRST_CAPACITY, np.bool_)
@@ -146,8 +145,7 @@ class PodTable:
     def _share_codes(self, other: PodTable) -> None:
         self._namespace_code_of = other._namespace_code_of.copy()
         self._label_sets = other._label_sets
-        self.term_sets = other.term_sets.copy()
-        self._term_code_of = other._term_code_of.copy()
+        self._term_sets = other._term_sets.copy()
 
     def picked(self, rows: RowArray, infos: list[PodInfo]) -> PodTable:
         """Return a table of other pods, most of which are in this one: what is known of those is taken over.
@@ -230,7 +228,7 @@ class PodTable:
         self._with_affinity[first:end] = info.pod.spec.affinity is not None
         self.infos += [info] * n
         if info.pod.spec.affinity is not None:
-            self._term_codes[first:end] = self._term_code(info.affinity)
+            self._term_codes[first:end] = self._term_sets.code(info)
 
     def keep_resources(self, distinct: Sequence[PodResources], codes: RowArray) -> None:
         """Take in what all pods take from their nodes, as `work_out_resources` tells it."""
@@ -308,19 +306,17 @@ class PodTable:
         return column
 
     @property
+    def term_sets(self) -> list[PodAffinityTerms]:
+        """Distinct inter-pod terms, those of pods without any first."""
+        return self._term_sets.sets
+
+    @property
     def term_codes(self) -> CodeArray:
         """Index into `term_sets` of each pod's inter-pod terms, int32 of shape (n_pods,)."""
         for row in self._without_term_code:
-            self._term_codes[row] = self._term_code(self.infos[row].affinity)
+            self._term_codes[row] = self._term_sets.code(self.infos[row])
         self._without_term_code.clear()
         return self._term_codes[: len(self.infos)]
-
-    def _term_code(self, terms: PodAffinityTerms) -> int:
-        code = self._term_code_of.get(terms)
-        if code is None:
-            code = self._term_code_of[terms] = len(self.term_sets)
-            self.term_sets.append(terms)
-        return code
 
     def mask(self, match: PodMatch) -> PodMask:
         """Return which pods are meant as a column that is kept; what is not used is forgotten."""

@@ -123,6 +123,10 @@ class PodInfo:
     def _terms_or_error(self) -> tuple[PodAffinityTerms, str]:
         return affinity_terms(self.pod)
 
+    def share_terms(self, other: PodInfo) -> None:
+        """Take over the compiled terms of a pod of the same namespace that says the same of affinity."""
+        self.__dict__.setdefault("_terms_or_error", other._terms_or_error)
+
     @property
     def affinity(self) -> PodAffinityTerms:
         """Compiled inter-pod terms, without the lists that are invalid (see `affinity_error`)."""
