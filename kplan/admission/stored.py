@@ -43,18 +43,11 @@ _TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSche
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One field that the manifest does not state so.
+    """One field that the manifest does not state so."""
 
-    Attributes
-    ----------
-    field : its path, such as ``spec.containers[0].resources.requests.cpu``
-    value : what it holds now; None where it was taken away
-    source : what filled it in, such as ``LimitRange limited/limits`` or ``default``
-    """
-
-    field: str
-    value: Any
-    source: str
+    field: str  #: its path, such as ``spec.containers[0].resources.requests.cpu``
+    value: Any  #: what it holds now; None where it was taken away
+    source: str  #: what filled it in, such as ``LimitRange limited/limits`` or ``default``
 
 
 def created_pod(template: Object, pod: Pod) -> Object:

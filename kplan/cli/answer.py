@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kplan.cli.faults import say, silence_output
-from kplan.cli.flags import (
-    ExtenderMode,
-    ManifestFlags,
-    OutputFlags,
-    SchedulerFlags,
-    ValidateMode,
-    VerbosityFlags,
-)
+from kplan.cli.flags import ExtenderMode, ManifestFlags, OutputFlags, SchedulerFlags, ValidateMode, VerbosityFlags
 from kplan.cli.formats import check_template
 from kplan.cli.live_options import open_cluster
 from kplan.cli.no_effect import tell_no_effect

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kplan.planner.planner import Planner
     from kplan.workloads.manifests import Manifests
 
-__all__ = ["Asked", "OtherQuestions"]
-
 
 @dataclass(frozen=True)
 class OtherQuestions:

@@ -31,28 +31,19 @@ _WORDS: Final[Mapping[Rest, str]] = {Rest.PENDING: PENDING, Rest.GONE: "gone", R
 
 @dataclass(frozen=True)
 class Odds:
-    """What came of many runs.
-
-    Attributes
-    ----------
-    counts : pod -> where it stands at the end (a node, "pending", and of changes "gone" or "blocked") -> in how many
-        runs; a pod that was evicted, and that nothing came in place of, is in no count of a plain question
-    victims : pod -> in how many runs it is evicted; pods that never are, are absent
-    outcomes : the most frequent first
-    branches : how many of the runs are distinct
-    violations : in how many runs an eviction violates a disruption budget
-    is_change : a drain, or manifests of what runs already, rather than pods
-    """
+    """What came of many runs."""
 
     runs: int
     seed: int
+    #: pod -> where it stands at the end (a node, "pending", and of changes "gone" or "blocked") -> in how many runs; a
+    #: pod that was evicted, and that nothing came in place of, is in no count of a plain question
     counts: dict[str, dict[str, int]]
-    victims: dict[str, int]
-    outcomes: tuple[OutcomeOdds, ...] = field(repr=False)
-    branches: int
-    violations: int
+    victims: dict[str, int]  #: pod -> in how many runs it is evicted; pods that never are, are absent
+    outcomes: tuple[OutcomeOdds, ...] = field(repr=False)  #: the most frequent first
+    branches: int  #: how many of the runs are distinct
+    violations: int  #: in how many runs an eviction violates a disruption budget
     command: Command
-    is_change: bool
+    is_change: bool  #: a drain, or manifests of what runs already, rather than pods
     tally: Tally = field(repr=False, compare=False)
     zones: Mapping[str, str] = field(repr=False)
     tell_context: Callable[[], Context] = field(repr=False, compare=False)

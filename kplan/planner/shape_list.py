@@ -41,8 +41,6 @@ from kplan.reading.documents import read_one
 from kplan.reading.limits import SETTINGS
 from kplan.rules.resources import CPU, MEMORY, PODS
 
-__all__ = ["MAX_LISTED", "PricedShape", "read_shapes"]
-
 MAX_LISTED = 50
 """More shapes than these are not compared."""
 
