@@ -17,11 +17,10 @@ from kplan.admission.admit import Stage
 from kplan.admission.app_armor import take_profiles_from_annotations
 from kplan.admission.defaults import default_pod, default_pod_spec
 from kplan.admission.gated_fields import NEWEST, drop_disabled, is_on
-from kplan.admission.qos import qos_class
 from kplan.admission.serviceaccount import add_service_account
 from kplan.admission.workload_defaults import made_up_uid
 from kplan.api.core import Container, Pod
-from kplan.api.quantity import parse
+from kplan.api.quantity import Quantity, parse
 
 Object = dict[str, Any]
 _TAKEN_FROM_TEMPLATES = ("labels", "annotations", "finalizers")
@@ -269,3 +268,31 @@ def _below(path: str, key: str) -> str:
     plain = key.replace("-", "a").isidentifier()
     step = key if plain else f"[{key!r}]"
     return f"{path}.{step}" if path and plain else f"{path}{step}"
+
+
+_COMPUTE = ("cpu", "memory")
+
+
+def qos_class(spec: dict[str, Any]) -> str:
+    """Return ``Guaranteed``, ``Burstable`` or ``BestEffort``."""
+    whole = spec.get("resources")
+    containers = [*spec.get("containers", []), *spec.get("initContainers", [])]
+    parts = [whole] if whole is not None else [container.get("resources", {}) for container in containers]
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    is_guaranteed = True
+    for part in parts:
+        for name, amount in _positive(part.get("requests", {})).items():
+            requests[name] = requests.get(name, 0) + amount.nanos
+        limited = _positive(part.get("limits", {}))
+        for name, amount in limited.items():
+            limits[name] = limits.get(name, 0) + amount.nanos
+        is_guaranteed = is_guaranteed and limited.keys() == set(_COMPUTE)
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if is_guaranteed and requests == limits else "Burstable"
+
+
+def _positive(amounts: dict[str, str]) -> dict[str, Quantity]:
+    exact = {name: parse(amounts[name]) for name in _COMPUTE if name in amounts}
+    return {name: amount for name, amount in exact.items() if amount.nanos > 0}

@@ -250,8 +250,6 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "getHost": typed("getHost", _host, SplitResult),
     "getHostname": typed("getHostname", _hostname, SplitResult),
     "getPort": typed("getPort", _port, SplitResult),
-    "getEscapedPath": typed(
-        "getEscapedPath", lambda url: quote(unquote(url.path), safe="/:@!$&'()*+,;=~-._"), SplitResult
-    ),
+    "getEscapedPath": typed("getEscapedPath", _escaped_path, SplitResult),
     "getQuery": typed("getQuery", lambda url: parse_qs(url.query, keep_blank_values=True), SplitResult),
 }

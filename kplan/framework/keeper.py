@@ -69,7 +69,7 @@ class Keeper:
     ) -> None:
         self._cluster = cluster
         self._weights = weights
-        self._pre_filters, self._filters = pre_filters, filters
+        self._pre_filters = pre_filters
         self._pre_scores, self._scores = pre_scores, scores
         self._normalizers = normalizers
         self._shapes = shape_cache()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from kplan.errors import KplanError, UsageError
 from kplan.planner.planner import Planner
-from kplan.sweeps.parts import MAX_LOSSES, in_parts
+from kplan.sweeps.processes import MAX_LOSSES, in_parts
 
 T = TypeVar("T")
 

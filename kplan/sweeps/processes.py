@@ -6,13 +6,27 @@ import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from typing import Any, TypeVar
 
 from kplan.errors import KplanError
 from kplan.planner.planner import Planner
-from kplan.sweeps.parts import MAX_LOSSES, in_parts
 
 T = TypeVar("T")
+
+MAX_LOSSES = 3
+"""So often are questions asked again whose worker was lost; then they may well be what ends it."""
+
+_PARTS_A_WORKER = 8
+"""More parts than workers, so that none waits long for the slowest."""
+
+
+def in_parts(items: Sequence[T], n_workers: int) -> list[list[T]]:
+    """Split into parts of about the same size, in order."""
+    size = max(1, -(-len(items) // (n_workers * _PARTS_A_WORKER)))
+    left = iter(items)
+    return list(iter(lambda: list(islice(left, size)), []))
+
 
 _FORK = "fork"
 _kept: list[Planner] = []

@@ -15,7 +15,7 @@ import pytest
 import kplan
 from kplan.errors import KplanError, NotFoundError, UsageError
 from kplan.planner.planner import Planner
-from kplan.sweeps.parts import in_parts
+from kplan.sweeps.processes import in_parts
 from tests.cli.commands import invoke
 
 
