@@ -34,8 +34,9 @@ def _fields(text: str) -> frozenset[str]:
 _INT64 = _fields(
     """
     CronJobSpec.startingDeadlineSeconds JobSpec.activeDeadlineSeconds
-    ObjectMeta.generation|deletionGracePeriodSeconds PodSecurityContext.runAsUser|runAsGroup|fsGroup
-    PodSpec.terminationGracePeriodSeconds|activeDeadlineSeconds Probe.terminationGracePeriodSeconds
+    ObjectMeta.generation|deletionGracePeriodSeconds PodSecurityContext.runAsUser|runAsGroup|fsGroup|supplementalGroups
+    LinuxContainerUser.uid|gid|supplementalGroups PodSpec.terminationGracePeriodSeconds|activeDeadlineSeconds
+    Probe.terminationGracePeriodSeconds
     SecurityContext.runAsUser|runAsGroup ServiceAccountTokenProjection.expirationSeconds SleepAction.seconds
     Toleration.tolerationSeconds
     """

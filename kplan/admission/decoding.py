@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kplan.admission.fields import Field, fields_of, go_type, nearest
+from kplan.admission.fields import Field, fields_of, go_name, go_type, nearest
+from kplan.admission.go_names import embedding, text_type
 from kplan.admission.times import time_problem
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
 
@@ -49,7 +50,7 @@ class _Reader:
 
     def struct(self, content: dict[Any, Any], struct: str, path: str, plain: str) -> dict[str, Any]:
         """Read an object; `plain` is its path without indices, as Go names it in messages."""
-        known = fields_of(struct)
+        known, go = fields_of(struct), go_name(struct)
         read: dict[str, Any] = {}
         for key, value in content.items():
             name = _key(key)
@@ -58,7 +59,8 @@ class _Reader:
             if its is None:
                 self._faults.append(Fault(at, f'unknown field "{at}"', is_strict=True, meant=nearest(struct, name)))
                 continue
-            found = self.value(value, its, at, f"{plain}.{name}" if plain else name, struct)
+            below = embedding(go, name) + name
+            found = self.value(value, its, at, f"{plain}.{below}" if plain else below, struct)
             if found is not None and (found or its.is_always_written or _is_kept(its)):
                 read[name] = found
         for name, its in known.items():
@@ -107,9 +109,9 @@ class _Reader:
             case "q":
                 return self._quantity(value, path)
             case "x":
-                return self._number_or_string(value, path)
+                return self._number_or_string(value, path, plain, owner)
             case "t":
-                return self._time(value, path)
+                return self._time(value, path, plain, owner)
             case "o":
                 return value
             case _:
@@ -125,14 +127,17 @@ class _Reader:
             return None
         return str(exact)
 
-    def _number_or_string(self, value: Any, path: str) -> int | str | None:
+    def _number_or_string(self, value: Any, path: str, plain: str, owner: str) -> int | str | None:
         whole = _whole(value)
         if isinstance(value, str) or (whole is not None and -_INT32 <= whole < _INT32):
             return value if isinstance(value, str) else whole
-        self._faults.append(Fault(path, f"json: cannot unmarshal {_called(value)} into Go value of type int32"))
+        self._refuse(_called(value), "int32", path, plain, owner)
         return None
 
-    def _time(self, value: Any, path: str) -> str | None:
+    def _time(self, value: Any, path: str, plain: str, owner: str) -> str | None:
+        if isinstance(value, bool | int | float | list | dict):
+            self._refuse(_called(value).split()[0], "string", path, plain, owner)
+            return None
         text = value if isinstance(value, str) else _key(value)
         if problem := time_problem(text):
             self._faults.append(Fault(path, problem))
@@ -143,8 +148,11 @@ class _Reader:
         called = _called(value)
         if not its.outer and its.kind not in "il":
             called = called.split()[0]
-        struct = go_type(Field("", owner, is_pointer=False, is_always_written=False)).partition(".")[2]
-        words = f"json: cannot unmarshal {called} into Go struct field {struct}.{plain} of type {go_type(its)}"
+        of_type = go_type(its, text_type(go_name(owner), plain.rpartition(".")[2]))
+        self._refuse(called, of_type, path, plain, owner)
+
+    def _refuse(self, called: str, of_type: str, path: str, plain: str, owner: str) -> None:
+        words = f"json: cannot unmarshal {called} into Go struct field {go_name(owner)}.{plain} of type {of_type}"
         self._faults.append(Fault(path, words))
 
 

@@ -87,7 +87,7 @@ def nearest_kind(api_version: str, kind: str) -> tuple[str, str] | None:
 def fields_of(struct: str) -> dict[str, Field]:
     """Return the fields of a struct as the newest release has them."""
     table = _table()
-    short = _go_name(struct)
+    short = go_name(struct)
     return {
         name: _field(code) for name, code in table.types.get(struct, {}).items() if f"{short}.{name}" not in table.newer
     }
@@ -105,17 +105,18 @@ def nearest(struct: str, name: str) -> str:
     return near[0] if near else ""
 
 
-def go_type(field: Field) -> str:
-    """Return what Go calls the type, for messages that name it."""
+def go_type(field: Field, text: str = "string") -> str:
+    """Return what Go calls the type, for messages that name it; `text` is the type of its texts."""
     if field.outer:
         if field.kind == "q":
             return "v1.ResourceList"
-        return {"[": "[]", "{": "map[string]"}[field.outer[0]] + go_type(field.inner())
-    return _GO.get(field.kind) or f"{_version(field.kind)}.{_go_name(field.kind)}"
+        return {"[": "[]", "{": "map[string]"}[field.outer[0]] + go_type(field.inner(), text)
+    if field.kind == "s":
+        return text
+    return _GO.get(field.kind) or f"{_version(field.kind)}.{go_name(field.kind)}"
 
 
 _GO = {
-    "s": "string",
     "b": "bool",
     "i": "int32",
     "l": "int64",
@@ -139,7 +140,8 @@ def _split(struct: str) -> tuple[str, str]:
     return struct[at:end].lower(), struct[end:]
 
 
-def _go_name(struct: str) -> str:
+def go_name(struct: str) -> str:
+    """Return what Go calls a struct."""
     return _split(struct)[1]
 
 

@@ -39,6 +39,26 @@ def pod(**spec: Any) -> dict[str, Any]:
             {"tolerations": "all"},
             "json: cannot unmarshal string into Go struct field PodSpec.spec.tolerations of type []",
         ),
+        (
+            {"tolerations": [{"effect": 5}]},
+            "number into Go struct field Toleration.spec.tolerations.effect of type v1.TaintEffect",
+        ),
+        (
+            {"volumes": [{"configMap": {"name": 5}}]},
+            "field ConfigMapVolumeSource.spec.volumes.VolumeSource.configMap.LocalObjectReference.name of type string",
+        ),
+        (
+            {"containers": [{"livenessProbe": {"httpGet": {"port": 1.5}}}]},
+            "number 1.5 into Go struct field HTTPGetAction.spec.containers.livenessProbe.ProbeHandler.httpGet.port of",
+        ),
+        (
+            {"securityContext": {"supplementalGroups": [True]}},
+            "bool into Go struct field PodSecurityContext.spec.securityContext.supplementalGroups of type int64",
+        ),
+        (
+            {"ephemeralContainers": [{"restartPolicy": []}]},
+            "spec.ephemeralContainers.EphemeralContainerCommon.restartPolicy of type v1.ContainerRestartPolicy",
+        ),
     ],
     ids=lambda value: value[:45] if isinstance(value, str) else "",
 )

@@ -28,6 +28,9 @@ LEGACY_JOB_NAME, LEGACY_CONTROLLER_UID = "job-name", "controller-uid"
 _MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000
 _MOST_WITH_MANY = 10_000
 _MOST_RULES, _MOST_EXIT_CODES, _MOST_PATTERNS, _MOST_MANAGER = 20, 255, 20, 63
+_DRAWN = "xxxxx"
+"""As long as what the API server draws to complete a name."""
+
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _STATUSES = ("False", "True", "Unknown")
 
@@ -44,7 +47,8 @@ def job_errors(obj: Object) -> Errors:
         detail = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", labels, detail))
     if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
-        host = f"{metadata.get('name', '')}-{spec['completions'] - 1}"
+        drawn = f"{metadata.get('generateName', '')}{_DRAWN}"
+        host = f"{metadata.get('name') or drawn}-{spec['completions'] - 1}"
         if dns_label(host):
             detail = f"will not able to create pod with invalid DNS label: {host}"
             errors.append(invalid("metadata.name", metadata.get("name", ""), detail))
