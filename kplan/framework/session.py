@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from random import Random
 from typing import Any
 
@@ -45,11 +45,13 @@ class Session:
     extenders: Sequence[Extender] = ()  #: called in order after the filters, and for scores
     nominator: Nominator = field(default_factory=Nominator)
     refused: dict[int, str] = field(default_factory=dict)  #: pods that an API server would not take, and why
-    #: NAMESPACE/NAME -> row; found out from the cluster when empty
-    pod_ids: dict[str, int] = field(default_factory=dict)
+    known_ids: InitVar[dict[str, int] | None] = None  #: the `pod_ids`; None finds them out from the cluster
     random: Random | None = None  #: draws among equals; made from the seed of the options, if there is one
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, known_ids: dict[str, int] | None) -> None:
+        infos = self.cluster.pods.infos
+        #: NAMESPACE/NAME -> row
+        self.pod_ids = {info.key: pod for pod, info in enumerate(infos)} if known_ids is None else known_ids
         self.sampling = Sampling(self.options.start_index)
         if self.random is None and self.options.seed is not None:
             self.random = Random(self.options.seed)  # noqa: S311 - draws among equal nodes, no secret
@@ -68,8 +70,6 @@ class Session:
             )
             framework = Framework(profile, self.make_plugins(profile, handle), handle)
             handle.framework = self.frameworks[profile.scheduler_name] = framework
-        if not self.pod_ids:
-            self.pod_ids = {info.key: pod for pod, info in enumerate(self.cluster.pods.infos)}
 
     def fork(
         self, listers: Listers | None = None, nodes: NodeTable | None = None, random: Random | None = None

@@ -18,7 +18,7 @@ from kplan.documents.change import Change, StepEvent
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.jobs import JobState
 from kplan.simulation.loop import Simulation
-from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState
+from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
 from kplan.simulation.updates import Update
 from kplan.simulation.world import (
     count,
@@ -112,7 +112,10 @@ class Applying:
         }
         self._known[update.key] = after
         self._before_of[update.key] = before or b""
+        former = self._workloads.owner(update.key)
         found: Applied = handlers[type(obj)](update, after, is_new_template=is_new_template)
+        if isinstance(former, ForeignState) and isinstance(found.owner, Owner):
+            self._simulation.hand_over(former, found.owner)
         return found
 
     def _before(self, update: Update) -> bytes | None:

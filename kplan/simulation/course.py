@@ -20,6 +20,7 @@ from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.hints import NodeUncordoned, PodAdded, PodDeleted
 from kplan.simulation.making import PodMaker
+from kplan.simulation.observing import taken_over
 from kplan.simulation.owners import ForeignState, Owner
 from kplan.simulation.queue import RetryQueue
 from kplan.simulation.world import Workloads
@@ -190,6 +191,20 @@ class Course:
         self.log(StepEvent.CREATED, pod=info.key, owner=owner, because=wanted.because)
         self._enter(row, info)
         return True
+
+    def hand_over(self, former: Owner, owner: Owner) -> None:
+        """Give the pods of a workload that the snapshot did not hold to the one that is now known.
+
+        They count as made from its template, for nobody can tell.
+        """
+        infos = self.session.cluster.pods.infos
+        for pod in tuple(former.pods.values()):
+            self._circles.note(pod, former, -1)
+            former.leave(pod)
+            given = self.pods[pod.row] = taken_over(owner, pod, infos[pod.row])
+            owner.join(given)
+            self._circles.note(given, owner, 1)
+        self._maker.note_unseen(owner)
 
     def _enter(self, row: int, info: PodInfo) -> None:
         """Queue a new pod, or put it where it says itself that it runs."""

@@ -94,6 +94,11 @@ class PodMaker:
         self._taken.add(f"{pod.metadata.namespace}/{pod.metadata.name}")
         return PodInfo(self._with_claims(None, pod)), refusal
 
+    def note_unseen(self, owner: Owner) -> None:
+        """Say of a workload that only its pods were known."""
+        message = "the snapshot has pods of it, but not the workload itself: they count as made from this manifest"
+        self._note([InputWarning("UnseenWorkload", owner.ref.key, message)])
+
     def refusal_of(self, what: Named) -> str:
         """Return why the API server would not take a new object that makes pods; empty when it does."""
         warnings: list[InputWarning] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from kplan.api.core import Pod
@@ -11,8 +12,9 @@ from kplan.api.labels import parse_int64
 from kplan.api.time import to_micros
 from kplan.rules.pod_info import PodInfo
 from kplan.simulation.controllers.observed import ObservedPod
-from kplan.simulation.making import POD_INDEX_LABEL, REVISION_LABEL
-from kplan.simulation.owners import StatefulSetState
+from kplan.simulation.jobs import JobState
+from kplan.simulation.making import COMPLETION_INDEX_LABEL, POD_INDEX_LABEL, REVISION_LABEL
+from kplan.simulation.owners import DaemonSetState, Owner, StatefulSetState
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 _MICROS = 1_000_000
@@ -80,6 +82,23 @@ def next_ordinal(owner: StatefulSetState, pod: ObservedPod, info: PodInfo) -> in
     if said is not None and said not in taken:
         return said
     return next(number for number in itertools.count(owner.wanted.start) if number not in taken)
+
+
+def taken_over(owner: Owner, pod: ObservedPod, info: PodInfo) -> ObservedPod:
+    """Return a pod as a workload sees it that takes it for one of its own, made from the template that it has."""
+    if isinstance(owner, StatefulSetState):
+        return replace(pod, index=next_ordinal(owner, pod, info), revision=owner.wanted.update)
+    if isinstance(owner, DaemonSetState):
+        return replace(pod, target=target_of(info.pod), revision=owner.wanted.revision)
+    if isinstance(owner, JobState) and owner.wanted.is_indexed:
+        return replace(pod, index=completion_index(info), revision="")
+    return replace(pod, revision="")
+
+
+def completion_index(info: PodInfo) -> int | None:
+    """Return a pod's number in its job; None where it has none."""
+    annotation = info.pod.metadata.annotations.job_completion_index
+    return parse_int64(info.labels.get(COMPLETION_INDEX_LABEL, annotation))
 
 
 def target_of(pod: Pod) -> str:

@@ -22,8 +22,8 @@ from kplan.simulation.controllers.stateful_set import PARALLEL, WantedStatefulSe
 from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.immutable import IsOn
 from kplan.simulation.jobs import JobState
-from kplan.simulation.making import COMPLETION_INDEX_LABEL, REVISION_LABEL
-from kplan.simulation.observing import next_ordinal, target_of
+from kplan.simulation.making import REVISION_LABEL
+from kplan.simulation.observing import completion_index, next_ordinal, target_of
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, WorkloadRef
 from kplan.simulation.templates import Templates
 from kplan.workloads.daemons import eligibilities
@@ -309,8 +309,7 @@ class Workloads:
             revision = info.labels.get(REVISION_LABEL, owner.wanted.revision)
             pod = replace(pod, target=target_of(info.pod), revision=revision)
         elif isinstance(owner, JobState) and owner.wanted.is_indexed:
-            annotation = info.pod.metadata.annotations.job_completion_index
-            pod = replace(pod, index=parse_int64(info.labels.get(COMPLETION_INDEX_LABEL, annotation)))
+            pod = replace(pod, index=completion_index(info))
             n_failures = parse_int64(info.pod.metadata.annotations.job_index_failure_count)
             if pod.index is not None and n_failures is not None:
                 owner.index_failures[pod.index] = n_failures

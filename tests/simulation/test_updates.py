@@ -10,7 +10,7 @@ import pytest
 
 import kplan
 from kplan.snapshot.save import save_snapshot
-from tests.simulation.clusters import deployment, node, running, stateful_set, template
+from tests.simulation.clusters import daemon_set, deployment, node, running, stateful_set, template
 
 NODES = ["n1", "n2"]
 
@@ -185,3 +185,27 @@ def test_a_pod_that_stays_pending_can_be_asked_about() -> None:
     assert {name: each["plugin"] for name, each in found["rejections"].items()} == dict.fromkeys(NODES, "NodeAffinity")
     with pytest.raises(kplan.NotFoundError, match="no pod default/other stays pending"):
         change.placement("default/other")
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"])
+def test_pods_of_a_workload_that_the_snapshot_does_not_hold_are_taken_over(kind: str) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "u", "controller": True}
+    pods = [
+        {**each, "metadata": {**each["metadata"], "name": f"web-{index}", "ownerReferences": [owner]}}
+        for index, each in enumerate(running(deployment("web", 2), NODES)[2:])
+    ]
+    made = {
+        "ReplicaSet": {**deployment("web", 2), "kind": "ReplicaSet"},
+        "StatefulSet": stateful_set("web", 2),
+        "DaemonSet": daemon_set("web"),
+        "Job": {**job(parallelism=2, completions=2), "metadata": {"name": "web", "namespace": "default"}},
+    }[kind]
+    base = kplan.Planner(kplan.load_snapshot([*map(node, NODES), *pods]))
+
+    change = base.roll_out([made])
+
+    assert [step.pod for step in change.steps if step.pod] == []
+    assert [(each.name, each.workload) for each in change.after] == [
+        (f"web-{index}", f"{kind}/default/web") for index in range(2)
+    ]
+    assert [each.code for each in change.warnings] == ["UnseenWorkload"]
