@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from kplan.planner.change import ChangePlan
 from kplan.planner.change_listing import listed
 from kplan.planner.cluster_map import cluster_map
 from kplan.planner.decisions import Decisions
+from kplan.planner.diagnosis.alike import waiting
 from kplan.planner.fates import Fate, Fates
 from kplan.planner.listing import abridged
 from kplan.planner.placement import NodesShown, last_placement
@@ -169,15 +171,26 @@ class Told:
             is_same = told is not None and told.node == pod.node
             self.placements.append(told if told is not None and is_same else self._outline(pod))
             return len(self.placements) - 1
-        owner = self._simulation.owner(pod.row)
-        like = ("" if owner is None else owner.ref.key, self.fates.message_of(pod))
+        like = self._end_of(pod)
         if like not in self._decided and len(self._decided) < _MOST_DECIDED:
             result = schedule_pod(self._simulation.session, pod.row)
             if result.outcome is not Outcome.SCHEDULED:
-                document = last_placement(self._simulation.session, result).to_document(self._nodes)
+                session = self._simulation.session
+                replicas = waiting(session, pod.row, self._waiting[like] if like[0] else 1)
+                document = last_placement(session, result, replicas=replicas).to_document(self._nodes)
                 self.placements.append(replace(document, pod=self._ref(pod)))
                 self._decided[like] = len(self.placements) - 1
         return self._decided.get(like)
+
+    def _end_of(self, pod: ObservedPod) -> tuple[str, str]:
+        """Return what pods share of which the same is to be said: their owner, and kube-scheduler's message."""
+        owner = self._simulation.owner(pod.row)
+        return "" if owner is None else owner.ref.key, self.fates.message_of(pod)
+
+    @cached_property
+    def _waiting(self) -> Counter[tuple[str, str]]:
+        """How many pods of an owner wait that end alike."""
+        return Counter(self._end_of(pod) for pod in self._simulation.pods.values() if not pod.node)
 
     def _outline(self, pod: ObservedPod) -> PodPlacement:
         """Tell where a pod is, without any why."""

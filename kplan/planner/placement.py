@@ -16,6 +16,7 @@ from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
 from kplan.framework.interface import PostFilterFindings
 from kplan.framework.session import Session
+from kplan.planner.diagnosis.alike import ALONE, Replicas
 from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.planner.explanation import CLOSEST, Explanation, Shown, explain
 
@@ -153,12 +154,21 @@ class Placement:
         return self.to_document(nodes).to_dict()
 
 
-def last_placement(session: Session, result: CycleResult, origin: Origin | None = None) -> Placement:
-    """Return a decision after which its session does not change any more; `origin` is the pod's manifest."""
+def last_placement(
+    session: Session, result: CycleResult, origin: Origin | None = None, replicas: Replicas = ALONE
+) -> Placement:
+    """Return a decision after which its session does not change any more.
+
+    `origin` is the pod's manifest; `replicas` wait with it and are alike.
+    """
     origins = {} if origin is None else {result.pod: origin}
     names = session.cluster.nodes.names
     return placement_of(
-        session, result, lambda nodes: explain(result, names, nodes), origins, lambda: diagnose(session, result)
+        session,
+        result,
+        lambda nodes: explain(result, names, nodes),
+        origins,
+        lambda: diagnose(session, result, replicas=replicas),
     )
 
 

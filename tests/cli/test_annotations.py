@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -159,3 +160,16 @@ def test_a_page_that_cannot_be_written_is_told(chart: Path, tmp_path: Path):
     found = invoke("place", chart, "-o", "github", GITHUB_STEP_SUMMARY=str(tmp_path))
 
     assert found.exit_code != 0
+
+
+def test_a_rollout_that_is_stuck_is_helped_for_all_pods_that_wait(tmp_path: Path):
+    cart = tmp_path / "cart.yaml"
+    text = (Path(__file__).parents[2] / "fixtures" / "cart.yaml").read_text()
+    cart.write_text(text.replace("cpu: 500m", "cpu: 7").replace("replicas: 6", "replicas: 7"))
+    found = invoke("plan", cart, "-o", "github").stdout.splitlines()
+
+    (mine,) = (line for line in found if "Deployment shop/cart" in line)
+    assert mine.startswith(f"::error file={cart},line=")
+    assert re.search(r"What would help: add \d nodes like general-a-1 -> general-a-1-added-1 \(all \d pods\)", mine), (
+        mine
+    )

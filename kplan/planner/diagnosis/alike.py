@@ -48,6 +48,12 @@ def replicas_of(
     return Replicas(f"{origin.kind} {namespace}/{origin.name}", origin.kind, placed, pending)
 
 
+def waiting(session: Session, row: int, number: int) -> Replicas:
+    """Return so many pods that wait and are like one, of which nobody says how many there are to be."""
+    has_its_own = _has_its_own(session.cluster.pods.infos[row].pod)
+    return ALONE if has_its_own else Replicas("", "", (), number)
+
+
 def _has_its_own(pod: Pod) -> bool:
     """Tell whether replicas mount or claim each its own, so that one says nothing of the others."""
     return bool(pod.spec.resource_claims) or any(claim_name(pod, volume) is not None for volume in pod.spec.volumes)
