@@ -132,13 +132,13 @@ class PodTable:
 
     def copy(self) -> PodTable:
         """Return a table to which pods can be added without this one noticing; the pods themselves are shared."""
+        self.term_codes  # noqa: B018 - worked out once for all copies
         copied = PodTable()
         copied.infos = self.infos.copy()
         for name in _COLUMNS:
             setattr(copied, name, getattr(self, name).copy())
         copied._requests = dict(self._requests)
         copied._by_labels = self._by_labels
-        copied._without_term_code = self._without_term_code.copy()
         copied._share_codes(self)
         return copied
 

@@ -130,6 +130,7 @@ def outlast(
     trials = _Trials(base, templates, course, list(losses), progress or (lambda _: None))
     total, tried_all = _most(trials, before.total)
     broken = trials.broken_by(total + 1) if total < before.total else None
+    homeless = trials.homeless(total)
     survival = Survival(
         lose=lose,
         by="zone" if zones else "node",
@@ -137,8 +138,8 @@ def outlast(
         fits_before=before.total,
         tried_all=tried_all,
         stopped_by=None if broken is None else broken.loss,
-        homeless=trials.homeless[:_MOST_NAMED],
-        homeless_count=len(trials.homeless),
+        homeless=homeless[:_MOST_NAMED],
+        homeless_count=len(homeless),
     )
     return Outlasting(total, course[:total], before, session, broken, survival)
 
@@ -175,6 +176,7 @@ class _Trials:
         self._losses = losses
         self._least_priority = min(each.replicas[0].priority for each in templates)
         self._known: dict[int, bool] = {0: True}
+        self._excused: dict[int, set[int]] = {}
         self._anyway: dict[Lost, frozenset[int]] = {}
         self._infos: dict[int, PodInfo] = {}
         self._tables: dict[Lost, NodeTable] = {}
@@ -190,17 +192,18 @@ class _Trials:
         """Return the loss that so many replicas do not outlast."""
         return self._first_broken(number)
 
-    @cached_property
-    def homeless(self) -> tuple[str, ...]:
-        """Pods of the cluster that find no other place when what they run on is lost, by name."""
+    def homeless(self, number: int) -> tuple[str, ...]:
+        """Pods of the cluster that find no other place beside so many replicas, nor without any, by name."""
+        if number not in self._excused:
+            self._first_broken(number)
         infos = self._base.session.cluster.pods.infos
-        pods = {pod for loss in self._losses for pod in self._without_replicas(loss)}
-        return tuple(sorted(infos[pod].key for pod in pods))
+        return tuple(sorted(infos[pod].key for pod in self._excused[number]))
 
     def _first_broken(self, number: int) -> Broken | None:
         start, rows = self._with_replicas(number)
+        excused = self._excused[number] = set()
         for index, loss in enumerate(self._losses):
-            broken = self._broken(loss, start, rows)
+            broken = self._broken(loss, start, rows, excused)
             if broken is not None:
                 self._losses.insert(0, self._losses.pop(index))
                 return broken
@@ -226,8 +229,13 @@ class _Trials:
         claims = claims_of_successors(self._base.session.cluster.pods.infos, self._base.world)
         return Listers(with_objects(self._base.world, claims)) if claims else None
 
-    def _broken(self, loss: Lost, start: Session, replicas: Mapping[int, int]) -> Broken | None:
-        """Let what is lost be gone, and find a place for each pod that was there; return why that does not go well."""
+    def _broken(self, loss: Lost, start: Session, replicas: Mapping[int, int], excused: set[int]) -> Broken | None:
+        """Let what is lost be gone, and find a place for each pod that was there; return why that does not go well.
+
+        Parameters
+        ----------
+        excused : takes the pods of the cluster that find no place, and would not without the replicas
+        """
         mine, others = self._leaving(loss, start, replicas)
         if not mine and not others:
             return None
@@ -240,6 +248,7 @@ class _Trials:
             if pod in replicas or pod not in self._without_replicas(loss):
                 known = "" if pod in replicas else start.cluster.pods.infos[pod].key
                 return Broken(told, session, schedule_pod(session, row), replicas.get(pod), known)
+            excused.add(pod)
         return None
 
     def _without_replicas(self, loss: Lost) -> frozenset[int]:

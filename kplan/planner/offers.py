@@ -24,6 +24,9 @@ from kplan.planner.shape_list import PricedShape
 MAX_MIXES = 150
 """So many mixes are placed, where rules look beyond single nodes, before the search for the cheapest ends."""
 
+MAX_PLACED = 200_000
+"""So many replicas are placed for them altogether."""
+
 MAX_STEPS = 2_000_000
 """So many steps are taken to find the least sum of prices."""
 
@@ -80,6 +83,7 @@ class _Search:
         self._is_local = len(templates) == 1 and not stopped.are_distinct and not stopped.refused
         self._is_local &= is_local(base.fork(), stopped.replicas[0])
         self.n_tried = 0  #: mixes that were placed
+        self._n_placed = 0
 
     def listed(self, index: int) -> ListedShape:
         """Return a shape as it stands in a report."""
@@ -153,7 +157,7 @@ class _Search:
     def _in_order(self, useful: Sequence[int]) -> Mix | None:
         """Place mixes by price until one is enough; None where that does not come to an end soon."""
         for mix in _by_price(len(self._shapes), useful, self.order):
-            if self.n_tried >= MAX_MIXES:
+            if self.n_tried >= MAX_MIXES or self._n_placed >= MAX_PLACED:
                 return None
             if self._is_enough(mix):
                 return mix
@@ -213,6 +217,7 @@ class _Search:
             grown = dataclasses.replace(snapshot, nodes=(*snapshot.nodes, *nodes), pods=(*snapshot.pods, *pods))
             session = self._base.with_snapshot(grown).session
             self._known[mix] = fill_from(session, self._templates, limit=self._wanted)[1].total
+            self._n_placed += self._known[mix]
         return self._known[mix]
 
     def _takes_alone(self, new: NewNodes, found: Fit) -> int | None:
