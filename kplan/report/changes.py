@@ -102,7 +102,7 @@ def _table(
             f"{sum(each.to_node is not None for each in group)}/{len(group)}",
             _nodes([each.from_node for each in group], suffix, most),
             _nodes([each.to_node for each in group], suffix, most),
-            _note(document, group, is_wide=options.is_wide),
+            _without(_note(document, group, is_wide=options.is_wide), suffix),
         )
         for group in groups
     ]
@@ -110,6 +110,10 @@ def _table(
         return Table(("", "POD OR WORKLOAD", "PLACED", "FROM", "TO", "NOTE"), tuple(rows), "<<><<<")
     # Of single pods the first column says whether they are placed.
     return Table(("", "POD", "FROM", "TO", "NOTE"), tuple((*row[:2], *row[3:]) for row in rows), "<<<<<")
+
+
+def _without(text: str, suffix: str) -> str:
+    return text.replace(suffix, "") if suffix else text
 
 
 def _sign(group: Sequence[PodChange]) -> Span:

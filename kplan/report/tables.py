@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 GAP = 2
 _STEP = "  "
-_PREFERRED_LAST = 24
+_COMFORTABLE = 24
 """The last column, most often a sentence, gives way first, down to this.
 
-Then the widest does that can be folded between words, and only then are names folded.
+Then the widest does that can be folded between words, then names do, down to the same; only then all down to words and
+pieces of names.
 """
 
 _PIECE = re.compile(r"\s+|\S+?(?:(?<=\w[-/,;=:])(?=\w)|(?<=\w\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z][a-z])|(?=\s)|\Z)")
@@ -87,8 +88,12 @@ def _widths(table: Table, width: int) -> list[int]:
     widths = [max(map(len, cells)) for cells in columns]
     words = [max(len(word) for cell in cells for word in ["", *cell.split()]) for cells in columns]
     pieces = [max(len(piece) for cell in cells for piece in ["", *_PIECE.findall(cell)]) for cells in columns]
-    last = min(max(words[-1], _PREFERRED_LAST), widths[-1]) if table.align.endswith("<") else widths[-1]
-    for least in ([*widths[:-1], last], words, pieces):
+    last = min(max(words[-1], _COMFORTABLE), widths[-1]) if table.align.endswith("<") else widths[-1]
+    prose, names = (
+        [max(least, min(width, _COMFORTABLE)) for least, width in zip(leasts, widths, strict=True)]
+        for leasts in (words, pieces)
+    )
+    for least in ([*widths[:-1], last], prose, names, words, pieces):
         _narrow(widths, least, width - GAP * (len(widths) - 1))
     return widths
 

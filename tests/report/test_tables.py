@@ -80,3 +80,15 @@ def test_a_terminal_shows_the_same_table(rows: list[tuple[str, int]], width: int
     shown = re.sub(r"\x1b\[[0-9;]*m", "", render_terminal([table], width))
 
     assert [line.rstrip() for line in shown.splitlines()] == render_plain([table], width).splitlines()
+
+
+def test_names_fold_before_sentences_become_a_word_a_line() -> None:
+    node = "ip-10-100-100-100.eu-central-1.compute.internal"
+    why = "asks for 1300m cpu, 1200m of 7900m free: 100m short"
+    table = Table(("NODE", "WHY NOT", "WHAT WOULD HELP"), ((node, why, "evicting batch/archive-kkjlc"),), "<<<")
+
+    lines = plain_table(table, 78)
+
+    assert len(lines) <= 5
+    assert max(map(len, lines)) <= 78
+    assert lines[1].startswith("ip-10-100-100-100.eu-")
