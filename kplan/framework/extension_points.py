@@ -40,16 +40,10 @@ class PreEnqueuePlugin(Named, Protocol):
 
 
 class Kept(NamedTuple):
-    """What a plugin's reservations come to once they are written.
+    """What a plugin's reservations come to once they are written."""
 
-    Attributes
-    ----------
-    objects : claims and volumes that are not any more as they were
-    unnamed : identities of pods for which something is taken that no object here names
-    """
-
-    objects: tuple[msgspec.Struct, ...]
-    unnamed: frozenset[str] = frozenset()
+    objects: tuple[msgspec.Struct, ...]  #: claims and volumes that are not any more as they were
+    unnamed: frozenset[str] = frozenset()  #: identities of pods for which something is taken that no object here names
 
 
 @runtime_checkable

@@ -73,10 +73,6 @@ class Base:
     plugins : classes of plugins that kube-scheduler does not bring along, for profiles that enable them
     additions : objects that the cluster would hold besides, such as those that come with manifests
     warnings : what was odd about the question, to be told with every answer
-
-    Attributes
-    ----------
-    on_progress : told how far an answer is; None for nobody
     """
 
     def __init__(
@@ -97,7 +93,7 @@ class Base:
     ) -> None:
         if sampling not in ("all", "as-configured"):
             raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
-        self.on_progress: Progress | None = None
+        self.on_progress: Progress | None = None  #: told how far an answer is; None for nobody
         self.snapshot = snapshot
         self.plugins = tuple(plugins)
         self.config = as_decided(config, snapshot, kubernetes, feature_gates, out_of_tree(self.plugins))

@@ -137,11 +137,7 @@ class Capacity:
         return structs.replace(found, nodes=tuple(nodes))
 
     def report(
-        self,
-        *,
-        fail_on: Sequence[Condition] | None = None,
-        nodes: NodesShown = None,
-        before: Cluster | None = None,
+        self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None, before: Cluster | None = None
     ) -> CapacityReport:
         """Return the CapacityReport.
 
