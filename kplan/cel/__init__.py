@@ -1,10 +1,18 @@
-"""CEL for device selectors: Google's library, with Kubernetes' types and functions."""
+"""CEL for device selectors: Google's library, with Kubernetes' types and functions.
+
+What compiles expressions is loaded when it is first asked for: few clusters have devices.
+"""
 
 from __future__ import annotations
 
-from kplan.cel.expression import CelCompileError, DeviceExpression, Reads, compile_expression
-from kplan.cel.looks import DeviceView
-from kplan.cel.values import ABSENT, CelError, CostLimitError, Semver, UnsupportedError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kplan.cel.values import ABSENT, CelCompileError, CelError, CostLimitError, Semver, UnsupportedError
+
+if TYPE_CHECKING:
+    from kplan.cel.expression import DeviceExpression, Reads, compile_expression
+    from kplan.cel.looks import DeviceView
 
 __all__ = [
     "ABSENT",
@@ -18,3 +26,18 @@ __all__ = [
     "UnsupportedError",
     "compile_expression",
 ]
+
+_HOMES = {
+    "DeviceExpression": "kplan.cel.expression",
+    "DeviceView": "kplan.cel.looks",
+    "Reads": "kplan.cel.expression",
+    "compile_expression": "kplan.cel.expression",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ from kplan.cel.library import RoundsError, ask, library, without_status
 from kplan.cel.looks import DeviceView
 from kplan.cel.pieces import FUNCTIONS, NATIVE, Pieces
 from kplan.cel.tree import Node, Tree, decode
-from kplan.cel.values import CelError, UnsupportedError, too_costly, type_name
+from kplan.cel.values import CelCompileError, CelError, UnsupportedError, too_costly, type_name
 
 #: How long an expression may be, in bytes (CELSelectorExpressionMaxLength).
 _MAX_LENGTH = 10 * 1024
@@ -26,10 +26,6 @@ _COST_LIMIT = 1_000_000
 #: Macros that stand for an expression which holds their receiver twice; in a chain, each doubles all before it.
 _DOUBLING = re.compile(r"\.\s*opt(?:Flat)?Map\s*\(")
 _MAX_DOUBLING = 8
-
-
-class CelCompileError(Exception):
-    """An expression that cannot be used on any device."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,10 @@ _SEMVER = re.compile(
 _MAX_UINT64 = 2**64 - 1
 
 
+class CelCompileError(Exception):
+    """An expression that cannot be used on any device."""
+
+
 class CelError(Exception):
     """An evaluation that fails on this device; ``&&``, ``||`` and macros may absorb it."""
 

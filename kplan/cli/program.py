@@ -73,6 +73,7 @@ class _OnDemand(MutableMapping[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._loaders[name] = lambda: value
+        self._loaded.pop(name, None)
 
     def __delitem__(self, name: str) -> None:
         del self._loaders[name]

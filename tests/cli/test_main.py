@@ -29,6 +29,7 @@ UNASKED = (
     "kplan.planner.diagnosis.remedies",
     "kplan.planner.odds",
     "kplan.planner.drains",
+    "kplan.cel.expression",
     "kplan.cli.plan",
     "kplan.cli.drain",
     "rich",

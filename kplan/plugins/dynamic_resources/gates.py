@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from kplan import cel
 from kplan.api.meta import controller_of
 from kplan.api.resource import DeviceSelector, ResourceClaim, ResourceClaimSpec
 from kplan.api.resource_slice import Device, ResourceSlice
-from kplan.cel import DeviceExpression, compile_expression
 from kplan.framework.features import UnmodelledFeature
 from kplan.snapshot.model import Snapshot
 
@@ -48,8 +48,8 @@ def _selectors(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
             if selector.cel is None or selector.cel.expression in seen or len(seen) == _MAX_SELECTORS:
                 continue
             seen.add(selector.cel.expression)
-            compiled = compile_expression(selector.cel.expression)
-            if isinstance(compiled, DeviceExpression) and compiled.unsupported:
+            compiled = cel.compile_expression(selector.cel.expression)
+            if not isinstance(compiled, cel.CelCompileError) and compiled.unsupported:
                 text = f"selector {selector.cel.expression!r}: {compiled.unsupported}; pods that meet it get an error"
                 yield UnmodelledFeature(owner, "CELSelector", text)
 

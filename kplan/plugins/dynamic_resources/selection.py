@@ -9,7 +9,8 @@ from collections.abc import Hashable
 
 import msgspec
 
-from kplan.cel import CelCompileError, CelError, CostLimitError, DeviceExpression, compile_expression
+from kplan import cel
+from kplan.cel import CelCompileError, CelError, CostLimitError
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo
 
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -24,7 +25,7 @@ class ExpressionResults:
     costs nothing.
     """
 
-    def __init__(self, expression: DeviceExpression) -> None:
+    def __init__(self, expression: cel.DeviceExpression) -> None:
         self._expression = expression
         self._by_device: dict[int, _Answer] = {}
         self._by_look: dict[Hashable, _Answer] = {}
@@ -76,7 +77,7 @@ class Selection:
         """Return the answers of an expression; raises CelCompileError if it is not valid."""
         known = self._results.get(expression)
         if known is None:
-            compiled = compile_expression(expression)
+            compiled = cel.compile_expression(expression)
             known = compiled if isinstance(compiled, CelCompileError) else ExpressionResults(compiled)
             self._results[expression] = known
         if isinstance(known, CelCompileError):
