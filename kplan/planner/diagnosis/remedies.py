@@ -44,7 +44,9 @@ MOST = 5
 _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _MOST_TRIED = 3
-_FOR_SOME = 3.5
+_FOR_SOME = 4.5
+"""So much further behind ranks what lets in only some of the pods that wait."""
+
 _ALIKE = 0.6
 """Names that are so alike may be one misspelt."""
 
@@ -59,6 +61,7 @@ def remedies(session: Session, result: CycleResult, causes: Causes, replicas: Re
     ----------
     session, result : the decision while it is live; only forks of it change
     causes : why the pod has no node
+    replicas : those that wait with it and are alike
     """
     trials = Trials(session, result.pod)
     found = [(_size(trials, each), each) for each in _by_cause(trials, causes)]

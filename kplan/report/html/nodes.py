@@ -32,7 +32,8 @@ def nodes_table(cluster: ClusterMap, told: Collection[str]) -> str:
     table = f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>'
     note = '<p class="note">Shares of what a node offers that are requested, before and after.</p>'
     long = " long" if len(cluster.nodes) > _MANY else ""
-    return f'<h2 id="nodes">Nodes</h2>{note}<div class="scroll{long}" tabindex="0">{table}</div>'
+    opening = f'<div class="scroll{long}" tabindex="0" role="region" aria-labelledby="nodes">'
+    return f'<h2 id="nodes">Nodes</h2>{note}{opening}{table}</div>'
 
 
 def _row(cluster: ClusterMap, index: int, placed: set[str], *, has_groups: bool) -> str:
