@@ -28,7 +28,15 @@ from kplan.planner.verdict import WARNING, counted_warnings
 
 REGRESSION: Condition = "regression"
 _ABOUT_PODS = ("PlacementReport", "PreemptionReport", "PlanReport")
-COMPARED = (*_ABOUT_PODS, "QueueReport", "CapacityReport", "HeadroomReport", "DrainsReport", "OddsReport")
+COMPARED = (
+    *_ABOUT_PODS,
+    "QueueReport",
+    "CapacityReport",
+    "HeadroomReport",
+    "ShrinkReport",
+    "DrainsReport",
+    "OddsReport",
+)
 """Kinds of reports that can be compared: those about pods with each other, others with their like."""
 
 _MOST_CAUSES = 5

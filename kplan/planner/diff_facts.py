@@ -18,6 +18,7 @@ from kplan.documents.headroom import HeadroomReport
 from kplan.documents.odds import OddsReport, PodOdds, Share
 from kplan.documents.plan import PlanReport
 from kplan.documents.queue import QueuePlace, QueueReport
+from kplan.documents.shrink import ShrinkReport
 
 Facts = dict[tuple[str, str], Any]
 """What it is about, and the name of the fact -> what it is; what can be compared with the same fact elsewhere."""
@@ -95,6 +96,13 @@ def _of_drains(report: DrainsReport) -> Iterator[tuple[tuple[str, str], Any]]:
             yield (about, name), getattr(each, name)
 
 
+def _of_shrink(report: ShrinkReport) -> Iterator[tuple[tuple[str, str], Any]]:
+    for freed in report.freed:
+        yield (freed.name, "mayGo"), True
+    for stays in report.stays:
+        yield (stays.name, "mayGo"), False
+
+
 def _of_capacity(report: CapacityReport) -> Iterator[tuple[tuple[str, str], Any]]:
     if isinstance(report.sets, int):
         yield (", ".join(each.name for each in report.templates), "sets"), report.sets
@@ -124,6 +132,7 @@ _TELLERS: Mapping[type[Report], Callable[[Any], Iterator[tuple[tuple[str, str], 
     PlanReport: _of_plan,
     QueueReport: _of_queue,
     DrainsReport: _of_drains,
+    ShrinkReport: _of_shrink,
     CapacityReport: _of_capacity,
     OddsReport: _of_odds,
 }

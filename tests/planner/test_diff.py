@@ -9,6 +9,7 @@ import pytest
 
 from kplan.documents.base import Report
 from kplan.documents.diff import Difference, DiffReport
+from kplan.documents.schemas import REPORTS
 from kplan.errors import UsageError
 from kplan.planner.capacity import Template
 from kplan.planner.change_report import change_report
@@ -18,7 +19,7 @@ from kplan.planner.preemption_report import preemption_report
 from kplan.planner.queue_plan import queue_report
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot import load_snapshot
-from tests.planner.test_changed import node, pod, replica_set, some_cluster
+from tests.planner.test_changed import SET, node, pod, replica_set, some_cluster
 
 
 def answer(planner: Planner, pods: list[Any], what: str = "answer") -> Answer:
@@ -160,9 +161,14 @@ KINDS: dict[str, Callable[[Planner], Report]] = {
     "QueueReport": queue,
     "CapacityReport": lambda planner: planner.capacity(templates(planner)).report(),
     "HeadroomReport": lambda planner: planner.headroom([replica_set(1)], limit=3),
+    "ShrinkReport": lambda planner: planner.changed(without=["node/gpu-*", "node/database-*"]).shrink(),
     "DrainsReport": lambda planner: planner.drain_each(["general-b-2", "spot-b-1"]),
     "OddsReport": odds,
 }
+
+
+def test_every_answer_can_be_compared_but_a_comparison() -> None:
+    assert {*COMPARED} == REPORTS.keys() - {"DiffReport"}
 
 
 @pytest.mark.parametrize("kind", COMPARED)
@@ -200,6 +206,16 @@ def test_what_is_worse_in_a_fuller_cluster_is_a_regression(kind: str, rules: set
     assert {(each.about, each.fact, each.before) for each in found.facts} == {
         (each.about, each.fact, each.after) for each in back.facts
     }
+
+
+def test_a_node_that_may_not_go_any_more_is_a_regression() -> None:
+    planner = Planner(load_snapshot([node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web")]))
+    bare = planner.changed(with_=[pod("alone", "n2")])
+
+    found = diff_report(Answer("before", planner.shrink()), Answer("after", bare.shrink()), fail_on=("regression",))
+
+    assert {(each.about, each.after, each.worse) for each in found.facts} == {("n1", True, False), ("n2", False, True)}
+    assert [(each.object, each.rule) for each in found.verdict.counted] == [("n2", "MayGoWorse")]
 
 
 def test_one_more_pod_in_a_queue_is_no_difference_about_those_behind_it() -> None:
