@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,9 +136,6 @@ class Lots(random.Random):
         """Return a number of a range."""
         numbers = range(start) if stop is None else range(start, stop, step)
         return numbers[self.draw(len(numbers))]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("branches are sent, not what draws for them")
 
 
 def _drawn(seed: np.uint64, runs: Runs, depth: int) -> Runs:
