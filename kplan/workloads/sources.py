@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
+
+from kplan.admission.fields import nearest_kind
 from kplan.errors import Problem
 from kplan.reading import MANIFESTS, STANDARD_INPUT, Document, Item, read_documents
 from kplan.reading.files import files_below
@@ -22,6 +25,7 @@ from kplan.reading.places import Lines
 _HEAD = 1 << 20
 _KIND = re.compile(rb"""^\s*(?:- )?["']?kind["']?\s*:""", re.MULTILINE)
 _JSON_KIND = re.compile(rb'"kind"\s*:')
+_NO_OBJECTS = "no Kubernetes objects"
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 
 
@@ -108,13 +112,38 @@ class Sources:
             return
         problems: list[Problem] = []
         found: list[Item] = []
+        documents: list[Document] = []
         for document in read_documents(file, problems, limits=MANIFESTS):
+            documents.append(document)
             found += items_of(document, problems)
+        if problems and documents and not found and not any(map(_says_what_it_is, documents)):
+            self.passed_over.append(PassedOver(str(file), _NO_OBJECTS))
+            return
         if problems and (reason := _reason_by_content(file, found)):
             self.passed_over.append(PassedOver(str(file), reason))
             return
+        if found and not problems and not any(map(_may_be_of_kubernetes, found)):
+            self.passed_over.append(PassedOver(str(file), _NO_OBJECTS))
+            return
         self.problems += problems
         yield from found
+
+
+def _says_what_it_is(document: Document) -> bool:
+    """Tell whether a document, or an element of it, has a kind or a version, as objects have; most settings do not."""
+    content: Any = document.content
+    if isinstance(content, msgspec.Raw):
+        try:
+            content = msgspec.json.decode(content)
+        except (msgspec.DecodeError, RecursionError):
+            return True
+    elements = content if isinstance(content, list) else [content]
+    return any(isinstance(each, dict) and not each.keys().isdisjoint(("kind", "apiVersion")) for each in elements)
+
+
+def _may_be_of_kubernetes(item: Item) -> bool:
+    """Tell whether an object has a version, or at least a kind that Kubernetes knows or that is like one of it."""
+    return bool(item.api_version) or nearest_kind("", item.kind) is not None
 
 
 def _is_directory(source: str | Path) -> bool:
@@ -143,4 +172,4 @@ def _reason_by_content(file: Path, found: Sequence[Item]) -> str:
     if b"{{" in text:
         return "a template; render it first"
     has_kind = _KIND.search(text) or _JSON_KIND.search(text)
-    return "" if found or has_kind else "no Kubernetes objects"
+    return "" if found or has_kind else _NO_OBJECTS

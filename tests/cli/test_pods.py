@@ -172,6 +172,29 @@ def test_a_directory_as_people_keep_it(tmp_path: Path) -> None:
         assert alone.exit_code == 2, name
 
 
+def test_settings_of_other_tools_may_speak_of_kinds_in_a_directory(tmp_path: Path) -> None:
+    files = {
+        "web.yaml": WEB,
+        "ci/daemonset-values.yaml": "controller:\n  kind: DaemonSet\n  image: {tag: x}\n",
+        "exceptions.json": '[{"name": "a", "resources": [{"kind": "Deployment"}]}]',
+        "settings.yaml": "kind: pipeline\nname: build\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    found = invoke("pods", tmp_path, "-s", "demo", "-o", "name")
+    assert (found.exit_code, found.stdout) == (0, "pod/default/web-0\n")
+    for name in ("daemonset-values.yaml", "exceptions.json", "settings.yaml"):
+        assert name in found.stderr
+        assert invoke("pods", next(tmp_path.rglob(name)), "-s", "demo").exit_code == 2
+
+    (tmp_path / "half.yaml").write_text("kind: Pod\nmetadata: {name: a}\n")
+    found = invoke("pods", tmp_path, "-s", "demo")
+    assert found.exit_code == 2
+    assert "half.yaml" in found.stderr
+
+
 def test_a_directory_with_a_kustomization_alone_says_how_to_build_it(tmp_path: Path) -> None:
     (tmp_path / "kustomization.yaml").write_text("resources: [web.yaml]\n")
     found = invoke("pods", tmp_path, "-s", "demo")
