@@ -92,8 +92,8 @@ def _is_asked(each: WorkloadChange) -> bool:
     return each.state is WorkloadState.UNCHANGED or bool(each.refused)
 
 
-def change_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell what becomes of the workloads, and what stands in the way."""
+def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+    """Tell what becomes of the workloads."""
     told = [each for each in document.workloads if options.is_wide or not _is_quiet(each)]
     if told:
         yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, told)), "<<>>><")
@@ -101,6 +101,12 @@ def change_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Bloc
     if quiet and not options.is_wide:
         names = listing([_name(each) for each in quiet])
         yield line(f"Unchanged: {names}")
+    if any(step.pod for step in document.steps):
+        yield line(Span(_ASSUMED, "dim"))
+
+
+def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
+    """Tell what stands in the way of the workloads, and of pods that should go."""
     explained = {
         pod
         for change in document.changes
@@ -115,8 +121,6 @@ def change_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Bloc
             yield Heading((f"{_name(each)}: ", Span(f"stuck after {each.ready} of {each.desired}", "bad")))
             yield Preformatted(each.pod or "its controller gets", each.because)
     yield from _obstacles(document.obstacles)
-    if any(step.pod for step in document.steps):
-        yield line(Span(_ASSUMED, "dim"))
 
 
 def _is_quiet(each: WorkloadChange) -> bool:

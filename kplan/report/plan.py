@@ -9,7 +9,14 @@ from kplan.documents.change import Change
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line, plain
-from kplan.report.change import change_blocks, change_cases, change_sentence, is_change, step_blocks
+from kplan.report.change import (
+    change_cases,
+    change_sentence,
+    is_change,
+    obstacles_blocks,
+    step_blocks,
+    workloads_blocks,
+)
 from kplan.report.changes import changes_blocks, is_daemon, workload_of
 from kplan.report.daemons import daemon_blocks
 from kplan.report.decision import OUTCOME_WORDS, decision_blocks, decision_heading
@@ -34,11 +41,13 @@ def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]
     yield verdict_heading(plan_sentence(document))
     yield from opening_blocks(document, options)
     if is_change(document):
-        yield from change_blocks(document, options)
+        yield from workloads_blocks(document, options)
     yield from changes_blocks(document, options)
     tells_all = options.in_full or options.is_wide
     if not tells_all and document.changes:
         yield from fullness_blocks(document.utilisation, document.largest_fit)
+    if is_change(document):
+        yield from obstacles_blocks(document)
     yield from _new(document, options)
     yield from _pending(document, options)
     yield from unlisted_blocks(document.unlisted, options)

@@ -88,9 +88,11 @@ def _sentence(document: PreemptionReport) -> str:
     numbers = (
         (evicting, f"by evicting {count(summary.victims, 'other pod')}"),
         (fits, "as things are"),
-        (len(tries) - evicting - fits, "nowhere"),
+        (len(tries) - evicting - fits - summary.gated - summary.errors, "nowhere"),
     )
     parts = [f"{number} {'fits' if number == 1 else 'fit'} {how}" for number, how in numbers if number]
+    others = ((summary.gated, "gated"), (summary.errors, "in error"))
+    parts += [f"{number} {words}" for number, words in others if number]
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
     return f"{count(summary.pods, 'pod')}: {', '.join(parts)}"

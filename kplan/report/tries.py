@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from kplan.documents.placement import PodPlacement
 from kplan.documents.preemption import Preemption
 from kplan.report.blocks import Block, Cell, Span, Table, line
-from kplan.report.decision import outcome_text
 from kplan.report.details import listing
 from kplan.report.options import ReportOptions
+from kplan.report.overview import STATES
 
 _MOST_VICTIMS = 2
 _TELLS_MORE = "--explain, or kplan preempt with the name of one, tells why those and not others"
@@ -59,4 +59,4 @@ def _row(each: Tries, options: ReportOptions) -> tuple[Cell, ...]:
 
 
 def _nowhere(placement: PodPlacement) -> str:
-    return "no eviction helps" if placement.preemption is not None else outcome_text(placement)
+    return "no eviction helps" if placement.preemption is not None else STATES[placement.outcome]

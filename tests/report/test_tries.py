@@ -1,0 +1,56 @@
+"""Pods that need room are told in a line each: whom they evict, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kplan
+from kplan.planner.preemption_report import preemption_report
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
+from tests.report.documents import demo_document, node, pod
+
+
+def text(objects: list[dict[str, Any]], *pods: str, settle: bool = False) -> str:
+    plan = kplan.Planner(kplan.load_snapshot(objects)).plan(pods, settle_preemption=settle)
+    return render(preemption_report(plan.context, plan.placements, None), "table", ReportOptions())
+
+
+def test_each_pod_has_a_line_those_that_get_in_nowhere_first() -> None:
+    lines = render(demo_document("preempt"), "table", ReportOptions()).splitlines()
+
+    assert lines[0] == "3 pods: 2 fit by evicting 2 other pods, 1 fits nowhere - failed"
+    assert [line.split()[0] for line in lines[3:6]] == ["ml/llm-eval", "shop/flash-sale", "ml/fine-tune"]
+    assert "general-c-1  gets in" in lines[4]
+
+
+def test_pods_that_are_not_looked_at_are_told_as_everywhere() -> None:
+    gated = pod("gated", schedulingGates=[{"name": "q"}])
+    told = text([node("n"), gated, pod("foreign", schedulerName="nobody")], "default/gated", "default/foreign")
+
+    assert told.startswith("2 pods: 1 gated, 1 in error")
+    assert "  default/gated    gated\n" in told
+    assert "  default/foreign  cannot be scheduled\n" in told
+
+
+def test_a_pod_that_is_tried_twice_has_one_line_and_one_block() -> None:
+    objects = [node("n", cpu="1"), pod("low", node="n", priority=0), pod("high", priority=9), pod("small", cpu="10m")]
+    told = text(objects, "default/high", "default/small", settle=True)
+
+    assert told.count("  default/high   default/low  n        gets in\n") == 1
+    assert "default/small" in told
+
+
+def test_a_violated_budget_is_told_in_the_line_and_in_full() -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    low = pod("low", node="n", priority=0, metadata={"labels": {"app": "x"}})
+    told = text([node("n", cpu="1"), low, budget, pod("p", priority=9), pod("q", cpu="9")], "default/p", "default/q")
+
+    assert "violates a disruption budget" in told
+    assert "Disruption budgets do not allow the eviction of default/low" in told
