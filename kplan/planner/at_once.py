@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kplan.engine.arrays import RowArray
+from kplan.engine.cluster import Cluster
 from kplan.framework.cycle_state import CycleState, Scope
 from kplan.framework.outcomes import PluginError
 from kplan.framework.runtime import Framework
@@ -63,12 +65,21 @@ def _fill(session: Session, framework: Framework, info: PodInfo, limit: int | No
         (rows,) = passes.nonzero()
         if not len(rows):
             break
-        n_placed += len(rows)
-        if limit is not None and n_placed > limit:
+        if limit is not None and n_placed + max(len(rows), _room(cluster, info, rows)) > limit:
             return None
+        n_placed += len(rows)
         placed[rows] += 1
         cluster.add_replicas(info, rows)
     return {row: int(placed[row]) for row in placed.nonzero()[0].tolist()} or None
+
+
+def _room(cluster: Cluster, info: PodInfo, rows: RowArray) -> int:
+    """Return how many replicas some nodes have resources for, so that what will be too many is seen at once."""
+    free = cluster.nodes.allowed_pods[rows] - cluster.pod_count[rows]
+    for name, amount in info.requests.items():
+        if amount > 0:
+            free = np.minimum(free, (cluster.nodes.allocatable(name)[rows] - cluster.requested(name)[rows]) // amount)
+    return int(free.clip(0).sum())
 
 
 def _skipped(framework: Framework, cycle: CycleState) -> frozenset[str] | None:

@@ -80,8 +80,10 @@ def survival_blocks(document: CapacityReport) -> Iterator[Block]:
     if not survival:
         return
     ways = f"Each of {survival.losses} ways" if survival.losses != 1 else "The only way"
+    summary = document.summary
+    fits = f"{survival.fits_before}{' or more' if survival.fits_before in (summary.wanted, summary.limit) else ''}"
     yield line(
-        f"{survival.fits_before} would fit as long as nothing is lost. {ways} to lose {_lost(survival)} was tried: "
+        f"{fits} would fit as long as nothing is lost. {ways} to lose {_lost(survival)} was tried: "
         "what ran there is placed again on what is left, by priority, the cluster's own pods before the replicas. "
         "Nobody is evicted for it, and pods of lower priority do not count."
     )
