@@ -91,7 +91,11 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
         case r.TolerateTaint(change=c):
             return f"tolerate {'taint' if len(c.taints) == 1 else 'taints'} {listing(c.taints)}"
         case r.CorrectSelector(change=c):
-            return f"leave {c.old} out of its {c.where}" if c.to is None else f"in its {c.where}, {c.old} -> {c.to}"
+            return (
+                f"leave {c.old} out of its {c.where}"
+                if c.to is None
+                else f"in its {c.where}, {c.to} instead of {c.old}"
+            )
         case r.CorrectName(change=c):
             return f"{'in ' + c.of + ', ' if c.of else ''}name {c.what} {c.to} instead of {c.old}"
         case r.CreateObject(change=c):
