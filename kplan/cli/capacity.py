@@ -86,8 +86,6 @@ def capacity(
         raise UsageError("--shapes is for a number of replicas", hint="say how many: --replicas N")
     sweeping.check()
     shares = _shares(mix)
-    if len(shares) == 1 and not verbosity.quiet:
-        tell_no_effect("--mix", "one number is no mix; give one for each workload")
     output = saving(output, save)
     fail_on = fail_on_of(output, "capacity") if output.fail_on else None
     with_map = wants_map(output, formats_of(output))
@@ -103,6 +101,8 @@ def capacity(
         alone = dataclasses.replace(planner.snapshot, pods=())
         minor = planner.release.number
         found = read_manifests(files, manifests.within(cluster), alone, verbosity, replicas=1, minor=minor)
+    if len(shares) == 1 and found and len(found.pods) == 1 and not verbosity.quiet:
+        tell_no_effect("--mix", "one number is no mix; give one for each workload")
     asked = Asked(
         planner,
         found,

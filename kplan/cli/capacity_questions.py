@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypedDict
 import typer
 
 from kplan.cli.flags import VerbosityFlags
+from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.phases import busy
 from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
@@ -151,7 +152,10 @@ class Asked:
             )
         has_map = self.with_map and not (other.lose or other.zones)
         before = planner.session.cluster if has_map else None
-        return answer.report(fail_on=self.fail_on, nodes=self.shown, before=before)
+        document = answer.report(fail_on=self.fail_on, nodes=self.shown, before=before)
+        if other.shapes and document.stop and not document.offers and not self.verbosity.quiet:
+            tell_no_effect("--shapes", "what stops the next replica is nothing that a node helps with")
+        return document
 
     def headroom(self, sweeping: SweepFlags) -> Report:
         """Count how many more of each workload fit."""

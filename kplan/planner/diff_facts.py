@@ -106,8 +106,9 @@ def _of_shrink(report: ShrinkReport) -> Iterator[tuple[tuple[str, str], Any]]:
 def _of_capacity(report: CapacityReport) -> Iterator[tuple[tuple[str, str], Any]]:
     if isinstance(report.sets, int):
         yield (", ".join(each.name for each in report.templates), "sets"), report.sets
-    for zone, fit in report.zones.items():
-        yield (zone, "replicas"), fit.replicas
+    if any(report.zones):
+        for zone, fit in report.zones.items():
+            yield (zone or "no zone", "replicas"), fit.replicas
 
 
 def _of_odds(report: OddsReport) -> Iterator[tuple[tuple[str, str], Any]]:

@@ -82,9 +82,10 @@ def templates_of(
             hint="a DaemonSet makes one for each node that takes it, which kplan place tells; else name a workload",
         )
     if shares and len(shares) != len(manifests.pods):
-        texts = ":".join(map(str, shares))
+        texts, n_shares = ":".join(map(str, shares)), len(shares)
+        told = f"{n_shares} template{'s' if n_shares != 1 else ''}"
         raise UsageError(
-            f"--mix {texts} is for {len(shares)} templates, and the manifests hold {len(manifests.pods)}",
+            f"--mix {texts} is for {told}, and the manifests hold {len(manifests.pods)}",
             hint="give one number for each workload, in the order of the manifests",
         )
     incoming = admit_manifests(manifests, snapshot, minor=minor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from kplan.documents.capacity import Addition, CapacityReport, Survival, TemplateFit
+from kplan.documents.capacity import Addition, CapacityReport, Loss, Survival, TemplateFit
 from kplan.documents.placement import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
 from kplan.report.decision import decision_blocks
@@ -145,12 +145,19 @@ def _stop(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
         loss = survival.stopped_by
         names = listing(loss.names)
         yield Heading((f"What stops the next replica: the loss of {names}",))
-        replicas, others = count(loss.replicas, "replica"), count(loss.others, "other pod")
-        yield line(f"{replicas} and {others} would have to find a place elsewhere, and {stop.template} finds none.")
+        yield line(f"{_lost_pods(loss)} would have to find a place elsewhere, and {stop.template} finds none.")
         yield from decision_blocks(stop.placement, document.snapshot.nodes - loss.nodes, options)
         return
     yield Heading((f"What stops the next replica{which}",))
     yield from decision_blocks(stop.placement, document.snapshot.nodes, options)
+
+
+def _lost_pods(loss: Loss) -> str:
+    """Count the pods of what is lost: ``2 replicas and 1 other pod``."""
+    if not loss.replicas:
+        return count(loss.others, "pod")
+    others = f" and {count(loss.others, 'other pod')}" if loss.others else ""
+    return f"{count(loss.replicas, 'replica')}{others}"
 
 
 def _to_add(document: CapacityReport) -> Iterator[Block]:

@@ -105,15 +105,37 @@ def _sentence(document: DiffReport) -> str:
     )
     parts = [f"{number} {_WORDS[difference]}" for number, difference in numbers if number]
     if not parts:
-        others = document.capacity or document.utilisation or document.victims_added or document.victims_removed
-        if document.facts:
-            worse = sum(each.worse for each in document.facts)
-            verb = "differs" if len(document.facts) == 1 else "differ"
-            return f"{count(len(document.facts), 'fact')} {verb}, {worse} for the worse"
-        return "No pod differs" if others else "Nothing differs"
+        others = document.utilisation or document.victims_added or document.victims_removed
+        return _other_differences(document) or ("No pod differs" if others else "Nothing differs")
     pods = count(len(document.pods), "pod")
     verb = "differs" if len(document.pods) == 1 else "differ"
     return f"{pods} {verb}: {', '.join(parts)}; {count(summary.same, 'pod')} the same"
+
+
+def _other_differences(document: DiffReport) -> str:
+    """Say what differs beside pods: how many replicas fit, and facts."""
+    parts = []
+    fits = [
+        (each.template, each.before, each.after)
+        for each in document.capacity
+        if each.before is not None and each.after is not None
+    ]
+    if len(fits) == len(document.capacity) == 1:
+        [(template, before, after)] = fits
+        parts.append(f"{after} of {template} fit, {before} before")
+    else:
+        fewer = sum(after < before for _, before, after in fits)
+        ways = ((fewer, "fewer"), (len(fits) - fewer, "more"))
+        parts += [f"{how} fit of {count(n, 'workload')}" for n, how in ways if n]
+        alone = len(document.capacity) - len(fits)
+        parts += [f"{count(alone, 'workload')} in one of the two only"] if alone else []
+    if document.facts:
+        worse = sum(each.worse for each in document.facts)
+        facts = "other fact" if document.capacity else "fact"
+        verb = "differs" if len(document.facts) == 1 else "differ"
+        parts.append(f"{count(len(document.facts), facts)} {verb}, {worse} for the worse")
+    text = "; ".join(parts)
+    return text[:1].upper() + text[1:]
 
 
 def _row(each: PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
@@ -174,14 +196,19 @@ def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:  # n
         failed = each.pod in told
         rule = "".join(word.title() for word in each.difference.value.split("-"))
         yield Case(each.pod, "failed" if failed else "skipped", rule, message, _why(each))
+    fits = {each.template: f"{each.after} fit, {each.before} before" for each in document.capacity}
     for counted in document.verdict.counted:
-        if counted.rule in ("NewVictim", "LessFits") or counted.rule.endswith("Worse"):
+        if counted.rule == "LessFits":
+            yield Case(counted.object, "failed", counted.rule, fits[counted.object])
+        elif counted.rule == "NewVictim" or counted.rule.endswith("Worse"):
             yield Case(counted.object, "failed", counted.rule, counted.text)
 
 
 def _names(document: DiffReport) -> Iterator[str]:
     for each in document.pods:
         yield f"{each.difference.value} {each.pod} {_place(each.before)} {_place(each.after)}"
+    for fits in document.capacity:
+        yield f"fits {fits.template} {_number(fits.before)} {_number(fits.after)}"
     for fact in document.facts:
         yield f"{fact.fact} {fact.about or '-'} {_told_fact(fact.before)} {_told_fact(fact.after)}"
 

@@ -56,7 +56,8 @@ def _sentence(document: HeadroomReport) -> str:
     if document.wanted is not None:
         n_short, more = len(_short(document)), f"{document.wanted} more replica{'' if document.wanted == 1 else 's'}"
         if n_short:
-            return f"{more} of each workload: no, {n_short} of {len(workloads)} have room for fewer"
+            has = "has" if n_short == 1 else "have"
+            return f"{more} of each workload: no, {n_short} of {len(workloads)} {has} room for fewer"
         return f"{more} of each workload: yes, of each of {len(workloads)}"
     full = sum(not each.fits for each in workloads)
     told = f", {full} for no replica more" if full else ""

@@ -16,6 +16,7 @@ from kplan.report.words import count, name_ranges
 _MOST_PODS = 20
 _MOST_EXAMPLES = 5
 _MOST_REASONS = 2
+_MANY_RUNS = 100  # of fewer, all may end alike by chance though every 25th ends otherwise
 _DRAWS = (
     "Drawn evenly: equal best nodes and equal candidates for preemption. kube-scheduler's own draws between "
     "candidates are not even, and newer minors mostly take the same of equal nodes, which --ties scheduler tells."
@@ -33,7 +34,7 @@ def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     if not document.pods:
         yield line("No pod moves in any run.")
     elif summary.certain:
-        yield line(Span("Certain", "good"), f": every pod ends up the same in all {count(summary.runs, 'run')}.")
+        yield _certainty(summary)
     else:
         draws = _DRAWS + (_DRAWN_TURNS if is_change else "")
         yield line(f"{_variety(summary)} {draws}")
@@ -45,6 +46,16 @@ def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     if not summary.certain:
         yield from _example_blocks(document.examples)
     yield from closing_blocks(document)
+
+
+def _certainty(summary: OddsSummary) -> Block:
+    """Say that all runs end alike, and of few runs what they may not show."""
+    if summary.runs >= _MANY_RUNS:
+        return line(Span("Certain", "good"), f": every pod ends up the same in all {summary.runs} runs.")
+    alike = "There is one run only" if summary.runs == 1 else f"Every pod ends up the same in all {summary.runs} runs"
+    placed = summary.all_placed
+    most = placed.high if placed.share == 0 else 1 - placed.low
+    return line(f"{alike}. Another end may come in up to {_percent(most)}, and not show in so few.")
 
 
 def _variety(summary: OddsSummary) -> str:

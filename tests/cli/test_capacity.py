@@ -183,6 +183,28 @@ def test_tells_what_was_lost_and_what_stops_one_more(tmp_path: Path) -> None:
     assert "pods of the cluster find no other place, whatever the replicas, and do not count" in text
 
 
+def test_one_number_for_two_workloads_is_refused_and_not_told_to_do_nothing(web: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(POD)
+    found = invoke("capacity", web, other, "--mix", "1")
+
+    assert found.exit_code == 2
+    assert "--mix 1 is for 1 template, and the manifests hold 2" in found.stderr
+    assert "no effect" not in found.stderr
+
+
+def test_what_loses_no_other_pod_counts_none(tmp_path: Path) -> None:
+    pod, cluster = tmp_path / "pod.yaml", tmp_path / "cluster.yaml"
+    pod.write_text(POD)
+    cluster.write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: solo}\n"
+        "status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}\n"
+    )
+    text = " ".join(invoke("capacity", pod, "-s", cluster, "--lose", "1").stdout.split())
+
+    assert "1 replica would have to find a place elsewhere" in text
+
+
 def test_whole_sets_are_counted(web: Path, tmp_path: Path) -> None:
     hello = tmp_path / "pod.yaml"
     hello.write_text(POD)
@@ -245,6 +267,18 @@ def test_what_shapes_are_not_for(web: Path, shapes: Path, options: tuple[str, ..
 
     assert found.exit_code == 2
     assert problem in found.stderr
+
+
+def test_shapes_do_not_help_against_a_quota(web: Path, shapes: Path, tmp_path: Path) -> None:
+    quota = tmp_path / "quota.yaml"
+    quota.write_text(
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: shop}\n"
+        "spec: {hard: {pods: '1'}}\nstatus: {hard: {pods: '1'}, used: {pods: '1'}}\n"
+    )
+    found = invoke("capacity", web, "--replicas", "30", "--shapes", shapes, "--with", quota, "-n", "shop")
+
+    assert "exceeded quota" in found.stdout
+    assert "warning: --shapes has no effect: what stops the next replica is nothing that a node" in found.stderr
 
 
 def test_a_list_of_shapes_that_cannot_be_used(web: Path, shapes: Path) -> None:

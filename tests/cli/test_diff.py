@@ -65,6 +65,31 @@ def test_saved_reports_of_other_kinds_are_compared_in_every_format(question: tup
         assert output == "name" or all(each in found.stdout for each in worse[:1])
 
 
+def test_less_room_is_told_first_and_in_numbers(tmp_path: Path) -> None:
+    pod, before, after = (tmp_path / name for name in ("pod.yaml", "before.json", "after.json"))
+    pod.write_text(POD.format(cpu=1))
+    for path, more in ((before, ()), (after, CHANGE)):
+        path.write_text(invoke("capacity", pod, *more, "-o", "json").stdout, encoding="utf-8")
+    then, now = (json.loads(path.read_text())["summary"]["fits"] for path in (before, after))
+    assert now < then
+
+    found = invoke("diff", before, after, "--fail-on", "regression")
+    assert found.stdout.startswith(f"{now} of default/p fit, {then} before; ")
+    assert f"{now} fit, {then} before" in invoke("diff", before, after, "--fail-on", "regression", "-o", "junit").stdout
+    assert f"fits default/p {then} {now}" in invoke("diff", before, after, "-o", "name").stdout.splitlines()
+
+
+def test_less_room_of_many_workloads_is_counted(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    for path, more in ((before, ()), (after, CHANGE)):
+        path.write_text(invoke("capacity", "--headroom", *more, "-o", "json").stdout, encoding="utf-8")
+
+    n_fewer = len(report(before, after)["capacity"])
+    assert n_fewer > 1
+    assert invoke("diff", before, after).stdout.startswith(f"Fewer fit of {n_fewer} workloads\n")
+    assert invoke("diff", after, before).stdout.startswith(f"More fit of {n_fewer} workloads\n")
+
+
 @pytest.mark.parametrize("output", ["table", "wide", "markdown", "html", "yaml", "name", "junit", "github", "sarif"])
 def test_every_format_tells_it_with_the_same_exit_code(output: str, tmp_path: Path) -> None:
     worse = ("shop/voucher-api", "--cordon", "*", "--fail-on", "regression")

@@ -47,6 +47,20 @@ def test_what_is_certain_is_said_to_be() -> None:
     assert "How runs end" not in text
 
 
+@pytest.mark.parametrize(
+    ("runs", "told"),
+    [
+        (1, "There is one run only. Another end may come in up to 79.3%"),
+        (5, "Every pod ends up the same in all 5 runs. Another end may come in up to 43.4%"),
+    ],
+)
+def test_few_runs_make_nothing_certain(runs: int, told: str) -> None:
+    text = " ".join(render(document(n_nodes=1, runs=runs), "table", ReportOptions()).split())
+
+    assert told in text
+    assert "Certain" not in text
+
+
 def test_cases_fail_that_the_verdict_counts() -> None:
     suite = ET.fromstring(render(document(), "junit", ReportOptions())).find("testsuite")
 
