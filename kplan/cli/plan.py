@@ -19,6 +19,7 @@ from kplan.cli.flags import (
     VerbosityFlags,
     with_flags,
 )
+from kplan.cli.no_effect import tell_no_effect
 from kplan.cli.on_paper import ChangedClusterFlags
 from kplan.cli.phases import busy, counted
 from kplan.cli.runs import odds_document, question_of_runs
@@ -26,7 +27,7 @@ from kplan.cli.sweeping import SweepFlags
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kplan.documents.base import Condition, Report
     from kplan.documents.plan import PlanReport
@@ -127,10 +128,25 @@ def plan(
             )
         ) is not None:
             document = change
+            if not verbosity.quiet:
+                options = _passed_over(choice, only_given=only_given, recreate=recreate, max_rounds=max_rounds)
+                for option in options:
+                    tell_no_effect(option, "a workload runs already, and its change is followed with the whole cluster")
         else:
             planned = planner.plan_queue(pods, with_pending=with_pending, recreate=recreate, max_rounds=max_rounds)
             document = plan_document(planned, "plan", output, fail_on, formats)
     emit(document, output, verbosity, question.manifests)
+
+
+def _passed_over(choice: PodChoiceFlags, *, only_given: bool, recreate: bool, max_rounds: int) -> Iterator[str]:
+    """Yield the options about the queue alone that stood on the command line."""
+    options = {
+        "--only-given": only_given,
+        "--no-recreate": not recreate,
+        "--max-rounds": max_rounds != _DEFAULT_ROUNDS,
+        "--selector": bool(choice.selector),
+    }
+    return (option for option, stood in options.items() if stood)
 
 
 def saving(output: OutputFlags, path: str) -> OutputFlags:

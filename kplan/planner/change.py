@@ -223,7 +223,11 @@ def empty(
             work.one_by_one(pods)
         else:
             work.together(pods)
-    return _at_rest(ChangePlan(simulation, base, blocked=work.blocked, obstacles=tuple(work.obstacles)))
+    because = "its turn does not come, as a node before it cannot be emptied"
+    left_out = tuple(InputWarning("NodeNotReached", f"Node/{name}", because) for name in work.not_reached)
+    return _at_rest(
+        ChangePlan(simulation, base, blocked=work.blocked, obstacles=tuple(work.obstacles), left_out=left_out)
+    )
 
 
 def _at_rest(change: ChangePlan) -> ChangePlan:

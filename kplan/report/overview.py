@@ -63,7 +63,7 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
     ----------
     more, n_more : nodes of those that are not listed one by one, and how many these are
     """
-    ends = Counter(_end(member) for member in members)
+    ends = _ends(members)
     worst = min((member.outcome for member in members), key=_WORST_FIRST.index)
     nodes = Counter(member.node for member in members if member.node is not None)
     nodes.update(more)
@@ -82,10 +82,19 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
     )
 
 
-def _end(member: PodPlacement) -> str:
+def _ends(members: Sequence[PodPlacement]) -> list[str]:
+    """Say what became of the pods of a workload; of pods alike whoever evicts somebody is the first of them."""
+    alike: dict[tuple[Outcome, str], list[PodPlacement]] = {}
+    for member in members:
+        alike.setdefault((member.outcome, member.message), []).append(member)
+    return list(dict.fromkeys(_end(each[0], len(each)) for each in alike.values()))
+
+
+def _end(member: PodPlacement, n_alike: int) -> str:
     found = member.preemption
     if member.outcome is Outcome.UNSCHEDULABLE and found is not None and found.nominated_node:
-        return f"fits by evicting {count(len(found.victims), 'pod')}"
+        fits = f"fits by evicting {count(len(found.victims), 'pod')}"
+        return fits if n_alike == 1 else f"the first of {n_alike} {fits}"
     return STATES[member.outcome]
 
 

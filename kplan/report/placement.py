@@ -118,7 +118,7 @@ def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
     for each in placements:
         current = each.current
         if not isinstance(current, Current):
-            rows.append((each.pod.key, "-", Span(outcome_text(each), OUTCOME_STYLES[each.outcome])))
+            rows.append((each.pod.key, "-", Span(each.node or outcome_text(each), OUTCOME_STYLES[each.outcome])))
         elif current.still_best:
             rows.append((each.pod.key, current.node, Span("there again", "good")))
         elif each.node is not None:

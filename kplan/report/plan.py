@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
+from kplan.documents.base import Verdict
 from kplan.documents.change import Change
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -91,6 +94,26 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         if first is not None:
             yield decision_heading(f"{first.pod.key} (the first of them)" if len(members) > 1 else first.pod.key, first)
             yield from decision_blocks(first, document.snapshot.nodes, options)
+
+
+def verdict_told(document: PlanReport) -> Verdict:
+    """Return the verdict with each pod that stays pending named as before the plan, as the tables have it."""
+    before = {
+        change.recreated_as: change.pod
+        for change in document.changes
+        if change.action is Action.PENDING and change.recreated_as is not None
+    }
+    verdict = document.verdict
+    lines = {
+        f"{each.object}: {each.text}": f"{before[each.object]}: {each.text}"
+        for each in verdict.counted
+        if each.object in before
+    }
+    return structs.replace(
+        verdict,
+        because=tuple(lines.get(each, each) for each in verdict.because),
+        counted=tuple(structs.replace(each, object=before.get(each.object, each.object)) for each in verdict.counted),
+    )
 
 
 def told_attempts(changes: Sequence[PodChange]) -> list[int]:

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kplan.documents.base import Report, to_json
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
 from kplan.report.repository import file_in
 from kplan.report.view import Case, Told, View, warning_cases
 from kplan.visible import as_yaml, escape_json, shown
+
+if TYPE_CHECKING:
+    from kplan.documents.base import Verdict
+    from kplan.documents.plan import PlanReport
 
 FORMATS = tuple(OutputFormat)
 HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
@@ -66,17 +70,27 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
     from kplan.report.text import render_plain, render_terminal
 
     blocks = list(view.blocks(document, options))
+    verdict = _verdict_told(document)
     if output != "html":
-        blocks = arranged(blocks, document.verdict, is_wide=options.is_wide)
+        blocks = arranged(blocks, verdict, is_wide=options.is_wide)
     if output == "markdown":
         from kplan.report.markdown import render_markdown
 
-        return render_markdown(blocks, view.title(document), document.verdict)
+        return render_markdown(blocks, view.title(document), verdict)
     if output == "html":
         from kplan.report.html.page import render_html
 
         return render_html(blocks, view.title(document), document, as_it_is, _cases(document, view, options))
     return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)
+
+
+def _verdict_told(document: Report) -> Verdict:
+    """Return the verdict in the names that the tables have."""
+    if document.kind != "PlanReport":
+        return document.verdict
+    from kplan.report.plan import verdict_told
+
+    return verdict_told(cast("PlanReport", document))
 
 
 def _for_programs(document: Report, output: str, view: View[Any], options: ReportOptions) -> str:

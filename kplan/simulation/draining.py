@@ -37,6 +37,7 @@ class Drain:
         #: NAMESPACE/NAME -> the words of the eviction API, or of kubectl, for pods that may not go
         self.blocked: dict[str, str] = {}
         self.obstacles: list[Obstacle] = []  #: the same, with the budgets that cover the pods
+        self.not_reached: Sequence[str] = ()  #: nodes whose turn does not come, as one before them is not emptied
 
     def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List the pods that a drain of nodes takes off them: by node as given, then by name."""
@@ -102,11 +103,12 @@ class Drain:
         replaced : the node is not the same any more: what a drain leaves is gone with it
         """
         simulation = self._simulation
-        for name in nodes:
+        for index, name in enumerate(nodes):
             was_cordoned = bool(simulation.session.cluster.nodes.unschedulable[self._row(name)])
             simulation.cordon([name])
             self.together(self.leaving([name]))
             if self.blocked:
+                self.not_reached = nodes[index + 1 :]
                 return
             if replaced:
                 self.lose([name], "its node is replaced")

@@ -46,6 +46,13 @@ def test_a_pod_does_not_stand_in_its_own_way(tmp_path: Path) -> None:
     assert "where it would go again" in invoke("explain", "default/p", "-s", cluster).stdout
 
 
+def test_among_pods_that_run_a_pending_pod_is_told_with_the_node_where_it_would_go(tmp_path: Path) -> None:
+    cluster = _cluster(tmp_path / "c.yaml", node("a"), pod("runs", node="a"), pod("waits"))
+    lines = invoke("explain", "-A", "-s", cluster).stdout.splitlines()
+
+    assert [line.split() for line in lines if line.startswith("  default/waits ")] == [["default/waits", "-", "a"]]
+
+
 def test_a_workload_is_told_pod_by_pod_briefly_where_all_is_well() -> None:
     found = invoke("explain", "deploy/cart", "-n", "shop")
     lines = [line for line in found.stdout.splitlines() if line]

@@ -24,6 +24,7 @@ LINES = {
     "a start without sampling": ((*PLACE, "--start-index", "3"), "--start-index", "every node is looked at"),
     "some of all nodes": ((*PLACE, "--all-nodes", "--top", "3"), "--top", "--all-nodes shows all"),
     "rounds of nothing": (("plan", "--queue", "--max-rounds", "3"), "--max-rounds", "--queue tries no pod"),
+    "the queue beside a rollout": (("plan", "fixtures/cart.yaml", "--only-given"), "--only-given", "a workload runs"),
     "extenders without extenders": ((*PLACE, "--extenders", "call"), "--extenders call", "has no extenders"),
     "a mix of one": (("capacity", "fixtures/web.yaml", "--mix", "3"), "--mix", "one number is no mix"),
 }

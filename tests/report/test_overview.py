@@ -117,3 +117,17 @@ def test_a_workload_says_all_that_happened_to_its_pods() -> None:
 
     assert row.state == "fits nowhere, gated"
     assert "0/2" in render_plain(overview_blocks([row], ReportOptions()), 80)
+
+
+def test_of_pods_alike_the_first_evicts_whether_or_not_the_others_are_told_in_full() -> None:
+    nodes = [node("n1", cpu="2")]
+    low = pod("low", cpu="2", node="n1", priority=-10)
+    report = placed([*nodes, low], [pod(f"web-{i}", cpu="2") for i in range(3)])
+    members = [
+        replace(each, pod=replace(each.pod, origin=Origin("", 1, "Deployment", "web"))) for each in report.placements
+    ]
+    outlined = [members[0], *(replace(each, preemption=None) for each in members[1:])]
+
+    assert row_of(members, {}, 0).state == "the first of 3 fits by evicting 1 pod"
+    assert row_of(outlined, {}, 0).state == row_of(members, {}, 0).state
+    assert row_of(members[:1], {}, 0).state == "fits by evicting 1 pod"

@@ -82,3 +82,13 @@ def test_cases_carry_what_counts() -> None:
     assert (cases["default/fits"].state, cases["default/fits"].message) == ("passed", "placed on n")
     assert (cases["default/huge"].state, cases["default/huge"].rule) == ("failed", "Unschedulable")
     assert "asks for 9 cpu, 3 of 4 free: 6 short" in cases["default/huge"].detail
+
+
+def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:
+    low = owned("low", cpu="2", node="n", priority=-10)
+    report = document(node("n", cpu="2"), low, pod("high", cpu="2"))
+    told = text(report)
+
+    assert report.verdict.counted[0].object == "default/low-again1"
+    assert told.splitlines()[-1].endswith("holds: Unschedulable default/low")
+    assert "low-again1" not in told

@@ -116,3 +116,13 @@ def test_nodes_are_lost_as_if_they_had_never_been_looked_at(gone: list[str]) -> 
     anew = lose(start(other.session_for(other.world), other.world), other, gone)
     assert (list(shared.steps), shared.after) == (list(anew.steps), anew.after)
     assert any(step.event is StepEvent.CREATED for step in shared.steps)
+
+
+def test_nodes_whose_turn_does_not_come_are_told() -> None:
+    strict = planner(budget("web", minAvailable=3))
+    change = strict.drain(NODES, rolling=True)
+
+    assert [each.object for each in change.warnings if each.code == "NodeNotReached"] == ["Node/n1", "Node/n2"]
+    assert {each.node for each in change.after if each.name.startswith("web")} == set(NODES)
+    free = planner().drain(NODES, rolling=True)
+    assert not [each for each in free.warnings if each.code == "NodeNotReached"]
