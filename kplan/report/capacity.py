@@ -208,9 +208,13 @@ def _offers(document: CapacityReport) -> Iterator[Block]:
     if rows:
         yield Table(("PRICE", "NODES", "MIX"), tuple(rows), ">><")
         found = "No cheaper mix is enough" if offers.is_cheapest else "Found greedily: a cheaper mix may be enough"
-        yield line(f"{found}. Each of these was placed, as one of {count(offers.tried, 'mix', 'mixes')} tried.")
+        placed = (
+            f"Each of these was placed, as one of {offers.tried} mixes tried" if offers.tried > 1 else "It was placed"
+        )
+        yield line(f"{found}. {placed}.")
     else:
-        yield line(f"No mix of these shapes was found, of {count(offers.tried, 'mix', 'mixes')} tried.")
+        tried = f", of {count(offers.tried, 'mix', 'mixes')} tried" if offers.tried else ""
+        yield line(f"No mix of these shapes was found{tried}.")
     useless = [each.name for each in offers.shapes if not each.helps]
     if useless:
         verb = "does" if len(useless) == 1 else "do"

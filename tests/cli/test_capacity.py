@@ -269,6 +269,18 @@ def test_what_shapes_are_not_for(web: Path, shapes: Path, options: tuple[str, ..
     assert problem in found.stderr
 
 
+def test_one_mix_and_none_are_told_in_words_of_their_own(web: Path, shapes: Path) -> None:
+    shapes.write_text("- {name: small, cpu: 1930m, memory: 6Gi, price: 0}\n")
+    assert (
+        "No cheaper mix is enough. It was placed.\n"
+        in invoke("capacity", web, "--replicas", "30", "--shapes", shapes).stdout
+    )
+    shapes.write_text("- {name: none, cpu: 0, memory: 0, price: 1}\n")
+    assert (
+        "No mix of these shapes was found.\n" in invoke("capacity", web, "--replicas", "30", "--shapes", shapes).stdout
+    )
+
+
 def test_shapes_do_not_help_against_a_quota(web: Path, shapes: Path, tmp_path: Path) -> None:
     quota = tmp_path / "quota.yaml"
     quota.write_text(

@@ -63,6 +63,14 @@ def test_every_format_gives_the_same_exit_code(tmp_path: Path) -> None:
     assert invoke("capacity", "--headroom", path, "--replicas", "8").exit_code == 0
 
 
+def test_one_workload_that_is_short_has_room_for_fewer(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(POD)
+    text = " ".join(invoke("capacity", "--headroom", path, "--replicas", "9999").stdout.split())
+
+    assert "9999 more replicas of each workload: no, 1 of 1 has room for fewer" in text
+
+
 def test_explained_it_tells_what_stops_each(tmp_path: Path) -> None:
     path = tmp_path / "web.yaml"
     path.write_text(WEB)
