@@ -68,7 +68,9 @@ def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> lis
     """Count how pods end, and whom that costs a place."""
     counts = Counter(change.action for change in changes)
     n_placed = counts[Action.PLACED] + counts[Action.MOVED]
-    ends = [f"{n_placed} of {n_placed + counts[Action.PENDING]} placed, stuck {stuck}"]
+    n_wanted = n_placed + counts[Action.PENDING]
+    # Of a workload that only gets smaller no pod needs a place.
+    ends = [f"{n_placed} of {n_wanted} placed, stuck {stuck}"] if n_wanted or stuck or document.obstacles else []
     if document.obstacles:
         ends.append(f"blocked {len(document.obstacles)}")
     if counts[Action.EVICTED]:

@@ -220,6 +220,12 @@ def test_the_first_line_counts_the_pods_of_the_manifests_apart_from_those_that_m
     assert lines[0] == "rolled 1: 6 of 6 placed, stuck 0, preempted 2; other pods: 3 placed, 1 moved, 1 left pending"
 
 
+def test_of_a_workload_that_only_gets_smaller_the_first_line_counts_who_goes(tmp_path: Path) -> None:
+    first = place(tmp_path, manifest("StatefulSet/data/postgres", replicas=1), command="plan").stdout.splitlines()[0]
+
+    assert first.startswith("scaled 1: gone for good 2, ")
+
+
 def test_why_a_stuck_workload_waits_is_told_once_with_the_pod_that_it_waits_for() -> None:
     text = invoke("place", FIXTURES / "cart.yaml", "-s", "demo").stdout
 
