@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kplan.cli.faults import say
+from kplan.errors import UsageError
 
 Given = Mapping[str, Any]
 """Parameter -> its value, of all parameters of a command."""
 
+_WHICH_CLUSTER = ("kubeconfig", "context", "cluster")
 _SWEEPS = ("runs", "each", "by", "headroom")
 
 
@@ -90,7 +92,18 @@ def without_effect(given: Given, stood: Collection[str]) -> Iterator[tuple[str, 
 
 
 def pass_over(context: Any, stood: Collection[str]) -> None:
-    """Tell of options that do nothing, unless nothing is to be told, and let them have their defaults."""
+    """Tell of options that do nothing, unless nothing is to be told, and let them have their defaults.
+
+    Raises UsageError where a command line names a live cluster and only the environment a file: nobody sees the
+    environment, so an answer about the file would pass for one about the cluster.
+    """
+    named = next((name for name in _WHICH_CLUSTER if name in stood), "")
+    if named and "snapshot" not in stood and context.params.get("snapshot"):
+        option = f"--{named}"
+        raise UsageError(
+            f"{option} names a live cluster, and KPLAN_SNAPSHOT a file: {context.params['snapshot']}",
+            hint=f"unset KPLAN_SNAPSHOT to ask the cluster, or leave {option} out to ask the file",
+        )
     parameters = {parameter.name: parameter for parameter in context.command.params}
     for name, because in list(without_effect(context.params, stood)):
         parameter = parameters[name]

@@ -10,11 +10,15 @@ from tests.cli.commands import invoke
 PLACE = ("place", "shop/voucher-api")
 LINES = {
     "a kubeconfig and a snapshot": (
-        (*PLACE, "--kubeconfig", "/no/such"),
+        (*PLACE, "-s", "demo", "--kubeconfig", "/no/such"),
         "--kubeconfig",
         "the cluster is read from demo",
     ),
-    "a context and a snapshot": ((*PLACE, "--context", "prod"), "--context", "the cluster is read from demo"),
+    "a context and a snapshot": (
+        (*PLACE, "-s", "demo", "--context", "prod"),
+        "--context",
+        "the cluster is read from demo",
+    ),
     "a timeout and a snapshot": ((*PLACE, "--request-timeout", "3s"), "--request-timeout", "read from demo"),
     "a user and a file": (("snapshot", "show", "demo", "--as", "jane"), "--as", "the cluster is read from demo"),
     "workers for one question": ((*PLACE, "--workers", "2"), "--workers", "there is one question, --runs would"),
@@ -57,3 +61,14 @@ def test_an_environment_tells_of_no_option() -> None:
 def test_every_rule_is_about_options_of_its_own() -> None:
     named = [name for rule in RULES for name in rule.options]
     assert len(named) == len(set(named))
+
+
+@pytest.mark.parametrize("option", ["--context", "--kubeconfig", "--cluster"])
+def test_a_cluster_on_the_command_line_and_a_snapshot_in_the_environment_contradict_each_other(option: str) -> None:
+    found = invoke(*PLACE, option, "prod", KPLAN_SNAPSHOT="demo")
+
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.splitlines() == [
+        f"error: {option} names a live cluster, and KPLAN_SNAPSHOT a file: demo",
+        f"hint: unset KPLAN_SNAPSHOT to ask the cluster, or leave {option} out to ask the file",
+    ]
