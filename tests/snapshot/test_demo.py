@@ -123,3 +123,13 @@ def test_there_is_something_special_of_every_sort(demo: Snapshot) -> None:
     waiting = {pod.metadata.name: pod for pod in demo.pods if not pod.spec.node_name}
     assert set(waiting) == {"voucher-api", "flash-sale", "fine-tune", "llm-eval", "nightly-export"}
     assert waiting["nightly-export"].spec.scheduling_gates
+
+
+def test_pods_of_daemon_sets_are_bound_to_their_nodes_as_their_controller_does_it(demo: Snapshot) -> None:
+    pods = [pod for pod in running(demo) if any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)]
+
+    assert pods
+    for pod in pods:
+        required = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+        (field,) = required.node_selector_terms[0].match_fields
+        assert (field.key, field.operator, list(field.values)) == ("metadata.name", "In", [pod.spec.node_name])
