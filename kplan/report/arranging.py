@@ -115,7 +115,7 @@ def _about(heading: Heading) -> str:
 def _columns_once(block: Block) -> Iterator[Block]:
     """Yield a table without the columns that say the same in all of its rows, and before it what they say.
 
-    The first column stays: it says what the rows are about.
+    The first column stays: it says what the rows are about. A table of which nothing else would be left stays whole.
     """
     if not isinstance(block, Table) or not block.rows:
         yield block
@@ -128,6 +128,9 @@ def _columns_once(block: Block) -> Iterator[Block]:
         for number, different in enumerate(texts)
         if number == 0 or len(different) > 1 or (is_one_row and not different <= _NOTHING)
     ]
+    if len(kept) == 1:
+        yield block
+        return
     dropped = {block.header[number]: plain(column[0]) for number, column in enumerate(columns) if number not in kept}
     said = [f"{name} {text}" for name, text in dropped.items() if text not in _NOTHING]
     if said:

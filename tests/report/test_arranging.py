@@ -52,6 +52,11 @@ def test_a_part_of_a_section_that_says_the_same_refers_to_it() -> None:
     assert "    the same as for a/x" in lines
 
 
+def test_a_table_of_which_only_names_would_be_left_stays_whole() -> None:
+    table = Table(("NODE", "N"), (("a", "1"), ("b", "1")), "<>")
+    assert told(table) == ["  NODE  N", "  a     1", "  b     1"]
+
+
 def test_columns_that_say_the_same_in_every_row_are_said_once() -> None:
     table = Table(("NODE", "N", "WHY", "X"), (("a", "1", "full", "-"), ("b", "1", Span("empty"), "-")), "<><<")
     assert told(table) == ["  Same for all: N 1", "", "  NODE  WHY", "  a     full", "  b     empty"]

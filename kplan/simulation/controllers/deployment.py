@@ -182,7 +182,7 @@ def _roll(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequenc
         target = wanted.replicas
     elif mine < wanted.replicas and n_pods < wanted.max_pods:
         target = mine + min(wanted.max_pods - n_pods, wanted.replicas - mine)
-    up = _scale_up(new, target, f"maxSurge {surge}" if old else f"{wanted.replicas} replicas wanted")
+    up = _scale_up(new, target, f"maxSurge {surge}" if old else f"{wanted.replicas} wanted")
     return up or _roll_down(wanted, new, old, f"maxUnavailable {unavailable}")
 
 

@@ -28,9 +28,9 @@ def actions(
     """
     surplus = len(pods) - replicas
     if surplus < 0:
-        made = Create(because or f"{replicas} replicas wanted, {len(pods)} there")
+        made = Create(because or f"{replicas} wanted, {len(pods)} there")
         return [made] * min(-surplus, BURST_REPLICAS)
     if surplus > 0:
-        gone = because or f"{replicas} replicas wanted, {len(pods)} there"
+        gone = because or f"{replicas} wanted, {len(pods)} there"
         return [Delete(pod, gone) for pod in to_delete(pods, min(surplus, BURST_REPLICAS), related, now)]
     return []

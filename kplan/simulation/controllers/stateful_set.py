@@ -78,7 +78,7 @@ def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[
 
 
 def _surplus(wanted: WantedStatefulSet) -> str:
-    return f"{wanted.replicas} replicas wanted"
+    return f"{wanted.replicas} wanted"
 
 
 def _is_ready(pod: ObservedPod | None) -> bool:
