@@ -11,15 +11,15 @@ import typer
 
 from kplan import __version__
 from kplan.cli.faults import FAILED, say_traceback
-from kplan.cli.program import Loader, Program, command, group
+from kplan.cli.program import Entry, Program, command, group
 
-_COMMANDS: dict[str, Loader] = {}
+_COMMANDS: dict[str, Entry] = {}
 
 
 class _Kplan(Program):
     """All of kplan's commands."""
 
-    loaders = _COMMANDS
+    entries = _COMMANDS
 
 
 app = typer.Typer(
@@ -58,7 +58,7 @@ def main(
     """Set what holds for all commands."""
 
 
-def _add(name: str, home: str, examples: str, short_help: str | None = None) -> None:
+def _add(name: str, home: str, examples: str, short_help: str) -> None:
     _COMMANDS[name] = command(name, home, examples, short_help)
 
 
@@ -70,6 +70,7 @@ _add(
     kplan place shop/voucher-api --explain  # every node with every plugin's verdict and score
     kplan place web.yaml --report junit=kplan.xml  # for a pipeline: exit code 1 and a test report
     """,
+    "Say where pods or workloads would land, and why there.",
 )
 _add(
     "preempt",
@@ -79,6 +80,7 @@ _add(
     kplan preempt web.yaml --explain  # every candidate, and who could stay
     kplan preempt shop/flash-sale --settle-preemption  # as if it took place
     """,
+    "Say whom pods would evict to get in, and why those.",
 )
 _add(
     "plan",
@@ -88,6 +90,7 @@ _add(
     kplan plan web.yaml --save plan.json  # with those of a manifest; kept for kplan show
     kplan plan --queue  # only the order in which they are tried
     """,
+    "Work off the whole scheduling queue, in order, to the end.",
 )
 _add(
     "capacity",
@@ -97,6 +100,7 @@ _add(
     kplan capacity --headroom  # how many more of each workload that the cluster has
     kplan capacity web.yaml --zones  # how many fit, so that any one zone may be lost
     """,
+    "Count how many replicas fit, where, and what stops the next.",
 )
 _add(
     "drain",
@@ -135,6 +139,7 @@ _add(
     kplan diff --add-nodes 3=general-a-1  # the pending pods, without and with three more nodes
     kplan diff web.yaml --against-version 1.34 --fail-on regression  # on another minor; exit code 1 if it is worse
     """,
+    "Say what differs between two answers, and why.",
 )
 _add(
     "show",
@@ -143,6 +148,7 @@ _add(
     kplan show plan.json  # print a saved report again
     kplan show plan.json -o markdown  # in another format
     """,
+    "Print a saved report, of any command, in any format.",
 )
 _add(
     "schema",
@@ -163,9 +169,9 @@ _add(
     """,
     "Print a completion script for bash, zsh or fish.",
 )
-_COMMANDS["snapshot"] = group("kplan.cli.snapshot:app")
-_COMMANDS["config"] = group("kplan.cli.config:app")
-_COMMANDS["names"] = command("names", "kplan.cli.names:names", hidden=True)
+_COMMANDS["snapshot"] = group("kplan.cli.snapshot:app", "Save a cluster into a file, look into one, or check one.")
+_COMMANDS["config"] = group("kplan.cli.config:app", "Show the effective KubeSchedulerConfiguration, or check one.")
+_COMMANDS["names"] = command("names", "kplan.cli.names:names")
 
 
 _ALLOCATIONS_A_COLLECTION = 100_000

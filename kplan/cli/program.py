@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import typer
 import typer.main
@@ -12,14 +12,16 @@ import typer.main
 from kplan.cli.faults import KplanGroup
 from kplan.cli.help import KplanCommand
 
-Loader = Callable[[], Any]
-"""Returns a command as Typer runs it."""
+
+class Entry(NamedTuple):
+    """A command, or a group of some, that is loaded when it is asked for."""
+
+    load: Callable[[], Any]  #: returns it as Typer runs it
+    short_help: str  #: what help of the whole program says of it; empty for one that is not listed there
 
 
-def command(
-    name: str, home: str, examples: str | None = None, short_help: str | None = None, *, hidden: bool = False
-) -> Loader:
-    """Return what loads a command.
+def command(name: str, home: str, examples: str | None = None, short_help: str = "") -> Entry:
+    """Return the entry of a command; without a short help it is hidden.
 
     Parameters
     ----------
@@ -29,15 +31,17 @@ def command(
 
     def load() -> Any:
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        alone.command(name, cls=KplanCommand, epilog=examples, short_help=short_help, hidden=hidden)(_found(home))
+        alone.command(name, cls=KplanCommand, epilog=examples, short_help=short_help, hidden=not short_help)(
+            _found(home)
+        )
         return typer.main.get_command(alone)
 
-    return load
+    return Entry(load, short_help)
 
 
-def group(home: str) -> Loader:
-    """Return what loads a group of commands; `home` is ``module:app``."""
-    return lambda: typer.main.get_command(_found(home))
+def group(home: str, short_help: str) -> Entry:
+    """Return the entry of a group of commands; `home` is ``module:app``."""
+    return Entry(lambda: typer.main.get_command(_found(home)), short_help)
 
 
 def _found(home: str) -> Any:
@@ -48,21 +52,26 @@ def _found(home: str) -> Any:
 class Program(KplanGroup):
     """A group whose commands are loaded when they are looked up."""
 
-    loaders: ClassVar[Mapping[str, Loader]]
+    entries: ClassVar[Mapping[str, Entry]]
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _OnDemand(self.loaders)
+        self.commands = _OnDemand({name: entry.load for name, entry in self.entries.items()})
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as Typer calls it
         """Return the names of all commands."""
         return list(self.commands)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
+        """Write a line a command, and load none for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.short_help) for name, entry in self.entries.items() if entry.short_help])
+
 
 class _OnDemand(MutableMapping[str, Any]):
     """Commands by name, each loaded when it is first looked up."""
 
-    def __init__(self, loaders: Mapping[str, Loader]) -> None:
+    def __init__(self, loaders: Mapping[str, Callable[[], Any]]) -> None:
         self._loaders = dict(loaders)
         self._loaded: dict[str, Any] = {}
 

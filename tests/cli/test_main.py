@@ -5,10 +5,12 @@ import sys
 
 import typer
 
-from kplan.cli.main import app
+from kplan.cli.main import _COMMANDS, app
 from tests.cli.commands import invoke
 
 HEAVY = {"numpy", "kubernetes", "msgspec", "rich", "yaml", "urllib3", "tabulate", "pydantic"}
+
+COMMANDS = {"kplan.cli.place", "kplan.cli.drain", "kplan.cli.snapshot", "kplan.cli.config"}
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -16,7 +18,7 @@ def test_help_loads_nothing_heavy() -> None:
         "import sys; sys.argv = ['kplan', '--help']\n"
         "from kplan.cli.main import run\n"
         "try: run()\n"
-        f"finally: print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"
+        f"finally: print(sorted({(HEAVY | COMMANDS)!r} & set(sys.modules)), file=sys.stderr)"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "place" in found.stdout
@@ -77,3 +79,9 @@ def test_schema_lists_kinds_and_prints_one() -> None:
 def test_no_summary_in_the_list_of_commands_is_cut_off() -> None:
     for command in ((), ("snapshot",), ("config",)):
         assert "..." not in invoke(*command, "--help").stdout.partition("Commands:")[2]
+
+
+def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with_or_says_in_short() -> None:
+    listed = typer.main.get_command(app).commands
+    for name, entry in _COMMANDS.items():
+        assert entry.short_help == ("" if listed[name].hidden else listed[name].get_short_help_str(limit=200)), name
