@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -41,11 +42,13 @@ class YamlLines:
         if len(self._text) > _MAX_LINED:
             return known
         walk = _Walk()
-        for event in yaml.parse(self._text, Loader=yaml.CSafeLoader):
-            steps = walk.take(event)
-            if steps is not None:
-                mark: Any = event.start_mark  # every event of the parser has one
-                known[steps] = self._line + mark.line
+        # What was read as JSON need not be YAML, too; then the lines up to there are known, and no others.
+        with suppress(yaml.YAMLError):
+            for event in yaml.parse(self._text, Loader=yaml.CSafeLoader):
+                steps = walk.take(event)
+                if steps is not None:
+                    mark: Any = event.start_mark  # every event of the parser has one
+                    known[steps] = self._line + mark.line
         return known
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kplan.api import core, storage
+from kplan.api import core, resource, resource_slice, storage
 from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.kinds import Kind
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
@@ -128,6 +128,51 @@ def _capacity_amounts(capacity: storage.CSIStorageCapacity) -> Iterator[Amount]:
         yield Amount("$.maximumVolumeSize", "", capacity.maximum_volume_size)
 
 
+def _slice_amounts(part: resource_slice.ResourceSlice) -> Iterator[Amount]:
+    for index, device in enumerate(part.spec.devices):
+        path = f"$.spec.devices[{index}]"
+        for name, capacity in device.capacity.items():
+            where = _member(f"{path}.capacity", name)
+            yield Amount(f"{where}.value", name, capacity.value)
+            if capacity.request_policy is not None:
+                yield from _policy_amounts(f"{where}.requestPolicy", name, capacity.request_policy)
+        for number, consumption in enumerate(device.consumes_counters):
+            yield from _counter_amounts(f"{path}.consumesCounters[{number}].counters", consumption.counters)
+    for index, shared in enumerate(part.spec.shared_counters):
+        yield from _counter_amounts(f"$.spec.sharedCounters[{index}].counters", shared.counters)
+
+
+def _policy_amounts(path: str, name: str, policy: resource_slice.CapacityRequestPolicy) -> Iterator[Amount]:
+    found: dict[str, QuantityLike | None] = {"default": policy.default}
+    found |= {f"validValues[{index}]": value for index, value in enumerate(policy.valid_values)}
+    if policy.valid_range is not None:
+        limits = policy.valid_range
+        found |= {"validRange.min": limits.min, "validRange.max": limits.max, "validRange.step": limits.step}
+    yield from (Amount(f"{path}.{field}", name, value) for field, value in found.items() if value is not None)
+
+
+def _counter_amounts(path: str, counters: Mapping[str, resource_slice.Counter]) -> Iterator[Amount]:
+    for name, counter in counters.items():
+        yield Amount(f"{_member(path, name)}.value", name, counter.value)
+
+
+def _claim_amounts(spec: resource.ResourceClaimSpec, path: str) -> Iterator[Amount]:
+    for index, request in enumerate(spec.devices.requests):
+        where = f"{path}.devices.requests[{index}]"
+        named = [(f"{where}.firstAvailable[{number}]", each) for number, each in enumerate(request.first_available)]
+        for field, asked in ((f"{where}.exactly", request.exactly), *named):
+            if asked is not None and asked.capacity is not None:
+                yield from _listed(f"{field}.capacity.requests", asked.capacity.requests)
+
+
+def _allocated_amounts(claim: resource.ResourceClaim) -> Iterator[Amount]:
+    yield from _claim_amounts(claim.spec, "$.spec")
+    if claim.status.allocation is not None:
+        for index, result in enumerate(claim.status.allocation.devices.results):
+            path = f"$.status.allocation.devices.results[{index}].consumedCapacity"
+            yield from _listed(path, result.consumed_capacity)
+
+
 _AMOUNTS: dict[str, Callable[[Any], Iterator[Amount]]] = {
     "Pod": lambda pod: pod_amounts(pod.spec),
     "Node": _node_amounts,
@@ -136,13 +181,20 @@ _AMOUNTS: dict[str, Callable[[Any], Iterator[Amount]]] = {
     "ResourceQuota": _quota_amounts,
     "LimitRange": _limit_amounts,
     "CSIStorageCapacity": _capacity_amounts,
+    "ResourceSlice": _slice_amounts,
+    "ResourceClaim": _allocated_amounts,
+    "ResourceClaimTemplate": lambda template: _claim_amounts(template.spec.spec, "$.spec.spec"),
     "RuntimeClass": lambda entry: _listed("$.overhead.podFixed", entry.overhead.pod_fixed if entry.overhead else {}),
 }
 
 
 def _listed(path: str, resources: ResourceList) -> Iterator[Amount]:
     for name, quantity in resources.items():
-        yield Amount(f"{path}[{name!r}]" if not name.isalnum() else f"{path}.{name}", name, quantity)
+        yield Amount(_member(path, name), name, quantity)
+
+
+def _member(path: str, name: str) -> str:
+    return f"{path}.{name}" if name.isalnum() else f"{path}[{name!r}]"
 
 
 def reference_warnings(snapshot: Snapshot) -> list[Warning]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kplan.errors import Problem
 from kplan.reading import Document, Item, Source, read_documents, read_items
 from kplan.reading.places import path_of, steps_of
+from kplan.reading.yaml_lines import YamlLines
 
 YAML = """\
 # a comment
@@ -142,3 +143,9 @@ def test_the_line_of_a_path_is_where_the_value_begins(value: dict[str, Any], flo
             else:
                 line, node = next((k.start_mark.line, v) for k, v in node.value if k.value == step)
         assert document.lines.of(path_of(steps)) == line + 1
+
+
+def test_lines_of_a_document_that_is_no_yaml_are_known_up_to_where_it_ends_to_be_one() -> None:
+    lines = YamlLines("a: 1\nb: {c: 2\n]", line=10, content_line=10)
+
+    assert (lines.of("$.a"), lines.of("$.b.c"), lines.of("$.z")) == (10, 11, 10)

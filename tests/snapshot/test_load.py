@@ -204,3 +204,42 @@ def test_annotations_that_decide_are_kept() -> None:
     }
     (found,) = load_snapshot([claim]).persistent_volume_claims
     assert found.metadata.annotations == {"volume.kubernetes.io/selected-node": "n1"}
+
+
+def test_quantities_of_devices_are_checked_wherever_they_stand() -> None:
+    bad = {"value": "40Gia/b"}
+    policy = {"default": "1x", "validRange": {"min": "2y"}}
+    device = {
+        "name": "d",
+        "capacity": {"memory": bad, "cores": {"value": "1", "requestPolicy": policy}},
+        "consumesCounters": [{"counterSet": "s", "counters": {"c-1": bad}}],
+    }
+    slices = {"devices": [device], "sharedCounters": [{"name": "s", "counters": {"c": bad}}]}
+    requests = [{"name": "r", "exactly": {"capacity": {"requests": {"memory": "z"}}}}]
+    results = [{"request": "r", "device": "d", "consumedCapacity": {"memory": "w"}}]
+    kinds = {
+        "ResourceSlice": {"spec": slices},
+        "ResourceClaim": {
+            "spec": {"devices": {"requests": requests}},
+            "status": {"allocation": {"devices": {"results": results}}},
+        },
+        "ResourceClaimTemplate": {"spec": {"spec": {"devices": {"requests": requests}}}},
+    }
+    objects = [
+        {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": "n", "namespace": "default"}, **rest}
+        for kind, rest in kinds.items()
+    ]
+
+    with pytest.raises(SnapshotError) as found:
+        load_snapshot(objects)
+
+    assert [problem.json_path for problem in found.value.problems] == [
+        "$[0].spec.devices[0].capacity.memory.value",
+        "$[0].spec.devices[0].capacity.cores.requestPolicy.default",
+        "$[0].spec.devices[0].capacity.cores.requestPolicy.validRange.min",
+        "$[0].spec.devices[0].consumesCounters[0].counters['c-1'].value",
+        "$[0].spec.sharedCounters[0].counters.c.value",
+        "$[1].spec.devices.requests[0].exactly.capacity.requests.memory",
+        "$[1].status.allocation.devices.results[0].consumedCapacity.memory",
+        "$[2].spec.spec.devices.requests[0].exactly.capacity.requests.memory",
+    ]
