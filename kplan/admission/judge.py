@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +88,7 @@ def decode_words(api_version: str, kind: str, faults: tuple[Fault, ...]) -> str:
     return f'{kind} in version "{version}" cannot be handled as a {kind}: {what}'
 
 
-def invalid_words(kind: str, group: str, name: str, errors: tuple[FieldError, ...]) -> str:
+def invalid_words(kind: str, group: str, name: str, errors: Iterable[FieldError | str]) -> str:
     """Return the API server's answer to an invalid object (422)."""
     full = f"{kind}.{group}" if group else kind
     return f'{full} "{name}" is invalid: {aggregate(errors)}'

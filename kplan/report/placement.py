@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from kplan.documents.placement import Current, Origin, Outcome, PlacementReport, PodPlacement, PodRef
 from kplan.documents.preemption_report import PreemptionReport
-from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line, plain
 from kplan.report.daemons import DAEMON_SET, daemon_blocks, daemon_message, nodes_text
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, outcome_text
 from kplan.report.details import listing
@@ -122,8 +122,8 @@ def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
         elif current.still_best:
             rows.append((each.pod.key, current.node, Span("there again", "good")))
         elif each.node is not None:
-            style = "warn" if current.still_fits else "bad"
-            rows.append((each.pod.key, current.node, Span(each.node, style)))  # type: ignore[arg-type] # a style
+            style: Style = "warn" if current.still_fits else "bad"
+            rows.append((each.pod.key, current.node, Span(each.node, style)))
         else:
             rows.append((each.pod.key, current.node, Span("nowhere", "bad")))
     return Table(("POD", "NODE", "WOULD GO TODAY"), tuple(rows), "<<<")

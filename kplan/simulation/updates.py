@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from kplan.admission.fields import kind_named
-from kplan.admission.judge import judge
+from kplan.admission.judge import invalid_words, judge
 from kplan.admission.validation.errors import FieldError
 from kplan.api.batch import CronJob, Job
 from kplan.api.core import Pod
@@ -86,7 +86,7 @@ def update_of(
         if isinstance(obj, Job):
             obj = _new_job(obj, wanted)
         warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), None)
-        refused = _words(target, name, map(str, _errors(target, metadata, wanted)))
+        refused = _words(target, name, _errors(target, metadata, wanted))
         return Update(
             key,
             obj,
@@ -119,7 +119,7 @@ def update_of(
     whole_after = after if whole is not None else merged(before, wanted)
     found = [each for each in _errors(target, merged(seen_metadata, metadata), whole_after) if each not in known]
     fixed = forbidden_changes(kind, before, after, live.status, is_on)
-    refused = _words(target, name, [*map(str, found), *fixed])
+    refused = _words(target, name, [*found, *fixed])
     replicas = getattr(live.spec, "replicas", None)
     warnings = autoscaler_warnings(
         scaled_by,
@@ -200,11 +200,6 @@ def _errors(target: type[Any], metadata: Any, spec: Any) -> tuple[FieldError, ..
     return judge({"metadata": metadata, "spec": spec}, api_kind, kind, DEFAULT_NAMESPACE).errors
 
 
-def _words(target: type[Any], name: str, errors: Iterable[str]) -> str:
-    """Return the API server's answer to an object with errors (422); empty where there are none."""
-    texts = list(dict.fromkeys(errors))
-    if not texts:
-        return ""
-    kind, group = target.__name__, CHANGED_IN_PLACE[target].group
-    said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    return f'{kind}{"." if group else ""}{group} "{name}" is invalid: {said}'
+def _words(target: type[Any], name: str, errors: Sequence[FieldError | str]) -> str:
+    """Return the API server's answer to an object with errors; empty where there are none."""
+    return invalid_words(target.__name__, CHANGED_IN_PLACE[target].group, name, errors) if errors else ""

@@ -39,7 +39,7 @@ class FieldError:
 Errors = list[FieldError]
 
 
-def aggregate(errors: Iterable[FieldError]) -> str:
+def aggregate(errors: Iterable[FieldError | str]) -> str:
     """Return all errors as one text, each once (upstream ErrorList.ToAggregate)."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
