@@ -84,7 +84,7 @@ def _shown(value: Any) -> Any:
 
         return structs.replace(value, **{name: _shown(getattr(value, name)) for name in value.__struct_fields__})
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        changes = {each.name: _shown(getattr(value, each.name)) for each in dataclasses.fields(value) if each.init}
+        changes = {field.name: _shown(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init}
         return dataclasses.replace(value, **changes)
     return value
 

@@ -146,5 +146,5 @@ def _structs_in(kind: Any) -> Iterable[type[msgspec.Struct]]:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         yield kind
     elif typing.get_origin(kind) in (types.UnionType, typing.Union, tuple, dict, typing.Annotated):
-        for each in typing.get_args(kind):
-            yield from _structs_in(each)
+        for arg in typing.get_args(kind):
+            yield from _structs_in(arg)

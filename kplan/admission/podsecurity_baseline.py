@@ -162,9 +162,9 @@ def _selinux(pod: Subject, allowed: frozenset[str]) -> Violation | None:
     if not who:
         return None
     options = [security.get("seLinuxOptions") or {} for security in (pod.security, *(s for _, s in pod.contexts()))]
-    types = sorted({each.get("type", "") for each in options} - allowed)
+    types = sorted({option.get("type", "") for option in options} - allowed)
     what = [f"{plural('type', 'types', types)} {quoted(types)}"] if types else []
-    what += [f"{key} may not be set" for key in ("user", "role") if any(each.get(key) for each in options)]
+    what += [f"{key} may not be set" for key in ("user", "role") if any(option.get(key) for option in options)]
     return Violation("seLinuxOptions", f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(what)}")
 
 

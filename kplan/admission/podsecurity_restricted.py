@@ -87,7 +87,10 @@ def _seccomp(pod: Subject) -> Violation | None:
     who = setters(names, by_pod=not is_seccomp_allowed(pod.security))
     if who:
         profiles = (pod.security.get("seccompProfile"), *(profile for _, profile in said))
-        types = {each.get("type", "") for each in profiles if each is not None} - {"RuntimeDefault", "Localhost"}
+        types = {profile.get("type", "") for profile in profiles if profile is not None} - {
+            "RuntimeDefault",
+            "Localhost",
+        }
         detail = f"{who} must not set securityContext.seccompProfile.type to {quoted(sorted(types))}"
         return Violation("seccompProfile", detail)
     silent = [name for name, profile in said if profile is None]

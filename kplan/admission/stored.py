@@ -86,7 +86,9 @@ def created_pod(template: Object, pod: Pod) -> Object:
 
 def _mark_as_of_job(created: Object, pod: Pod) -> None:
     """Add what a job's controller does: the finalizer by which it counts, and for indexed jobs the index."""
-    owner = next((each for each in pod.metadata.owner_references if each.kind == "Job"), None)
+    owner = next(
+        (owner_reference for owner_reference in pod.metadata.owner_references if owner_reference.kind == "Job"), None
+    )
     if owner is None:
         return
     metadata, spec = created["metadata"], created["spec"]
@@ -99,7 +101,7 @@ def _mark_as_of_job(created: Object, pod: Pod) -> None:
     source = {"fieldRef": {"fieldPath": f"metadata.labels['{_JOB_INDEX}']"}}
     for container in (*spec.get("initContainers", []), *spec.get("containers", [])):
         variables = container.setdefault("env", [])
-        if all(each.get("name") != _JOB_INDEX_VARIABLE for each in variables):
+        if all(variable.get("name") != _JOB_INDEX_VARIABLE for variable in variables):
             variables.append({"name": _JOB_INDEX_VARIABLE, "valueFrom": copy.deepcopy(source)})
 
 

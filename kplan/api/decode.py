@@ -284,4 +284,4 @@ def _hint(value: Any, kinds: _Kinds) -> str:
     wants_list = any(isinstance(kind, inspect.VarTupleType) for kind in kinds.others)
     if wants_list and isinstance(value, dict):
         return "start the item with a dash in YAML, or put [ ] around it in JSON"
-    return next((hint for kind, hint in _HOW_TO_WRITE if any(isinstance(each, kind) for each in kinds.others)), "")
+    return next((hint for kind, hint in _HOW_TO_WRITE if any(isinstance(other, kind) for other in kinds.others)), "")

@@ -60,7 +60,10 @@ def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity
     """Return what the containers need together, see `peak_totals`."""
     return peak_totals(
         map(amounts_of, spec.containers),
-        ((amounts_of(each), each.restart_policy == "Always") for each in spec.init_containers),
+        (
+            (amounts_of(init_container), init_container.restart_policy == "Always")
+            for init_container in spec.init_containers
+        ),
     )
 
 

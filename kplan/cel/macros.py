@@ -65,7 +65,7 @@ def written_out(loop: Node) -> Node | None:
     is_plain = source.kind == "list" and source.parts and not source.optional and not key and result.kind == "name"
     if not is_plain or step.name not in {"_&&_", "_||_"} or step.parts[0].name != accumulator:
         return None
-    terms = [_with(step.parts[1], element, each) for each in source.parts]
+    terms = [_with(step.parts[1], element, part) for part in source.parts]
     while len(terms) > 1:  # in pairs, so that the tree stays flat
         pairs = [call(step.name, *terms[i : i + 2]) for i in range(0, len(terms) - 1, 2)]
         terms = pairs + terms[len(pairs) * 2 :]

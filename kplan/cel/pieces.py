@@ -170,7 +170,7 @@ class Pieces:
         of_elements, of_keys, of_result = node.variables
         if source.kind == "list" and not source.parts:  # what cel.bind and optMap come to
             return self._plain(result, {**bound, of_result: self._plain(start, bound)})
-        fresh = {each: name(f"${next(self._numbers)}") for each in node.variables if each}
+        fresh = {variable: name(f"${next(self._numbers)}") for variable in node.variables if variable}
         outer, inner = bound, {**bound, **fresh}
         return replace(
             node,

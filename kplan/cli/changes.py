@@ -113,23 +113,25 @@ def _origins(manifests: Manifests | None) -> dict[str, Origin]:
 
     if manifests is None:
         return {}
-    return {f"{each.kind}/{each.namespace}/{each.name}": origin_of(each) for each in manifests.workloads}
+    return {
+        f"{workload.kind}/{workload.namespace}/{workload.name}": origin_of(workload) for workload in manifests.workloads
+    }
 
 
 def _has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
     """Tell whether the cluster has any of the workloads; single pods are looked at beside those that run."""
-    workloads = [each for each in manifests.workloads if each.kind != "Pod"]
+    workloads = [workload for workload in manifests.workloads if workload.kind != "Pod"]
     if not workloads:
         return False
     from kplan.simulation.updates import CHANGED_IN_PLACE
     from kplan.workloads.manifests import workload_type
 
-    for each in workloads:
-        target = workload_type(each.item.api_version, each.kind)
+    for workload in workloads:
+        target = workload_type(workload.item.api_version, workload.kind)
         if target is None or target not in CHANGED_IN_PLACE:
             continue
         live = getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
-        if any((obj.metadata.namespace, obj.metadata.name) == (each.namespace, each.name) for obj in live):
+        if any((obj.metadata.namespace, obj.metadata.name) == (workload.namespace, workload.name) for obj in live):
             return True
     return False
 
@@ -140,14 +142,14 @@ def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload
     from kplan.workloads.manifests import workload_type
 
     found: list[WrittenWorkload] = []
-    for each in manifests.workloads:
-        target = workload_type(each.item.api_version, each.kind)
+    for workload in manifests.workloads:
+        target = workload_type(workload.item.api_version, workload.kind)
         if target is None:
             continue
-        content: dict[str, Any] = each.item.value()
-        content["metadata"] = {**content.get("metadata", {}), "namespace": each.namespace, "name": each.name}
-        if replicas is not None and each.kind not in _WITHOUT_REPLICAS:
-            field = _REPLICAS_FIELD.get(each.kind, "replicas")
+        content: dict[str, Any] = workload.item.value()
+        content["metadata"] = {**content.get("metadata", {}), "namespace": workload.namespace, "name": workload.name}
+        if replicas is not None and workload.kind not in _WITHOUT_REPLICAS:
+            field = _REPLICAS_FIELD.get(workload.kind, "replicas")
             content["spec"] = {**content.get("spec", {}), field: replicas}
         found.append(WrittenWorkload(target, content))
     return found

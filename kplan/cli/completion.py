@@ -53,16 +53,16 @@ def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
     """Return what a command takes, and its own commands; `path` are its words."""
     children = getattr(command, "commands", {})
     context = typer.Context(command)
-    options = [_option(each, context) for each in command.params if _is_option(each)]
-    arguments = [each for each in command.params if not _is_option(each)]
+    options = [_option(param, context) for param in command.params if _is_option(param)]
+    arguments = [param for param in command.params if not _is_option(param)]
     options.append(OptionWords(("-h", "--help"), "Show this message and exit", (), takes_value=False, takes_file=False))
     return CommandWords(
         path,
         _first_sentence(command.help or ""),
         tuple(options),
         tuple(read_command(child, (*path, name)) for name, child in children.items() if not child.hidden),
-        tuple(dict.fromkeys(name for each in arguments for name in _names(each))),
-        tuple(word for each in arguments for word in _choices(each, context)),
+        tuple(dict.fromkeys(name for argument in arguments for name in _names(argument))),
+        tuple(word for argument in arguments for word in _choices(argument, context)),
     )
 
 

@@ -96,7 +96,9 @@ def diff(
         before, after = _saved(names)
         emit(diff_report(before, after, fail_on=fail_on), output, verbosity)
         return
-    plain = ChangedClusterFlags(**{each.name: getattr(cluster, each.name) for each in dataclasses.fields(ClusterFlags)})
+    plain = ChangedClusterFlags(
+        **{field.name: getattr(cluster, field.name) for field in dataclasses.fields(ClusterFlags)}
+    )
     other = dataclasses.replace(cluster, snapshot=against or cluster.snapshot)
     titles = _titles((cluster.snapshot, against), (scheduler, against_config, against_version), against_manifests)
     with _manifests_of(names, against_manifests) as (first, second):

@@ -47,7 +47,7 @@ class KplanGroup(TyperGroup):
         """Take `--debug` from wherever it stands, up to a `--`."""
         end = args.index("--") if "--" in args else len(args)
         wants_traceback = _DEBUG_OPTION in args[:end]
-        rest = [each for each in args[:end] if each != _DEBUG_OPTION] + args[end:]
+        rest = [arg for arg in args[:end] if arg != _DEBUG_OPTION] + args[end:]
         try:
             return super().parse_args(ctx, [_DEBUG_OPTION, *rest] if wants_traceback else rest)
         except _USAGE as error:

@@ -113,8 +113,8 @@ def told_nodes(
     from kplan.report.placement import representatives, unplaced_daemons, workload_groups
 
     groups = workload_groups([placement.pod for placement in placements])
-    chosen = representatives([(each.outcome, each.message) for each in placements], groups)
-    chosen |= unplaced_daemons([(each.outcome, each.pod) for each in placements])
+    chosen = representatives([(placement.outcome, placement.message) for placement in placements], groups)
+    chosen |= unplaced_daemons([(placement.outcome, placement.pod) for placement in placements])
     return {
         index: in_full if index in chosen else else_shown
         for index in range(len(placements))

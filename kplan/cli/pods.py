@@ -82,7 +82,7 @@ def pods(
                 source = made_alike.source
                 say(f"refused: {visible(f'{source.kind} {source.namespace}/{source.name}: {made_alike.refusal}')}")
     write_out(_rendered(report, output))
-    if report.summary.refused or any(each.refusal for each in report.pods):
+    if report.summary.refused or any(pod.refusal for pod in report.pods):
         raise typer.Exit(1)
 
 

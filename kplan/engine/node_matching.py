@@ -144,7 +144,7 @@ def _first_taints(nodes: NodeTable, tolerations: Sequence[Toleration]) -> tuple[
     known: dict[tuple[str, str], int] = {}
     per_set = np.full(len(nodes.taint_sets), -1, np.intp)
     for code, taints in enumerate(nodes.taint_sets):
-        found = (each for each in taints if is_hard(each) and not tolerations_tolerate(tolerations, each))
+        found = (taint for taint in taints if is_hard(taint) and not tolerations_tolerate(tolerations, taint))
         first = next(found, None)
         if first is not None:
             per_set[code] = known.setdefault((first.key, first.value or ""), len(known))

@@ -90,8 +90,8 @@ class ResourceScoring:
     def __init__(
         self, resources: Sequence[ResourceSpec], *, use_requested: bool, device_resources: frozenset[str] = frozenset()
     ) -> None:
-        self.names = tuple(each.name for each in resources)
-        self._weights = tuple(each.weight for each in resources)
+        self.names = tuple(resource.name for resource in resources)
+        self._weights = tuple(resource.weight for resource in resources)
         self._use_requested = use_requested
         self._device_resources = device_resources
         self._are_all_counted = all(is_counted(name) and not is_scalar(name) for name in self.names)

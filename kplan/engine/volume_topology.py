@@ -49,7 +49,7 @@ def allowed(nodes: NodeTable, topologies: Iterable[TopologySelectorTerm]) -> Boo
     for term in topologies:
         if term.match_label_expressions:
             holds = np.ones(len(nodes), np.bool_)
-            for each in term.match_label_expressions:
-                holds &= match_requirement(nodes, Requirement(each.key, "In", each.values))
+            for expression in term.match_label_expressions:
+                holds &= match_requirement(nodes, Requirement(expression.key, "In", expression.values))
             taken |= holds
     return taken

@@ -272,7 +272,9 @@ def _stop_early(
     Without scores one feasible node is enough, and the search ends there in any case. The next search starts beyond as
     many nodes as are feasible or have a status; that of the nominated node counts although the search did not give it.
     """
-    needs_one = not framework.score_plugins and not any(each.filters or each.prioritizes for each in session.extenders)
+    needs_one = not framework.score_plugins and not any(
+        extender.filters or extender.prioritizes for extender in session.extenders
+    )
     if not session.options.sample and not needs_one:
         if outcome.rows is not None:
             n_more = sum(outcome.position(row) is None for row in rejected)

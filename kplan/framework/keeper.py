@@ -82,7 +82,7 @@ class Keeper:
         self._constants = {name: each for name, each in plugins.items() if isinstance(each, ConstantScorePlugin)}
         self._is_kept = {name: each.scope is not Scope.CLUSTER for name, each in plugins.items()}
         self._follows_pods = {name: each.scope is Scope.NODE for name, each in plugins.items()}
-        keyed = [each for each in plugins.values() if isinstance(each, KeyedPlugin)]
+        keyed = [plugin for plugin in plugins.values() if isinstance(plugin, KeyedPlugin)]
         self._readers: list[Callable[[PodInfo], Hashable]] = [each.reads for each in keyed]
         self._is_keyed = frozenset(each.name for each in keyed)
         lasting = frozenset(name for name in self._is_keyed if plugins[name].scope is Scope.NODE_OBJECT)

@@ -37,7 +37,7 @@ class SchedulingQueue:
     def __init__(self, session: Session, draws: Random | None = None) -> None:
         self._session = session
         self._draws = draws
-        sorters = [each for framework in session.frameworks.values() for each in framework.queue_sort_plugins]
+        sorters = [plugin for framework in session.frameworks.values() for plugin in framework.queue_sort_plugins]
         self._sorter = sorters[0] if sorters else None
         self._heap: list[tuple[Any, str, int]] = []
 

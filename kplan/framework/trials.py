@@ -44,7 +44,11 @@ class Trials:
     ) -> None:
         self._cycle = cycle
         self._outcome = outcome
-        asked = [each for each in framework.filter_plugins if each.name not in cycle.skipped_filters]
+        asked = [
+            filter_plugin
+            for filter_plugin in framework.filter_plugins
+            if filter_plugin.name not in cycle.skipped_filters
+        ]
         # A node that PreFilter left out can have a status all the same, but then no filter has answered for it.
         known = {name for name, _ in outcome.verdicts} if outcome.are_filtered(rows) else set()
         self._plugins = [each for each in asked if not (framework.ignores_pods(each.name) and each.name in known)]

@@ -124,7 +124,8 @@ def _exec_info(config: ExecConfig, cluster: Cluster, *, is_interactive: bool) ->
             "proxy-url": cluster.proxy_url,
             "disable-compression": cluster.disable_compression,
             "config": next(
-                (each.get("extension") for each in cluster.extensions if each.get("name") == _EXTENSION), None
+                (extension.get("extension") for extension in cluster.extensions if extension.get("name") == _EXTENSION),
+                None,
             ),
         }
         spec["cluster"] = {key: value for key, value in told.items() if value or key == "server"}

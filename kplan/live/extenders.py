@@ -85,8 +85,8 @@ class HTTPExtender:
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
         """Ask for scores; raises ExtenderError when it does not answer or not in a usable way."""
         answer = self._ask(self._config.prioritize_verb, self._about(pod, nodes))
-        scores = [each.fields() for each in answer.items()]
-        return {each["host"].text(): each["score"].integer() for each in scores}
+        scores = [item.fields() for item in answer.items()]
+        return {score["host"].text(): score["score"].integer() for score in scores}
 
     def preempt(
         self, pod: Pod, victims: Mapping[str, ExtenderVictims], pods_on: PodsOn
@@ -116,8 +116,8 @@ class HTTPExtender:
     def _victims(self, node: str, found: Fields, pods_on: PodsOn) -> ExtenderVictims:
         key_of = {pod.metadata.uid: key for key, pod in pods_on(node).items()}
         keys = []
-        for each in found["pods"].items():
-            uid = each.fields()["uid"].text()
+        for item in found["pods"].items():
+            uid = item.fields()["uid"].text()
             if uid not in key_of:
                 raise ExtenderError(
                     f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: {node}, "

@@ -139,9 +139,9 @@ def read_kubeconfig(paths: Sequence[str], separator: str) -> Kubeconfig:
     return Kubeconfig(
         where=separator.join(paths),
         current_context=next((config.current_context for config in configs if config.current_context), ""),
-        clusters=_first((each.name, each.cluster) for config in configs for each in config.clusters),
-        users=_first((each.name, each.user) for config in configs for each in config.users),
-        contexts=_first((each.name, each.context) for config in configs for each in config.contexts),
+        clusters=_first((cluster.name, cluster.cluster) for config in configs for cluster in config.clusters),
+        users=_first((user.name, user.user) for config in configs for user in config.users),
+        contexts=_first((context.name, context.context) for config in configs for context in config.contexts),
     )
 
 
@@ -182,10 +182,12 @@ def _absolute(config: _Config, directory: Path) -> _Config:
         return str((directory / text).absolute()) if text else text
 
     clusters = tuple(
-        replace(each, cluster=replace(each.cluster, certificate_authority=path(each.cluster.certificate_authority)))
-        for each in config.clusters
+        replace(
+            cluster, cluster=replace(cluster.cluster, certificate_authority=path(cluster.cluster.certificate_authority))
+        )
+        for cluster in config.clusters
     )
-    return replace(config, clusters=clusters, users=tuple(_absolute_user(each, directory) for each in config.users))
+    return replace(config, clusters=clusters, users=tuple(_absolute_user(user, directory) for user in config.users))
 
 
 def _absolute_user(named: _NamedUser, directory: Path) -> _NamedUser:

@@ -87,6 +87,6 @@ def _skipped(framework: Framework, cycle: CycleState) -> frozenset[str] | None:
     outcome = framework.run_pre_filter(cycle, framework.shape(cycle.pod))
     if outcome.status is not None or outcome.nodes is not None:
         return None
-    beyond = {each.name for each in framework.filter_plugins if each.scope is Scope.CLUSTER}
+    beyond = {filter_plugin.name for filter_plugin in framework.filter_plugins if filter_plugin.scope is Scope.CLUSTER}
     beyond |= {each.name for each in (*framework.reserve_plugins, *framework.permit_plugins)}
     return outcome.skipped if outcome.skipped >= beyond else None

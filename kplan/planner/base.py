@@ -145,7 +145,7 @@ class Base:
     @cached_property
     def warnings(self) -> tuple[InputWarning, ...]:
         """What snapshot and configuration hold that is odd, missing or not modelled, whatever is asked."""
-        named = {each.object for each in self.snapshot.warnings if each.code == "MissingKind"}
+        named = {warning.object for warning in self.snapshot.warnings if warning.code == "MissingKind"}
         missing = (missing_warning(each) for each in self.snapshot.missing if each.resource not in named)
         not_honoured = unmodelled(self.world, self.config, self.extenders)
         server = server_warnings(self.config, self.snapshot, is_given=self.is_release_given)

@@ -279,7 +279,9 @@ def _refuse_devices(templates: Sequence[Template]) -> None:
 def _context_of_losses(base: Base, templates: Sequence[Template]) -> Context:
     context = base.context()
     message = "its replicas have volumes of their own, which are taken to be made anew where a replica is lost"
-    own = [each.name for each in templates if any(volume.persistent_volume_claim for volume in _volumes(each))]
+    own = [
+        template.name for template in templates if any(volume.persistent_volume_claim for volume in _volumes(template))
+    ]
     warnings = tuple(InputWarning("LostVolumes", name, message) for name in own)
     return structs.replace(context, warnings=(*context.warnings, *warnings))
 

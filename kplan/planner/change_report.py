@@ -90,7 +90,8 @@ def change_report(
 
 def _with_origins(workloads: Sequence[WorkloadChange], origins: Mapping[str, Origin]) -> tuple[WorkloadChange, ...]:
     return tuple(
-        replace(each, origin=origins.get(f"{each.kind}/{each.namespace}/{each.name}", UNSET)) for each in workloads
+        replace(workload, origin=origins.get(f"{workload.kind}/{workload.namespace}/{workload.name}", UNSET))
+        for workload in workloads
     )
 
 
@@ -112,23 +113,25 @@ def _endings(change: ChangePlan) -> Iterator[InputWarning]:
 
 
 def _unseen(change: ChangePlan) -> Iterator[InputWarning]:
-    for each in change.workloads:
-        if each.unseen:
-            fields = ", ".join(each.unseen[:3]) + (f" and {len(each.unseen) - 3} more" if len(each.unseen) > 3 else "")
+    for workload in change.workloads:
+        if workload.unseen:
+            fields = ", ".join(workload.unseen[:3]) + (
+                f" and {len(workload.unseen) - 3} more" if len(workload.unseen) > 3 else ""
+            )
             message = (
                 f"the snapshot holds only what scheduling reads, so whether {fields} is new cannot be seen;"
                 " --rollout always rolls the workload all the same"
             )
-            yield InputWarning("UnseenFields", f"{each.kind}/{each.namespace}/{each.name}", message)
+            yield InputWarning("UnseenFields", f"{workload.kind}/{workload.namespace}/{workload.name}", message)
 
 
 def _not_made(change: ChangePlan) -> Iterator[InputWarning]:
     """Say of which workloads not all pods are looked at one by one."""
     pending = Counter(pod.workload for pod in change.after if pod.node is None)
-    for each in change.workloads:
-        key = f"{each.kind}/{each.namespace}/{each.name}"
-        if each.pending > pending[key]:
-            message = f"{each.pending - pending[key]} of its replicas were not looked at one by one"
+    for workload in change.workloads:
+        key = f"{workload.kind}/{workload.namespace}/{workload.name}"
+        if workload.pending > pending[key]:
+            message = f"{workload.pending - pending[key]} of its replicas were not looked at one by one"
             yield InputWarning("ReplicasNotMade", key, message)
 
 

@@ -27,12 +27,12 @@ def changed(base: B, changes: Iterable[Asked]) -> B:
         For a change that makes no sense.
     """
     snapshot = base.snapshot
-    for each in changes:
-        if isinstance(each, Scale):
-            after, note = scaled(base.with_snapshot(snapshot), each)
-        elif isinstance(each, Settle):
-            after, note = settled(base.with_snapshot(snapshot), each)
+    for change in changes:
+        if isinstance(change, Scale):
+            after, note = scaled(base.with_snapshot(snapshot), change)
+        elif isinstance(change, Settle):
+            after, note = settled(base.with_snapshot(snapshot), change)
         else:
-            after, note = rewritten(snapshot, each)
+            after, note = rewritten(snapshot, change)
         snapshot = with_change(after, note)
     return base if snapshot is base.snapshot else base.with_snapshot(with_warnings(base.snapshot, snapshot))

@@ -88,17 +88,17 @@ def diff_report(before: Answer, after: Answer, *, fail_on: Sequence[Condition] =
     pods = tuple(_differences(before, then, after, now))
     added = tuple(sorted(now.victims - then.victims))
     removed = tuple(sorted(then.victims - now.victims))
-    counts = Counter(each.difference for each in pods)
+    counts = Counter(pod.difference for pod in pods)
     capacity = tuple(_capacity(before.report, after.report))
     facts = fact_differences(before.report, after.report)
     counted: list[Counted] = []
     if REGRESSION in fail_on:
         counted += _worse(pods, added, capacity)
-        counted += [Counted(each.about or "all pods", rule_of(each)) for each in facts if each.worse]
+        counted += [Counted(fact.about or "all pods", rule_of(fact)) for fact in facts if fact.worse]
     if WARNING in fail_on:
         counted += counted_warnings(after.report.warnings, fail_on)
     n_both = len(then.fates.keys() & now.fates.keys())
-    in_both = sum(each.before is not None and each.after is not None for each in pods)
+    in_both = sum(pod.before is not None and pod.after is not None for pod in pods)
     return DiffReport(
         snapshot=after.report.snapshot,
         scheduler=after.report.scheduler,
@@ -134,11 +134,11 @@ def _side(answer: Answer) -> Side:
 def _worse(
     pods: Iterable[PodDifference], victims: Iterable[str], capacity: Iterable[CapacityDifference]
 ) -> Iterator[Counted]:
-    for each in pods:
-        if each.difference in _WORSE:
-            yield Counted(each.pod, _WORSE[each.difference])
-        elif each.difference is Difference.APPEARED and each.after is not None and each.after.node is None:
-            yield Counted(each.pod, each.after.outcome)
+    for pod in pods:
+        if pod.difference in _WORSE:
+            yield Counted(pod.pod, _WORSE[pod.difference])
+        elif pod.difference is Difference.APPEARED and pod.after is not None and pod.after.node is None:
+            yield Counted(pod.pod, pod.after.outcome)
     yield from (Counted(victim, "NewVictim") for victim in victims)
     for fit in capacity:
         if fit.before is not None and fit.after is not None and fit.after < fit.before:
@@ -147,7 +147,7 @@ def _worse(
 
 def _told(report: Report) -> _Told:
     if isinstance(report, PlacementReport | PreemptionReport):
-        placements = {each.pod.key: each for each in report.placements}
+        placements = {placement.pod.key: placement for placement in report.placements}
         fates = {key: _fate_of(each) for key, each in placements.items()}
         return _Told(fates, placements, frozenset(victim for fate in fates.values() for victim in fate.victims))
     return _told_plan(report) if isinstance(report, PlanReport) else _Told()
@@ -155,7 +155,7 @@ def _told(report: Report) -> _Told:
 
 def _fate_of(placement: PodPlacement) -> Fate:
     found = placement.preemption
-    victims = () if found is None else tuple(sorted(f"{each.namespace}/{each.name}" for each in found.victims))
+    victims = () if found is None else tuple(sorted(f"{victim.namespace}/{victim.name}" for victim in found.victims))
     if placement.current and placement.node is None:
         return Fate(outcome="Scheduled", node=placement.current.node)
     return Fate(

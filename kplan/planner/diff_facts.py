@@ -50,9 +50,9 @@ def rule_of(difference: FactDifference) -> str:
 def fits_of(report: Report) -> dict[str, int]:
     """Return how many replicas fit of each template or workload; nothing where a report is not about that."""
     if isinstance(report, CapacityReport):
-        return {each.name: each.fits for each in report.templates}
+        return {template.name: template.fits for template in report.templates}
     if isinstance(report, HeadroomReport):
-        return {each.workload: each.fits for each in report.workloads}
+        return {workload.workload: workload.fits for workload in report.workloads}
     return {}
 
 
@@ -64,9 +64,9 @@ def _facts(report: Report) -> Facts:
 
 
 def _of_plan(report: PlanReport) -> Iterator[tuple[tuple[str, str], Any]]:
-    for each in report.workloads or ():
-        if each.state is not WorkloadState.UNCHANGED:
-            yield (f"{each.kind}/{each.namespace}/{each.name}", "state"), each.state.value
+    for workload in report.workloads or ():
+        if workload.state is not WorkloadState.UNCHANGED:
+            yield (f"{workload.kind}/{workload.namespace}/{workload.name}", "state"), workload.state.value
     for obstacle in report.obstacles or ():
         yield (obstacle.pod, "blocked"), obstacle.words
 
@@ -89,11 +89,11 @@ def _rank(then: Facts, now: Facts) -> None:
 
 
 def _of_drains(report: DrainsReport) -> Iterator[tuple[tuple[str, str], Any]]:
-    for each in report.drains:
-        about = each.name
-        yield (about, "mayGo"), each.may_go
+    for drain in report.drains:
+        about = drain.name
+        yield (about, "mayGo"), drain.may_go
         for name in ("placed", "pending", "blocked", "evicted", "preempted"):
-            yield (about, name), getattr(each, name)
+            yield (about, name), getattr(drain, name)
 
 
 def _of_shrink(report: ShrinkReport) -> Iterator[tuple[tuple[str, str], Any]]:
@@ -105,7 +105,7 @@ def _of_shrink(report: ShrinkReport) -> Iterator[tuple[tuple[str, str], Any]]:
 
 def _of_capacity(report: CapacityReport) -> Iterator[tuple[tuple[str, str], Any]]:
     if isinstance(report.sets, int):
-        yield (", ".join(each.name for each in report.templates), "sets"), report.sets
+        yield (", ".join(template.name for template in report.templates), "sets"), report.sets
     if any(report.zones):
         for zone, fit in report.zones.items():
             yield (zone or "no zone", "replicas"), fit.replicas

@@ -86,9 +86,9 @@ def drains_report(
     outcomes.sort(key=lambda each: (each.may_go, -each.pending, -each.blocked, -each.preempted, -each.evicted))
     context = base.context()
     counted = [
-        Counted(each.name, rule)
-        for each in outcomes
-        for rule in dict.fromkeys(counted.rule for counted in each.counted)
+        Counted(outcome.name, rule)
+        for outcome in outcomes
+        for rule in dict.fromkeys(counted.rule for counted in outcome.counted)
     ]
     return DrainsReport(
         snapshot=context.snapshot,

@@ -137,10 +137,12 @@ class Fates:
         for pod in self._simulation.pods.values():
             if not pod.node and not pod.is_new:
                 yield Happened(PENDING, Counted(pod.key, "Pending"))
-        for each in self._change.workloads:
-            is_refused = each.state is WorkloadState.STUCK and not each.pod and each.because
-            if each.refused or is_refused:
-                yield Happened(UNSCHEDULABLE, Counted(f"{each.kind}/{each.namespace}/{each.name}", "Refused"))
+        for workload in self._change.workloads:
+            is_refused = workload.state is WorkloadState.STUCK and not workload.pod and workload.because
+            if workload.refused or is_refused:
+                yield Happened(
+                    UNSCHEDULABLE, Counted(f"{workload.kind}/{workload.namespace}/{workload.name}", "Refused")
+                )
         nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
         for name, node in nominated.items():
             yield Happened(PREEMPTION, Counted(name, "Preemption", node=node), self._is_old(name))

@@ -80,11 +80,11 @@ def headroom_report(
     ask_all : has the questions answered; None asks one after the other
     """
     stop_at = wanted if limit is None else limit
-    running = {each.key: each.running for each in own_workloads(base)}
+    running = {own_workload.key: own_workload.running for own_workload in own_workloads(base)}
     if templates is None:
         questions = [HeadroomQuestion(key, n, stop_at, nodes) for key, n in running.items()]
     else:
-        questions = [_question(each, running, stop_at, nodes) for each in templates]
+        questions = [_question(template, running, stop_at, nodes) for template in templates]
     if not questions:
         raise UsageError("the snapshot has no workload", hint="name a manifest: kplan capacity --headroom web.yaml")
     found = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))

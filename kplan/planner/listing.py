@@ -79,9 +79,9 @@ def not_looked_at(groups: Sequence[Unlisted]) -> list[InputWarning]:
     """Warn of replicas of which nothing can be said."""
     message = "{} of its replicas were not looked at: there is room for more than are looked at one by one"
     return [
-        InputWarning("NotLookedAt", each.workload, message.format(f"{each.pods:,}"))
-        for each in groups
-        if each.outcome is None
+        InputWarning("NotLookedAt", group.workload, message.format(f"{group.pods:,}"))
+        for group in groups
+        if group.outcome is None
     ]
 
 

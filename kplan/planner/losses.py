@@ -174,7 +174,7 @@ class _Trials:
     ) -> None:
         self._base, self._templates, self._course, self._tell = base, templates, course, tell
         self._losses = losses
-        self._least_priority = min(each.replicas[0].priority for each in templates)
+        self._least_priority = min(template.replicas[0].priority for template in templates)
         self._known: dict[int, bool] = {0: True}
         self._excused: dict[int, set[int]] = {}
         self._anyway: dict[Lost, frozenset[int]] = {}

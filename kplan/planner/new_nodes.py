@@ -37,7 +37,7 @@ class NewNodes:
     def make(self, n: int) -> tuple[list[Node], list[Pod]]:
         """Return so many nodes under new names, and their daemon pods."""
         names = self._names(n)
-        return list(map(self._node, names)), [self._pod(each, name) for name in names for each in self._daemons]
+        return list(map(self._node, names)), [self._pod(daemon, name) for name in names for daemon in self._daemons]
 
     def _names(self, n: int) -> list[str]:
         names: list[str] = []

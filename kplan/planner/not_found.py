@@ -40,5 +40,5 @@ def no_node(names: Iterable[str], known: Iterable[str]) -> NotFoundError:
 def meant(names: Iterable[str], known: Iterable[str]) -> str:
     """Return a hint with the names nearest to those that are not known, or nothing."""
     candidates = list(known)
-    near = dict.fromkeys(each for name in names for each in difflib.get_close_matches(name, candidates, n=_MOST))
+    near = dict.fromkeys(match for name in names for match in difflib.get_close_matches(name, candidates, n=_MOST))
     return f"did you mean {', '.join(near)}?" if near else ""

@@ -157,9 +157,9 @@ def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
 
 
 def _incomplete(change: ChangePlan) -> Iterator[tuple[str, str]]:
-    for each in change.workloads:
-        if each.state is WorkloadState.STUCK or each.refused:
-            yield f"{each.kind}/{each.namespace}/{each.name}", each.refused or each.because
+    for workload in change.workloads:
+        if workload.state is WorkloadState.STUCK or workload.refused:
+            yield f"{workload.kind}/{workload.namespace}/{workload.name}", workload.refused or workload.because
 
 
 def _workload_of(simulation: Simulation, row: int) -> str:

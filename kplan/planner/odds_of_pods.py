@@ -43,7 +43,9 @@ class InOrder:
             if not settles and not is_single:
                 # Whom a pod would evict is nobody's business here, and must not be drawn.
                 for framework in session.frameworks.values():
-                    others = [each for each in framework.post_filter_plugins if each.name != DefaultPreemption.name]
+                    others = [
+                        plugin for plugin in framework.post_filter_plugins if plugin.name != DefaultPreemption.name
+                    ]
                     framework.post_filter_plugins = others
             return run_in_order(session, asked.rows, settle_preemption=settles), lambda: asked.rows
 

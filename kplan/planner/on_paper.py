@@ -162,7 +162,7 @@ def with_warnings(before: Snapshot, after: Snapshot) -> Snapshot:
     if before.nodes is after.nodes and before.pods is after.pods:
         return after
     stale = set(reference_warnings(before))
-    kept = tuple(each for each in after.warnings if each not in stale)
+    kept = tuple(warning for warning in after.warnings if warning not in stale)
     return dataclasses.replace(after, warnings=(*kept, *reference_warnings(after)))
 
 
@@ -299,16 +299,16 @@ def _add_nodes(snapshot: Snapshot, asked: AddNodes) -> tuple[Snapshot, ClusterCh
     added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods)}
     names = [node.metadata.name for node in nodes]
     added["csi_nodes"] = tuple(
-        replace(each, metadata=replace(each.metadata, name=name, uid=f"added-{name}"))
+        replace(csi_node, metadata=replace(csi_node.metadata, name=name, uid=f"added-{name}"))
         for name in names
-        for each in snapshot.csi_nodes
-        if each.metadata.name == asked.like
+        for csi_node in snapshot.csi_nodes
+        if csi_node.metadata.name == asked.like
     )
     added["resource_slices"] = tuple(
-        _moved_slice(each, asked.like, name)
+        _moved_slice(resource_slice, asked.like, name)
         for name in names
-        for each in snapshot.resource_slices
-        if each.spec.node_name == asked.like
+        for resource_slice in snapshot.resource_slices
+        if resource_slice.spec.node_name == asked.like
     )
     changes: dict[str, Any] = {
         attribute: (*snapshot.objects(attribute), *objects) for attribute, objects in added.items() if objects

@@ -42,7 +42,7 @@ def own_workloads(base: Base) -> list[OwnWorkload]:
     """List the workloads whose replicas can be counted, by key."""
     known = base.at_rest.workloads
     job_of, is_scaled = _jobs_of_cron_jobs(base), _scaled_sets(base)
-    found = {f"CronJob/{each.metadata.namespace}/{each.metadata.name}": 0 for each in base.world.cron_jobs}
+    found = {f"CronJob/{cron_job.metadata.namespace}/{cron_job.metadata.name}": 0 for cron_job in base.world.cron_jobs}
     for key in known.keys():  # noqa: SIM118 - not a mapping
         state = known.find(key)
         if isinstance(state, DeploymentState):
@@ -149,7 +149,7 @@ def _jobs_of_cron_jobs(base: Base) -> Mapping[str, str]:
 def _scaled_sets(base: Base) -> set[str]:
     """Return the replica sets that something else scales: of those that are empty there may be many."""
     return {
-        f"ReplicaSet/{each.metadata.namespace}/{each.metadata.name}"
-        for each in base.world.replica_sets
-        if controller_of(each.metadata) is not None
+        f"ReplicaSet/{replica_set.metadata.namespace}/{replica_set.metadata.name}"
+        for replica_set in base.world.replica_sets
+        if controller_of(replica_set.metadata) is not None
     }

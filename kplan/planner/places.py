@@ -32,7 +32,10 @@ def with_lines(document: R, manifests: Manifests | None) -> R:
         case CapacityReport(stop=stop) if stop is not None:
             return replace(document, stop=replace(stop, placement=places.of(stop.placement)))
         case HeadroomReport(workloads=workloads):
-            told = tuple(each if each.stop is None else replace(each, stop=places.of(each.stop)) for each in workloads)
+            told = tuple(
+                workload if workload.stop is None else replace(workload, stop=places.of(workload.stop))
+                for workload in workloads
+            )
             return replace(document, workloads=told)
         case _:
             return document
@@ -41,7 +44,8 @@ def with_lines(document: R, manifests: Manifests | None) -> R:
 class _Places:
     def __init__(self, workloads: Sequence[ManifestWorkload]) -> None:
         self._by_place = {
-            (each.item.path, each.item.document, each.kind, each.name, each.namespace): each for each in workloads
+            (workload.item.path, workload.item.document, workload.kind, workload.name, workload.namespace): workload
+            for workload in workloads
         }
         self._known: dict[tuple[int, str], int | None] = {}
 

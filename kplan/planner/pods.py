@@ -60,8 +60,8 @@ def made_pods(
     world = with_objects(snapshot, objects)
     warnings = list(manifests.warnings)
     pods: dict[int, list[ManifestPod]] = {}
-    for each in manifests.pods:
-        pods.setdefault(id(each.workload), []).append(each)
+    for pod in manifests.pods:
+        pods.setdefault(id(pod.workload), []).append(pod)
     found: list[MadePod] = []
     problems: list[Problem] = []
     for workload in manifests.workloads:
@@ -89,12 +89,12 @@ def _of_workload(
         name=workload.name,
     )
     groups: list[_Group] = []
-    for each in pods:
-        admission = admitting.admit(each)
+    for pod in pods:
+        admission = admitting.admit(pod)
         if groups and _fares_like(groups[-1].admission, admission):
             groups[-1].count += 1
         else:
-            groups.append(_Group(each.pod, admission, 1))
+            groups.append(_Group(pod.pod, admission, 1))
     if not groups:
         groups = [
             _Group(workload.created, Admitting(world, minor=admitting.minor).admit_pod(workload.created, workload), 0)
@@ -145,18 +145,18 @@ def pods_report(made: MadePods, manifests: Manifests, cluster: str) -> PodsRepor
     """Return the document of pods; `cluster` says whose rules hold."""
     groups = tuple(
         PodsMade(
-            source=each.origin,
-            count=each.count,
-            refusal=each.refusal,
-            object=each.as_created,
-            changes=tuple(FilledField(change.field, change.value, change.source) for change in each.changes),
+            source=pod.origin,
+            count=pod.count,
+            refusal=pod.refusal,
+            object=pod.as_created,
+            changes=tuple(FilledField(change.field, change.value, change.source) for change in pod.changes),
         )
-        for each in made.pods
+        for pod in made.pods
     )
     return PodsReport(
         cluster=cluster,
         summary=PodsSummary(
-            pods=sum(each.count for each in made.pods), refused=sum(each.count for each in made.pods if each.refusal)
+            pods=sum(pod.count for pod in made.pods), refused=sum(pod.count for pod in made.pods if pod.refusal)
         ),
         pods=groups,
         skipped=manifests.skipped,

@@ -34,8 +34,8 @@ def pending_in_turn(base: Base) -> list[str]:
 
 def without_room(placements: Sequence[Placement]) -> list[Placement]:
     """Return the decisions about pods that did not fit as things were: their second ones, too, when they got in."""
-    stuck = {each.pod.key for each in placements if each.outcome is not Outcome.SCHEDULED}
-    return [each for each in placements if each.pod.key in stuck]
+    stuck = {placement.pod.key for placement in placements if placement.outcome is not Outcome.SCHEDULED}
+    return [placement for placement in placements if placement.pod.key in stuck]
 
 
 def preemption_report(

@@ -68,8 +68,8 @@ class RoomQuestions(Base):
         from kplan.planner.capacity_plan import measure, measure_outlasting
         from kplan.planner.shape_list import read_shapes
 
-        ready = [each for each in templates if isinstance(each, Template)]
-        sources = [each for each in templates if not isinstance(each, Template)]
+        ready = [template for template in templates if isinstance(template, Template)]
+        sources = [template for template in templates if not isinstance(template, Template)]
         base: Base = self
         if sources:
             base, ready = self._with_manifests(sources, mix, namespace, wanted=wanted, limit=limit)

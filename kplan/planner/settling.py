@@ -112,7 +112,7 @@ def _unsettled(simulation: Simulation, world: Snapshot) -> Iterable[InputWarning
     """Say of which pods the snapshot of a settled cluster does not hold all that they take."""
     if simulation.circle:
         yield InputWarning("EvictionCycle", "", simulation.circle)
-    claims = {(each.metadata.namespace, each.metadata.name): each for each in world.persistent_volume_claims}
+    claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in world.persistent_volume_claims}
     infos = simulation.session.cluster.pods.infos
     unnamed = frozenset().union(*(kept.unnamed for kept in _kept(simulation)))
     for row, observed in simulation.pods.items():
@@ -192,7 +192,7 @@ def _standing(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = 
     made = {(each.metadata.namespace, each.metadata.name) for each in pods}
     pods += [each for each in leaving if (each.metadata.namespace, each.metadata.name) not in made]
     listers = simulation.session.listers
-    known = {(each.metadata.namespace, each.metadata.name) for each in world.persistent_volume_claims}
+    known = {(claim.metadata.namespace, claim.metadata.name) for claim in world.persistent_volume_claims}
     added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
     uids = {pod.metadata.uid for pod in pods}
     added += [claim for claim in listers.device_claims if _has_its_pod(claim, uids)]
@@ -217,11 +217,18 @@ def _standing_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, n
     if observed.node:
         return pod
     conditions = pod.status.conditions
-    said = next((each.message for each in conditions if each.type == "PodScheduled" and each.status == "False"), "")
+    said = next(
+        (
+            condition.message
+            for condition in conditions
+            if condition.type == "PodScheduled" and condition.status == "False"
+        ),
+        "",
+    )
     is_new = observed.is_new and not pod.metadata.creation_timestamp
     if promise == pod.status.nominated_node_name and message == said and not is_new:
         return pod
-    others = tuple(each for each in conditions if each.type != "PodScheduled")
+    others = tuple(condition for condition in conditions if condition.type != "PodScheduled")
     told = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
     metadata = replace(pod.metadata, creation_timestamp=now) if is_new else pod.metadata
     status = replace(pod.status, nominated_node_name=promise, conditions=(*others, *told))

@@ -106,7 +106,7 @@ def _shapes_of(document: Document, nodes: Mapping[str, Node], problems: list[Pro
     try:
         listed = document.value()
     except decode.DecodeError as error:
-        problems += [document.locate(each) for each in error.problems]
+        problems += [document.locate(problem) for problem in error.problems]
         return []
     if not isinstance(listed, list) or not listed:
         problems.append(document.locate(Problem("no list of shapes", json_path="$", hint=f"expected {_EXPECTED}")))
@@ -116,8 +116,10 @@ def _shapes_of(document: Document, nodes: Mapping[str, Node], problems: list[Pro
         problems.append(document.locate(Problem(message, json_path="$", hint="leave out those that you would not buy")))
         return []
     problems += [
-        document.locate(Problem(f"{each.path} stands twice", json_path=each.path, hint="leave one of them out"))
-        for each in document.duplicates()
+        document.locate(
+            Problem(f"{duplicate.path} stands twice", json_path=duplicate.path, hint="leave one of them out")
+        )
+        for duplicate in document.duplicates()
     ]
     found: list[PricedShape] = []
     for index, content in enumerate(listed):
@@ -148,8 +150,10 @@ def _written(content: Any, path: str, problems: list[Problem], document: Documen
         return decode.convert({key: content[key] for key in known if key in content}, _Written)
     except decode.DecodeError as error:
         problems += [
-            document.locate(Problem(each.message, json_path=path + each.json_path.removeprefix("$"), hint=each.hint))
-            for each in error.problems
+            document.locate(
+                Problem(problem.message, json_path=path + problem.json_path.removeprefix("$"), hint=problem.hint)
+            )
+            for problem in error.problems
         ]
         return None
 

@@ -146,9 +146,9 @@ def _stateful_set(pod: Pod, world: Snapshot) -> StatefulSet | None:
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind != "StatefulSet":
         return None
-    for each in world.stateful_sets:
-        if each.metadata.name == owner.name and each.metadata.namespace == pod.metadata.namespace:
-            return each if each.spec.volume_claim_templates else None
+    for stateful_set in world.stateful_sets:
+        if stateful_set.metadata.name == owner.name and stateful_set.metadata.namespace == pod.metadata.namespace:
+            return stateful_set if stateful_set.spec.volume_claim_templates else None
     return None
 
 

@@ -51,7 +51,7 @@ def _portworx(world: Snapshot, config: SchedulerConfiguration) -> Iterator[Input
     driver = PLUGIN_BY_NAME[_PORTWORX].driver
     if not config.release.rules.migrates_portworx_by_annotation:
         return
-    limited = [each for each in world.csi_nodes if any(of.name == driver for of in each.spec.drivers)]
+    limited = [csi_node for csi_node in world.csi_nodes if any(of.name == driver for of in csi_node.spec.drivers)]
     unlisted = [
         each for each in limited if _PORTWORX not in each.metadata.annotations.get(_MIGRATED_PLUGINS, "").split(",")
     ]

@@ -198,7 +198,7 @@ def _unmatched(term: CompiledTerm, node: Node) -> UnmatchedNodeAffinity:
     if term.errors:
         return UnmatchedNodeAffinity(term=_term_text(term), failed=tuple(term.errors))
     conditions = _failed_conditions(term, node)
-    failed = tuple(f"{each.condition} ({_has(each.actual)})" for each in conditions)
+    failed = tuple(f"{condition.condition} ({_has(condition.actual)})" for condition in conditions)
     return UnmatchedNodeAffinity(term=_term_text(term), failed=failed, conditions=conditions)
 
 
@@ -211,7 +211,11 @@ def _failed_conditions(term: CompiledTerm, node: Node) -> tuple[FailedCondition,
     conditions = term.labels.requirements if term.labels is not None else ()
     name = node.metadata.name
     return (
-        *(FailedCondition(str(each), labels.get(each.key)) for each in conditions if not each.matches(labels)),
+        *(
+            FailedCondition(str(condition), labels.get(condition.key))
+            for condition in conditions
+            if not condition.matches(labels)
+        ),
         *(
             FailedCondition(f"{field.key}{'!=' if field.is_negated else '='}{field.value}", name, is_name=True)
             for field in term.fields or ()

@@ -163,7 +163,7 @@ def _details(wanted: Iterable[HostPort], nodes: NodeView, position: int) -> list
     neighbours = [infos[pod] for pod in nodes.pods_at(position)]
     details: list[Detail] = []
     for port in wanted:
-        holders = sorted(each.key for each in neighbours if is_taken(port, each.host_ports))
+        holders = sorted(neighbour.key for neighbour in neighbours if is_taken(port, neighbour.host_ports))
         if not holders:
             continue
         address, protocol, number = port

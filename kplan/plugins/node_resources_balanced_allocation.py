@@ -49,7 +49,7 @@ class NodeResourcesBalancedAllocation:
         self._handle = handle
         self._scores_change = handle.release.rules.scores_change_of_balance
         classes = handle.listers.extended_resource_classes
-        devices = frozenset(each.name for each in args.resources if each.name in classes)
+        devices = frozenset(resource.name for resource in args.resources if resource.name in classes)
         if devices:
             # What a plan allocates of a class may change what any node has left.
             self.scope = Scope.CLUSTER

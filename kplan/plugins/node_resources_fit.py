@@ -76,7 +76,7 @@ class NodeResourcesFit:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
-        devices = frozenset(each.name for each in strategy.resources if each.name in self._classes)
+        devices = frozenset(resource.name for resource in strategy.resources if resource.name in self._classes)
         if devices:
             # What a plan allocates of a class may change what any node has left.
             self.scope = Scope.CLUSTER

@@ -68,7 +68,11 @@ class TaintToleration:
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
         """Pick the tolerations that count for scores."""
         tolerations = cycle.pod.pod.spec.tolerations
-        cycle.write(_PreScoreState(tuple(each for each in tolerations if each.effect in ("", PREFER_NO_SCHEDULE))))
+        cycle.write(
+            _PreScoreState(
+                tuple(toleration for toleration in tolerations if toleration.effect in ("", PREFER_NO_SCHEDULE))
+            )
+        )
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Count the PreferNoSchedule taints that are not tolerated."""

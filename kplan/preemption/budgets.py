@@ -35,13 +35,14 @@ class Budgets:
     """Pod disruption budgets, compiled; one whose selector is missing, empty or invalid covers no pod."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._budgets = [compiled for each in budgets if (compiled := _compile(each)) is not None]
+        self._budgets = [compiled for budget in budgets if (compiled := _compile(budget)) is not None]
 
     def allowing(self, allowed: Mapping[tuple[str, str], int]) -> Budgets:
         """Return the same budgets with other numbers of disruptions, by (namespace, name); the others stay."""
         allowing = Budgets(())
         allowing._budgets = [
-            replace(each, allowed=allowed.get((each.namespace, each.name), each.allowed)) for each in self._budgets
+            replace(budget, allowed=allowed.get((budget.namespace, budget.name), budget.allowed))
+            for budget in self._budgets
         ]
         return allowing
 
@@ -76,9 +77,9 @@ class Budgets:
     def covering(self, pods: PodTable, pod: int) -> list[str]:
         """List the budgets (NAMESPACE/NAME) that count a pod."""
         return [
-            f"{each.namespace}/{each.name}"
-            for each in self._budgets
-            if pods.matches(each.match, pod) and each.covers(pods.infos[pod])
+            f"{budget.namespace}/{budget.name}"
+            for budget in self._budgets
+            if pods.matches(budget.match, pod) and budget.covers(pods.infos[pod])
         ]
 
 

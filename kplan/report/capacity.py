@@ -33,7 +33,9 @@ def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterato
         yield line(f"Each asks for {_asks(templates[0])}.")
     else:
         yield _sets(document)
-        rows = tuple((each.name, str(each.share), str(each.fits), _asks(each)) for each in templates)
+        rows = tuple(
+            (template.name, str(template.share), str(template.fits), _asks(template)) for template in templates
+        )
         yield Table(("TEMPLATE", "IN A ROW", "FIT", "EACH ASKS FOR"), rows, "<>><")
     yield from survival_blocks(document)
     yield from _where(document, options)
@@ -52,7 +54,7 @@ def _missing(document: CapacityReport) -> int:
 def _sentence(document: CapacityReport) -> str:
     summary = document.summary
     fits, wanted = summary.fits, summary.wanted
-    names = listing([each.name for each in document.templates])
+    names = listing([template.name for template in document.templates])
     on = f" on {summary.nodes} of {count(document.snapshot.nodes, 'node')}" if fits else ""
     on += f", with any {_lost(document.survival)} lost" if document.survival else ""
     if wanted is not None:
@@ -64,8 +66,8 @@ def _sentence(document: CapacityReport) -> str:
 def _sets(document: CapacityReport) -> Block:
     """Say how many whole sets fit, and what is left of the next."""
     templates, sets = document.templates, document.sets or 0
-    ratio = " and ".join(f"{each.share} of {each.name}" for each in templates)
-    rest = [f"{n} of {each.name}" for each in templates if (n := each.fits - sets * each.share)]
+    ratio = " and ".join(f"{template.share} of {template.name}" for template in templates)
+    rest = [f"{n} of {template.name}" for template in templates if (n := template.fits - sets * template.share)]
     begun = f", and {' and '.join(rest)} of the next" if rest else ""
     return line(f"{count(sets, 'whole set')} of {ratio}{begun}; they take turns in this order.")
 
@@ -110,7 +112,7 @@ def _where(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     if len(zones) > 1:
         rows = tuple((zone or "(none)", str(each.replicas), str(each.nodes)) for zone, each in zones.items())
         yield Table(("ZONE", "REPLICAS", "NODES"), rows, "<>>")
-    names = [each.name for each in document.templates]
+    names = [template.name for template in document.templates]
     columns = names if len(names) > 1 else ["REPLICAS"]
     if options.top is None or options.is_wide or len(nodes) <= _MOST_SINGLE_NODES:
         single = [(node, *(str(each.get(name, 0)) for name in names)) for node, each in nodes.items()]
@@ -199,11 +201,11 @@ def _offers(document: CapacityReport) -> Iterator[Block]:
     yield Heading((f"What to add to fit all {document.summary.wanted}, the cheapest first",))
     rows: list[tuple[Cell, ...]] = [
         (
-            Span(price_text(each.price), "strong"),
-            str(each.nodes),
-            " + ".join(f"{n} {shape}" for shape, n in each.mix.items()),
+            Span(price_text(offer.price), "strong"),
+            str(offer.nodes),
+            " + ".join(f"{n} {shape}" for shape, n in offer.mix.items()),
         )
-        for each in offers.offers
+        for offer in offers.offers
     ]
     if rows:
         yield Table(("PRICE", "NODES", "MIX"), tuple(rows), ">><")
@@ -215,7 +217,7 @@ def _offers(document: CapacityReport) -> Iterator[Block]:
     else:
         tried = f", of {count(offers.tried, 'mix', 'mixes')} tried" if offers.tried else ""
         yield line(f"No mix of these shapes was found{tried}.")
-    useless = [each.name for each in offers.shapes if not each.helps]
+    useless = [shape.name for shape in offers.shapes if not shape.helps]
     if useless:
         verb = "does" if len(useless) == 1 else "do"
         yield line(f"{listing(useless)} {verb} not help: what does not fit would not run there.")
@@ -242,19 +244,19 @@ def _title(document: CapacityReport) -> str:
 def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
     stop = document.stop
     failed = document.verdict.failed
-    for each in document.templates:
-        message = f"{count(each.fits, 'replica')} fit" if each.fits != 1 else "1 replica fits"
+    for template in document.templates:
+        message = f"{count(template.fits, 'replica')} fit" if template.fits != 1 else "1 replica fits"
         if failed:
             told = ", ".join(document.verdict.because)
             message = told if len(document.templates) == 1 else f"{message}; {told}"
         detail = message
-        if stop is not None and stop.template == each.name:
+        if stop is not None and stop.template == template.name:
             blocks = decision_blocks(stop.placement, document.snapshot.nodes, options)
             told = "\n".join(plain(text).rstrip() for text in layout(blocks, _DETAIL_WIDTH))
             detail = f"{message}\nWhat stops the next one:\n{told}"
         rule = "Unschedulable" if failed else "Capacity"
-        case = Case(each.name, "failed" if failed else "passed", rule, message, detail)
-        if stop is not None and stop.template == each.name:
+        case = Case(template.name, "failed" if failed else "passed", rule, message, detail)
+        if stop is not None and stop.template == template.name:
             placement = stop.placement
             case = replace(
                 located(case, placement), message=f"{message}. {placement.diagnosis or ''}".rstrip(), more=""
@@ -263,7 +265,7 @@ def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
 
 
 def _names(document: CapacityReport) -> list[str]:
-    return [f"{each.name} {each.fits}" for each in document.templates]
+    return [f"{template.name} {template.fits}" for template in document.templates]
 
 
 VIEW = View(_title, capacity_blocks, _cases, _names)

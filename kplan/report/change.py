@@ -49,9 +49,9 @@ def change_sentence(document: PlanReport) -> str:
     if document.command == "drain":
         if not document.changes and not document.obstacles:
             return "No pod has to move"
-        stuck = sum(each.state is WorkloadState.STUCK for each in document.workloads)
+        stuck = sum(workload.state is WorkloadState.STUCK for workload in document.workloads)
         return ", ".join(_ends(document.changes, stuck, document))
-    asked = [each for each in document.workloads if each.change is not Change.NONE or _is_asked(each)]
+    asked = [workload for workload in document.workloads if workload.change is not Change.NONE or _is_asked(workload)]
     names = {_name(each) for each in asked}
     words = Counter("refused" if each.refused else _WORDS[each.change] for each in asked)
     parts = [f"{word} {words[word]}" for word in ("unchanged", "scaled", "rolled", "new", "refused") if words[word]]
@@ -96,10 +96,10 @@ def _is_asked(each: WorkloadChange) -> bool:
 
 def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Tell what becomes of the workloads."""
-    told = [each for each in document.workloads if options.is_wide or not _is_quiet(each)]
+    told = [workload for workload in document.workloads if options.is_wide or not _is_quiet(workload)]
     if told:
         yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, told)), "<<>>><")
-    quiet = [each for each in document.workloads if _is_quiet(each)]
+    quiet = [workload for workload in document.workloads if _is_quiet(workload)]
     if quiet and not options.is_wide:
         names = listing([_name(each) for each in quiet])
         yield line(f"Unchanged: {names}")
@@ -115,13 +115,13 @@ def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
         if change.action is Action.PENDING
         for pod in (change.pod, change.recreated_as)
     }
-    for each in document.workloads:
-        if each.refused:
-            yield Heading((f"{_name(each)}: ", Span("refused", "bad")))
-            yield Preformatted("the API server answers", each.refused)
-        elif each.state is WorkloadState.STUCK and each.because and each.pod not in explained:
-            yield Heading((f"{_name(each)}: ", Span(f"stuck after {each.ready} of {each.desired}", "bad")))
-            yield Preformatted(each.pod or "its controller gets", each.because)
+    for workload in document.workloads:
+        if workload.refused:
+            yield Heading((f"{_name(workload)}: ", Span("refused", "bad")))
+            yield Preformatted("the API server answers", workload.refused)
+        elif workload.state is WorkloadState.STUCK and workload.because and workload.pod not in explained:
+            yield Heading((f"{_name(workload)}: ", Span(f"stuck after {workload.ready} of {workload.desired}", "bad")))
+            yield Preformatted(workload.pod or "its controller gets", workload.because)
     yield from _obstacles(document.obstacles)
 
 
@@ -146,11 +146,11 @@ def _obstacles(obstacles: Sequence[Obstacle]) -> Iterator[Block]:
     if not obstacles:
         return
     yield Heading((Span(f"{count(len(obstacles), 'pod')} may not go", "bad"),))
-    rows: list[tuple[Cell, ...]] = [(each.pod, each.node, each.words) for each in obstacles]
+    rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.words) for obstacle in obstacles]
     yield Table(("POD", "NODE", "WHY"), tuple(rows), "<<<")
     seen: set[str] = set()
-    for each in obstacles:
-        text = obstacle_text(each)
+    for obstacle in obstacles:
+        text = obstacle_text(obstacle)
         if text and text not in seen:
             seen.add(text)
             yield line(text, is_item=True)
@@ -178,13 +178,13 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
     yield Heading(("Steps",))
     rows: list[tuple[Cell, ...]] = [
         (
-            str(each.step),
-            Span(each.event, _STYLES.get(each.event, "")),
-            each.pod or each.workload,
-            each.node or "-",
-            each.because,
+            str(step.step),
+            Span(step.event, _STYLES.get(step.event, "")),
+            step.pod or step.workload,
+            step.node or "-",
+            step.because,
         )
-        for each in steps[:_MOST_STEPS]
+        for step in steps[:_MOST_STEPS]
     ]
     note = f"and {count(len(steps) - _MOST_STEPS, 'more step')} (JSON has all)" if len(steps) > _MOST_STEPS else ""
     yield Table(("STEP", "EVENT", "WHAT", "NODE", "BECAUSE"), tuple(rows), "><<<<", note=note)
@@ -195,12 +195,12 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
     for obstacle in document.obstacles:
         counted = document.verdict.counted_of(obstacle.pod)
         yield _blocked(obstacle, "failed" if counted else "skipped")
-    for each in document.workloads:
-        counted = document.verdict.counted_of(f"{each.kind}/{each.namespace}/{each.name}")
-        if each.refused:
-            yield _of_workload(each, "failed" if counted else "skipped", "Refused", each.refused)
-        elif each.state is WorkloadState.UNCHANGED:
-            yield _of_workload(each, "passed", "Unchanged", "says nothing new")
+    for workload in document.workloads:
+        counted = document.verdict.counted_of(f"{workload.kind}/{workload.namespace}/{workload.name}")
+        if workload.refused:
+            yield _of_workload(workload, "failed" if counted else "skipped", "Refused", workload.refused)
+        elif workload.state is WorkloadState.UNCHANGED:
+            yield _of_workload(workload, "passed", "Unchanged", "says nothing new")
 
 
 def _blocked(obstacle: Obstacle, state: State) -> Case:

@@ -49,7 +49,7 @@ def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Blo
     changes = document.changes
     if not changes:
         return
-    legend = [text for action, text in _LEGEND.items() if any(each.action is action for each in changes)]
+    legend = [text for action, text in _LEGEND.items() if any(change.action is action for change in changes)]
     yield line(Span("   ".join(legend), "dim"))
     groups = [[change] for change in changes] if options.is_wide else _alike(changes)
     shown = groups if options.is_wide or options.top is None else _shown(groups)

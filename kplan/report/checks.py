@@ -32,7 +32,7 @@ def told_pods(document: PodsReport, where: Repository) -> Told:
     """Return a case an object: the API server takes its pods, or refuses them."""
     report = shown(document)
     n_refused = sum(1 for made in report.pods if made.refusal)
-    cases = [_made(made, where) for made in report.pods] + [_warning(each) for each in report.warnings]
+    cases = [_made(made, where) for made in report.pods] + [_warning(warning) for warning in report.warnings]
     return Told(
         kind=report.kind,
         title=f"kplan pods: {count(len(report.pods), 'object')}, {n_refused} refused",
@@ -65,8 +65,8 @@ def told_snapshot(document: SnapshotCheck, where: Repository) -> Told:
     source = report.snapshot.source
     file = "" if source == "demo" else where.file(source)
     cases = [
-        *(_finding(each, file) for each in report.findings),
-        *(replace(_finding(each, file), state="skipped") for each in report.notes),
+        *(_finding(finding, file) for finding in report.findings),
+        *(replace(_finding(note, file), state="skipped") for note in report.notes),
     ]
     if report.valid:
         cases.append(Case(source, "passed", "Valid", "everything fits together", "everything fits together", file))
@@ -101,7 +101,7 @@ def told_configuration(
         title=f"kplan config check: {name}: ok",
         generated_at=now(),
         source=where.file(name) or name,
-        cases=[*_taken(name, where), *(_warning(shown(each)) for each in warnings)],
+        cases=[*_taken(name, where), *(_warning(shown(warning)) for warning in warnings)],
     )
 
 

@@ -54,7 +54,9 @@ def check_report(
     return SchedulerConfigCheck(
         source=source,
         valid=config is not None,
-        problems=tuple(ConfigProblem(path=each.json_path, message=each.message, hint=each.hint) for each in problems),
+        problems=tuple(
+            ConfigProblem(path=problem.json_path, message=problem.message, hint=problem.hint) for problem in problems
+        ),
         warnings=config.warnings if config is not None else (),
     )
 

@@ -63,7 +63,7 @@ def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]
     if document.facts:
         most = len(document.facts) if options.explain or options.top is None else _MOST_PODS
         yield Heading(("What else differs",))
-        rows = tuple(_fact_row(each) for each in document.facts[:most])
+        rows = tuple(_fact_row(fact) for fact in document.facts[:most])
         left_out = len(document.facts) - most
         note = f"and {left_out} more (--all-nodes shows all)" if left_out > 0 else ""
         yield Table(("ABOUT", "FACT", "BEFORE", "AFTER"), rows, "<<>>", note=note)
@@ -130,7 +130,7 @@ def _other_differences(document: DiffReport) -> str:
         alone = len(document.capacity) - len(fits)
         parts += [f"{count(alone, 'workload')} in one of the two only"] if alone else []
     if document.facts:
-        worse = sum(each.worse for each in document.facts)
+        worse = sum(fact.worse for fact in document.facts)
         facts = "other fact" if document.capacity else "fact"
         verb = "differs" if len(document.facts) == 1 else "differ"
         parts.append(f"{count(len(document.facts), facts)} {verb}, {worse} for the worse")
@@ -191,11 +191,11 @@ def _title(document: DiffReport) -> str:
 
 def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
     told = {each.object for each in document.verdict.counted}
-    for each in document.pods:
-        message = f"{_WORDS[each.difference]}: {_place(each.before)} before, {_place(each.after)} after"
-        failed = each.pod in told
-        rule = "".join(word.title() for word in each.difference.value.split("-"))
-        yield Case(each.pod, "failed" if failed else "skipped", rule, message, _why(each))
+    for pod in document.pods:
+        message = f"{_WORDS[pod.difference]}: {_place(pod.before)} before, {_place(pod.after)} after"
+        failed = pod.pod in told
+        rule = "".join(word.title() for word in pod.difference.value.split("-"))
+        yield Case(pod.pod, "failed" if failed else "skipped", rule, message, _why(pod))
     fits = {each.template: f"{each.after} fit, {each.before} before" for each in document.capacity}
     for counted in document.verdict.counted:
         if counted.rule == "LessFits":
@@ -205,8 +205,8 @@ def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:  # n
 
 
 def _names(document: DiffReport) -> Iterator[str]:
-    for each in document.pods:
-        yield f"{each.difference.value} {each.pod} {_place(each.before)} {_place(each.after)}"
+    for pod in document.pods:
+        yield f"{pod.difference.value} {pod.pod} {_place(pod.before)} {_place(pod.after)}"
     for fits in document.capacity:
         yield f"fits {fits.template} {_number(fits.before)} {_number(fits.after)}"
     for fact in document.facts:

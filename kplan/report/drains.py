@@ -40,7 +40,7 @@ def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Bl
 
 
 def _that_stay(document: DrainsReport) -> list[DrainOutcome]:
-    return [each for each in document.drains if not each.may_go]
+    return [drain for drain in document.drains if not drain.may_go]
 
 
 def _what(document: DrainsReport) -> str:
@@ -76,20 +76,20 @@ def _title(document: DrainsReport) -> str:
 
 
 def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
-    for each in document.drains:
-        counted = document.verdict.counted_of(each.name)
-        has_trouble = bool(each.pending or each.blocked)
-        message = _trouble(each) if has_trouble or counted else f"{count(each.placed, 'pod')} placed elsewhere"
+    for drain in document.drains:
+        counted = document.verdict.counted_of(drain.name)
+        has_trouble = bool(drain.pending or drain.blocked)
+        message = _trouble(drain) if has_trouble or counted else f"{count(drain.placed, 'pod')} placed elsewhere"
         rule = counted[0].rule if counted else "Drained"
         state: State = "failed" if counted else "skipped" if has_trouble else "passed"
-        detail = f"{each.pod}: {each.because}" if each.because else ""
+        detail = f"{drain.pod}: {drain.because}" if drain.because else ""
         told = f"{message}\n{detail}" if detail else message
-        more = f"kplan drain {' '.join(map(shlex.quote, each.nodes))}" if len(each.nodes) <= _MOST_NAMED else ""
-        yield Case(each.name, state, rule, told, detail or message, more=more if has_trouble or counted else "")
+        more = f"kplan drain {' '.join(map(shlex.quote, drain.nodes))}" if len(drain.nodes) <= _MOST_NAMED else ""
+        yield Case(drain.name, state, rule, told, detail or message, more=more if has_trouble or counted else "")
 
 
 def _names(document: DrainsReport) -> list[str]:
-    return [f"{'yes' if each.may_go else 'no'} {each.name}" for each in document.drains]
+    return [f"{'yes' if drain.may_go else 'no'} {drain.name}" for drain in document.drains]
 
 
 VIEW = View(_title, drains_blocks, _cases, _names)

@@ -71,8 +71,8 @@ def warning_texts(document: Report) -> list[str]:
     What is said of several objects in the same words comes once, under the first of them.
     """
     objects: dict[tuple[str, str], list[str]] = {}
-    for each in document.warnings:
-        objects.setdefault((each.message, each.code), []).append(each.object)
+    for warning in document.warnings:
+        objects.setdefault((warning.message, warning.code), []).append(warning.object)
     return [f"{_first_of(names)}: {message} [{code}]" for (message, code), names in objects.items()]
 
 

@@ -48,7 +48,9 @@ def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterato
 
 
 def _short(document: HeadroomReport) -> list[WorkloadHeadroom]:
-    return [each for each in document.workloads if document.wanted is not None and each.fits < document.wanted]
+    return [
+        workload for workload in document.workloads if document.wanted is not None and workload.fits < document.wanted
+    ]
 
 
 def _sentence(document: HeadroomReport) -> str:
@@ -59,7 +61,7 @@ def _sentence(document: HeadroomReport) -> str:
             has = "has" if n_short == 1 else "have"
             return f"{more} of each workload: no, {n_short} of {len(workloads)} {has} room for fewer"
         return f"{more} of each workload: yes, of each of {len(workloads)}"
-    full = sum(not each.fits for each in workloads)
+    full = sum(not workload.fits for workload in workloads)
     told = f", {full} for no replica more" if full else ""
     return f"Headroom of {count(len(workloads), 'workload')}{told}"
 
@@ -85,8 +87,10 @@ def stop_words(stop: PodPlacement, *, tells_all: bool = False) -> str:
     if stop.outcome is not Outcome.UNSCHEDULABLE or not reasons:
         return stop.message
     if not tells_all:
-        reasons = tuple(each for each in reasons if each.plugin not in _OWN_AFFAIRS)[:_MOST_REASONS] or reasons[:1]
-    return ", ".join(f"{each.nodes} {each.reason}" for each in reasons)
+        reasons = (
+            tuple(reason for reason in reasons if reason.plugin not in _OWN_AFFAIRS)[:_MOST_REASONS] or reasons[:1]
+        )
+    return ", ".join(f"{reason.nodes} {reason.reason}" for reason in reasons)
 
 
 def _title(document: HeadroomReport) -> str:
@@ -94,22 +98,24 @@ def _title(document: HeadroomReport) -> str:
 
 
 def _cases(document: HeadroomReport, options: ReportOptions) -> Iterator[Case]:
-    for each in document.workloads:
-        counted = document.verdict.counted_of(each.workload)
-        more = " or more" if each.stop is None else ""
-        message = f"{each.fits}{more} more replica{'' if each.fits == 1 and not more else 's'}"
+    for workload in document.workloads:
+        counted = document.verdict.counted_of(workload.workload)
+        more = " or more" if workload.stop is None else ""
+        message = f"{workload.fits}{more} more replica{'' if workload.fits == 1 and not more else 's'}"
         state: State = "failed" if counted else "passed"
-        case = Case(each.workload, state, counted[0].rule if counted else "Headroom", message, message)
-        if each.stop is not None:
-            blocks = decision_blocks(each.stop, document.snapshot.nodes, options)
+        case = Case(workload.workload, state, counted[0].rule if counted else "Headroom", message, message)
+        if workload.stop is not None:
+            blocks = decision_blocks(workload.stop, document.snapshot.nodes, options)
             told = "\n".join(plain(text).rstrip() for text in layout(blocks, _DETAIL_WIDTH))
             case = replace(case, detail=f"{message}\nWhat stops the next one:\n{told}")
-            case = replace(located(case, each.stop), message=f"{message}; the next: {stop_words(each.stop)}", more="")
+            case = replace(
+                located(case, workload.stop), message=f"{message}; the next: {stop_words(workload.stop)}", more=""
+            )
         yield case
 
 
 def _names(document: HeadroomReport) -> list[str]:
-    return [f"{each.workload} {each.fits}" for each in document.workloads]
+    return [f"{workload.workload} {workload.fits}" for workload in document.workloads]
 
 
 VIEW = View(_title, headroom_blocks, _cases, _names)

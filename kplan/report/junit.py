@@ -17,7 +17,7 @@ def render_junit(told: Told) -> str:
     name = f"kplan {told.kind}"
     tests = [case for case in told.cases if case.state != "warning"]
     files = list(dict.fromkeys(case.file for case in tests)) or [""]
-    warnings = [f"warning: {each.name}: {each.message} [{each.rule}]" for each in told.cases if each.state == "warning"]
+    warnings = [f"warning: {case.name}: {case.message} [{case.rule}]" for case in told.cases if case.state == "warning"]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={_attribute(name)} {_counts(tests)}>"]
     for file in files:
         lines += _suite(told, file or name, [case for case in tests if case.file == file])

@@ -69,8 +69,8 @@ def _variety(summary: OddsSummary) -> str:
 def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     """Tell about pods workload by workload."""
     pods: dict[str, list[PodOdds]] = {}
-    for each in document.pods:
-        pods.setdefault(each.workload, []).append(each)
+    for pod in document.pods:
+        pods.setdefault(pod.workload, []).append(pod)
     for workload in document.workloads:
         if workload.workload in pods:
             yield from _workload_blocks(workload, pods[workload.workload], options)
@@ -84,17 +84,17 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
     if document.workloads:
         yield Heading(("Workloads",))
         # A workload may lack nothing and yet have a pod that is gone or that may not go, and so on.
-        tells_complete = any(each.complete != each.all_placed for each in document.workloads)
-        rows = tuple(_workload_row(each, options, tells_complete=tells_complete) for each in document.workloads)
-        where = "ZONES" if any(each.zones for each in document.workloads) else "NODES"
+        tells_complete = any(workload.complete != workload.all_placed for workload in document.workloads)
+        rows = tuple(_workload_row(workload, options, tells_complete=tells_complete) for workload in document.workloads)
+        where = "ZONES" if any(workload.zones for workload in document.workloads) else "NODES"
         complete = ("COMPLETE",) if tells_complete else ()
         yield Table(("WORKLOAD", "PODS", "ALL PLACED", *complete, where), rows, f"<><{'<' * len(complete)}<")
         yield Heading(("Pods",))
         yield _fate_table(sorted(document.pods, key=_is_certain), options)
     held_up: dict[str, list[str]] = {}
-    for each in document.workloads:
-        if each.because:
-            held_up.setdefault(each.because, []).append(each.workload.replace("/", " ", 1))
+    for workload in document.workloads:
+        if workload.because:
+            held_up.setdefault(workload.because, []).append(workload.workload.replace("/", " ", 1))
     if held_up:
         yield Heading(("What holds workloads up, in the first run in which something does",))
         yield from (line(f"{', '.join(names)}: {words}", is_item=True) for words, names in held_up.items())
@@ -129,7 +129,7 @@ def _styled(share: Share) -> Span:
 
 
 def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
-    is_evicting = any(each.evicted.runs for each in pods)
+    is_evicting = any(pod.evicted.runs for pod in pods)
     rows = tuple(
         (
             each.pod,
@@ -182,13 +182,13 @@ def _parts(parts: Mapping[str, float], most: int | None) -> str:
 
 def _example_blocks(examples: Sequence[RunExample]) -> Iterator[Block]:
     yield Heading(("How runs end, with one of each",))
-    for each in examples[:_MOST_EXAMPLES]:
-        yield line(f"{_share(each.share)}: {_ending(each)}", is_item=True)
-        placed = ", ".join(f"{pod} on {node}" for pod, node in list(each.placements.items())[:_MOST_EXAMPLES])
-        more = len(each.placements) - _MOST_EXAMPLES
+    for example in examples[:_MOST_EXAMPLES]:
+        yield line(f"{_share(example.share)}: {_ending(example)}", is_item=True)
+        placed = ", ".join(f"{pod} on {node}" for pod, node in list(example.placements.items())[:_MOST_EXAMPLES])
+        more = len(example.placements) - _MOST_EXAMPLES
         if placed:
             yield line(f"such as {placed}{f' and {more} more' if more > 0 else ''}", indent=2)
-        reasons = {words: pod for pod, words in reversed(each.messages.items()) if words}
+        reasons = {words: pod for pod, words in reversed(example.messages.items()) if words}
         for words, pod in list(reversed(reasons.items()))[:_MOST_REASONS]:
             yield line(f"{pod}: {words}", indent=2)
     if len(examples) > _MOST_EXAMPLES:
@@ -230,26 +230,26 @@ def _title(document: OddsReport) -> str:
 
 
 def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
-    for each in document.pods:
+    for pod in document.pods:
         state: State = (
-            "failed" if document.verdict.counted_of(each.pod) else "passed" if each.placed.share == 1 else "skipped"
+            "failed" if document.verdict.counted_of(pod.pod) else "passed" if pod.placed.share == 1 else "skipped"
         )
-        message = f"placed in {_share(each.placed)}, pending in {_share(each.pending)}"
-        for what, share in (("gone for good", each.gone), ("blocked", each.blocked), ("evicted", each.evicted)):
+        message = f"placed in {_share(pod.placed)}, pending in {_share(pod.pending)}"
+        for what, share in (("gone for good", pod.gone), ("blocked", pod.blocked), ("evicted", pod.evicted)):
             if share is not UNSET and share.runs:
                 message += f", {what} in {_share(share)}"
-        rule = "Placed" if each.placed.share == 1 else "Pending" if each.placed.share == 0 else "Chance"
-        yield Case(each.pod, state, rule, message, f"{message}: {_places(each, options.top)}")
+        rule = "Placed" if pod.placed.share == 1 else "Pending" if pod.placed.share == 0 else "Chance"
+        yield Case(pod.pod, state, rule, message, f"{message}: {_places(pod, options.top)}")
 
 
 def _names(document: OddsReport) -> Iterator[str]:
-    for each in document.pods:
-        for node, share in each.nodes.items():
-            yield f"{each.pod} {node} {share.share:g}"
-        ends = {"pending": each.pending, "gone": each.gone, "blocked": each.blocked, "evicted": each.evicted}
+    for pod in document.pods:
+        for node, share in pod.nodes.items():
+            yield f"{pod.pod} {node} {share.share:g}"
+        ends = {"pending": pod.pending, "gone": pod.gone, "blocked": pod.blocked, "evicted": pod.evicted}
         for what, end in ends.items():
             if end is not UNSET and end.runs:
-                yield f"{each.pod} {what} {end.share:g}"
+                yield f"{pod.pod} {what} {end.share:g}"
 
 
 VIEW = View(_title, _blocks, _cases, _names)

@@ -58,7 +58,9 @@ def placement_blocks(document: PlacementReport, options: ReportOptions) -> Itera
 
 def _groups(document: PlacementReport) -> list[list[PodPlacement]]:
     placements = document.placements
-    return [[placements[index] for index in group] for group in workload_groups([each.pod for each in placements])]
+    return [
+        [placements[index] for index in group] for group in workload_groups([placement.pod for placement in placements])
+    ]
 
 
 def _is_one_pod(members: Sequence[PodPlacement]) -> bool:
@@ -73,7 +75,7 @@ def _sentence(document: PlacementReport) -> str:
         if _is_one_pod(members):
             return plain(decision_heading(members[0].pod.key, members[0]).spans)
         return plain(_workload_heading(members).spans)
-    current = [each.current for each in document.placements]
+    current = [placement.current for placement in document.placements]
     if current and all(isinstance(each, Current) for each in current):
         return _whereabouts_sentence([each for each in current if isinstance(each, Current)])
     workloads = len(groups) if all(members[0].pod.origin for members in groups) else 0
@@ -96,7 +98,7 @@ def _overview(
     document: PlacementReport, groups: Sequence[Sequence[PodPlacement]], options: ReportOptions
 ) -> Iterator[Block]:
     placements = [members[0] for members in groups]
-    if any(each.current for each in placements):
+    if any(placement.current for placement in placements):
         yield _whereabouts_table(placements)
         return
     more: dict[str, Counter[str]] = {}
@@ -115,17 +117,23 @@ def _overview(
 
 def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for each in placements:
-        current = each.current
+    for placement in placements:
+        current = placement.current
         if not isinstance(current, Current):
-            rows.append((each.pod.key, "-", Span(each.node or outcome_text(each), OUTCOME_STYLES[each.outcome])))
+            rows.append(
+                (
+                    placement.pod.key,
+                    "-",
+                    Span(placement.node or outcome_text(placement), OUTCOME_STYLES[placement.outcome]),
+                )
+            )
         elif current.still_best:
-            rows.append((each.pod.key, current.node, Span("there again", "good")))
-        elif each.node is not None:
+            rows.append((placement.pod.key, current.node, Span("there again", "good")))
+        elif placement.node is not None:
             style: Style = "warn" if current.still_fits else "bad"
-            rows.append((each.pod.key, current.node, Span(each.node, style)))
+            rows.append((placement.pod.key, current.node, Span(placement.node, style)))
         else:
-            rows.append((each.pod.key, current.node, Span("nowhere", "bad")))
+            rows.append((placement.pod.key, current.node, Span("nowhere", "bad")))
     return Table(("POD", "NODE", "WOULD GO TODAY"), tuple(rows), "<<<")
 
 
@@ -221,7 +229,7 @@ def _is_daemon_set(members: Sequence[PodPlacement]) -> bool:
 
 def placement_names(document: PlacementReport) -> list[str]:
     """List pods with their nodes, a line each; ``-`` for one that has none."""
-    listed = [f"{each.pod.key} {each.node or '-'}" for each in document.placements]
+    listed = [f"{placement.pod.key} {placement.node or '-'}" for placement in document.placements]
     return listed + unlisted_names(document.unlisted)
 
 
@@ -320,18 +328,18 @@ _DETAIL_WIDTH = 120
 
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
     """Return a case a pod; of a pod that was tried twice the last try counts."""
-    placements = {each.pod.key: each for each in document.placements}
+    placements = {placement.pod.key: placement for placement in document.placements}
     daemons = _daemons(placements.values())
-    cases = [_case(each, document, options, daemons) for each in placements.values()]
+    cases = [_case(placement, document, options, daemons) for placement in placements.values()]
     return cases + (unlisted_cases(document) if isinstance(document, PlacementReport) else [])
 
 
 def _daemons(placements: Iterable[PodPlacement]) -> dict[str, list[PodPlacement]]:
     """Group the pods of DaemonSets."""
     groups: dict[str, list[PodPlacement]] = {}
-    for each in placements:
-        if _is_daemon_set([each]):
-            groups.setdefault(workload_name(each), []).append(each)
+    for placement in placements:
+        if _is_daemon_set([placement]):
+            groups.setdefault(workload_name(placement), []).append(placement)
     return groups
 
 

@@ -87,7 +87,7 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             key = (namespace, change.workload or f"Pod/{name}")
             placed.setdefault(key, []).append(document.placements[change.attempt])
     made = tuple(Change) if options.in_full else (Change.NEW,)
-    new = [each for each in document.workloads if each.change in made]
+    new = [workload for workload in document.workloads if workload.change in made]
     for each in new if options.in_full or len(new) == 1 else ():
         members = placed.get((each.namespace, f"{each.kind}/{each.name}"), [])
         first = next((member for member in members if member.feasible_count), None)
@@ -142,7 +142,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             groups.setdefault(key, []).append(change)
     for members in groups.values():
         first = members[0]
-        if is_daemon(first) and all(each.attempt is not None for each in members):
+        if is_daemon(first) and all(member.attempt is not None for member in members):
             yield from _daemons(document, members, options)
             continue
         words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
@@ -160,17 +160,17 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 def _names_of(members: Sequence[PodChange]) -> str:
     """Name pods by their workloads where several of one are meant."""
     by_workload: dict[str, list[str]] = {}
-    for each in members:
-        by_workload.setdefault(workload_of(each), []).append(each.pod)
+    for member in members:
+        by_workload.setdefault(workload_of(member), []).append(member.pod)
     names = [pods[0] if len(pods) == 1 else f"{count(len(pods), 'pod')} of {of}" for of, pods in by_workload.items()]
     return listing(names)
 
 
 def _daemons(document: PlanReport, members: Sequence[PodChange], options: ReportOptions) -> Iterator[Block]:
-    wanted = sum(workload_of(each) == workload_of(members[0]) for each in document.changes)
+    wanted = sum(workload_of(change) == workload_of(members[0]) for change in document.changes)
     told = f"{wanted - len(members)} of {count(wanted, 'node')}"
     yield Heading((f"{workload_of(members[0])}: ", Span(told, "bad")))
-    placements = [document.placements[each.attempt] for each in members if each.attempt is not None]
+    placements = [document.placements[member.attempt] for member in members if member.attempt is not None]
     yield from daemon_blocks(placements, options)
 
 
@@ -237,8 +237,8 @@ def _title(document: PlanReport) -> str:
 
 
 def _names(document: PlanReport) -> list[str]:
-    listed = [f"{each.action} {each.pod} {each.to_node or '-'}" for each in document.changes]
-    blocked = [f"x {each.pod} {each.node or '-'}" for each in document.obstacles]
+    listed = [f"{change.action} {change.pod} {change.to_node or '-'}" for change in document.changes]
+    blocked = [f"x {obstacle.pod} {obstacle.node or '-'}" for obstacle in document.obstacles]
     return [*listed, *unlisted_names(document.unlisted), *blocked]
 
 

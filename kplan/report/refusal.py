@@ -24,8 +24,10 @@ def refused(problems: Sequence[Problem], here: str, repository: str) -> Told:
         kind="Refusal",
         title=f"kplan: nothing was decided: {count(len(problems), 'problem')} with what was given",
         generated_at=now(),
-        source=next((name for each in problems if (name := file_in(repository, here, visible(each.path)))), "kplan"),
-        cases=[_case(each, here, repository) for each in problems[:_MOST_PROBLEMS]],
+        source=next(
+            (name for problem in problems if (name := file_in(repository, here, visible(problem.path)))), "kplan"
+        ),
+        cases=[_case(problem, here, repository) for problem in problems[:_MOST_PROBLEMS]],
         exit_code=_FAILED,
     )
 
@@ -47,7 +49,7 @@ def _case(problem: Problem, here: str, repository: str) -> Case:
 
 def refused_in_markdown(told: Told) -> str:
     """Write the page that sums a job up."""
-    items = [f"- **{escape_markdown(_place(each))}** {escape_markdown(each.message)}" for each in told.cases]
+    items = [f"- **{escape_markdown(_place(case))}** {escape_markdown(case.message)}" for case in told.cases]
     return "\n".join([f"# {escape_markdown(told.title)}", "", *items, ""])
 
 

@@ -85,11 +85,11 @@ def _staying(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
         return
     yield Heading((f"{count(len(stays), 'node')} {'stays' if len(stays) == 1 else 'stay'}",))
     if options.top is None or options.is_wide:
-        rows = tuple((each.name, _WORDS[each.why], each.pod or "-", each.because) for each in stays)
+        rows = tuple((stay.name, _WORDS[stay.why], stay.pod or "-", stay.because) for stay in stays)
         yield Table(("NODE", "WHY", "POD", "WORDS"), rows, "<<<<")
         return
     for why, words in _WORDS.items():
-        mine = [each for each in stays if each.why == why]
+        mine = [stay for stay in stays if stay.why == why]
         if mine:
             names = name_ranges([each.name for each in mine], most=_MOST_NAMES)
             yield line(f"{len(mine)}: {words}{_example(mine[0])} ({names})", is_item=True)

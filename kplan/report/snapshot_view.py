@@ -47,7 +47,11 @@ def check_report(snapshot: Snapshot) -> SnapshotCheck:
     """Return the document of `kplan snapshot check`."""
     findings = check_snapshot(snapshot)
     problems, notes = (
-        tuple(InputWarning(each.code, each.object, each.message) for each in findings if each.is_note is is_note)
+        tuple(
+            InputWarning(finding.code, finding.object, finding.message)
+            for finding in findings
+            if finding.is_note is is_note
+        )
         for is_note in (False, True)
     )
     return SnapshotCheck(snapshot=_inspected(snapshot), valid=not problems, findings=problems, notes=notes)
@@ -111,12 +115,12 @@ def render_overview(report: SnapshotOverview) -> str:
     ]
     rows = [
         (
-            each.name,
-            _amount(each.name, each.allocatable),
-            _amount(each.name, each.requested),
-            f"{100 * each.requested / each.allocatable:.0f} %" if each.allocatable else "",
+            resource.name,
+            _amount(resource.name, resource.allocatable),
+            _amount(resource.name, resource.requested),
+            f"{100 * resource.requested / resource.allocatable:.0f} %" if resource.allocatable else "",
         )
-        for each in report.resources
+        for resource in report.resources
     ]
     headers = ("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE")
     lines += [tabulate(rows, headers, tablefmt="plain", colalign=("left", "right", "right", "right"))] if rows else []
@@ -126,7 +130,7 @@ def render_overview(report: SnapshotOverview) -> str:
     if report.skipped:
         lines += ["", "Left out, since scheduling does not read them: " + _listing(report.skipped)]
     # Missing kinds have their own paragraph.
-    lines += _section("Warnings", [each for each in report.warnings if each.code != "MissingKind"])
+    lines += _section("Warnings", [warning for warning in report.warnings if warning.code != "MissingKind"])
     return "\n".join(lines)
 
 
@@ -152,7 +156,7 @@ def _count(number: int, thing: str) -> str:
 def _section(title: str, findings: Sequence[InputWarning]) -> list[str]:
     if not findings:
         return []
-    return ["", f"{title}:", *(f"  {each.object}: {each.message} [{each.code}]" for each in findings)]
+    return ["", f"{title}:", *(f"  {finding.object}: {finding.message} [{finding.code}]" for finding in findings)]
 
 
 def _missing_lines(missing: Sequence[MissingKind]) -> list[str]:

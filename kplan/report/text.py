@@ -42,8 +42,8 @@ def render_terminal(blocks: Iterable[Block], width: int) -> str:
     )
 
     def write(lines: Iterable[TextLine]) -> None:
-        for each in lines:
-            runs = itertools.groupby(each, key=lambda span: span.style)
+        for line in lines:
+            runs = itertools.groupby(line, key=lambda span: span.style)
             pieces = [("".join(span.text for span in run), _RICH_STYLES.get(style, "")) for style, run in runs]
             console.print(Text.assemble(*pieces, no_wrap=True), soft_wrap=True)
 
@@ -128,7 +128,7 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
         used += len(word)
         is_fresh = False
     lines.append(current)
-    return [_without_trailing_blanks(each) for each in lines]
+    return [_without_trailing_blanks(line) for line in lines]
 
 
 def _words(spans: Sequence[Span]) -> Iterator[tuple[str, Style]]:

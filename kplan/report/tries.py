@@ -28,8 +28,8 @@ class Tries:
 def tries_of(placements: Sequence[PodPlacement]) -> list[Tries]:
     """Put the decisions about each pod together."""
     by_pod: dict[str, list[PodPlacement]] = {}
-    for each in placements:
-        by_pod.setdefault(each.pod.key, []).append(each)
+    for placement in placements:
+        by_pod.setdefault(placement.pod.key, []).append(placement)
     return [_of(tries) for tries in by_pod.values()]
 
 

@@ -18,21 +18,21 @@ def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Itera
     """Tell how many more there are, and how they end."""
     if not groups:
         return
-    yield Heading((Span(f"{count(sum(each.pods for each in groups), 'pod')} not listed one by one", "strong"),))
+    yield Heading((Span(f"{count(sum(group.pods for group in groups), 'pod')} not listed one by one", "strong"),))
     yield line(Span("--max-listed N lists the first N", "dim"))
-    for each in groups:
-        yield line(f"{each.pods:,} more of {each.workload}: {_ending(each)}{_where(each, options)}", is_item=True)
-        if each.message:
-            yield Preformatted("kube-scheduler writes", each.message, indent=2)
+    for group in groups:
+        yield line(f"{group.pods:,} more of {group.workload}: {_ending(group)}{_where(group, options)}", is_item=True)
+        if group.message:
+            yield Preformatted("kube-scheduler writes", group.message, indent=2)
 
 
 def unlisted_names(groups: Sequence[Unlisted]) -> list[str]:
     """Write a line for each workload and node: what it is, the node or ``-``, how many."""
     lines = []
-    for each in groups:
-        lines += [f"{each.workload} {node} {n}" for node, n in each.nodes.items()]
-        if n := each.pods - sum(each.nodes.values()):
-            lines.append(f"{each.workload} - {n}")
+    for group in groups:
+        lines += [f"{group.workload} {node} {n}" for node, n in group.nodes.items()]
+        if n := group.pods - sum(group.nodes.values()):
+            lines.append(f"{group.workload} - {n}")
     return lines
 
 

@@ -77,8 +77,13 @@ def warning_cases(document: Report) -> list[Case]:
     """Return what may make the answer differ from the cluster's; it counts as failed when `--fail-on` says so."""
     counted = {(each.object, each.rule) for each in document.verdict.counted}
     return [
-        Case(each.object, "failed" if (each.object, each.code) in counted else "warning", each.code, each.message)
-        for each in document.warnings
+        Case(
+            warning.object,
+            "failed" if (warning.object, warning.code) in counted else "warning",
+            warning.code,
+            warning.message,
+        )
+        for warning in document.warnings
     ]
 
 

@@ -88,7 +88,7 @@ def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
     def preferred(name: str, part: PodAffinity | PodAntiAffinity | None) -> tuple[WeightedAffinityTerm, ...]:
         terms = () if part is None else part.preferred_during_scheduling_ignored_during_execution
         try:
-            return tuple(WeightedAffinityTerm(_term(namespace, each.pod_affinity_term), each.weight) for each in terms)
+            return tuple(WeightedAffinityTerm(_term(namespace, term.pod_affinity_term), term.weight) for term in terms)
         except InvalidSelector as error:
             errors.append(f"{name}: {error}")
             return ()

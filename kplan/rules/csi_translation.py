@@ -188,12 +188,17 @@ def _terms(affinity: VolumeNodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
 
 def _values(affinity: VolumeNodeAffinity | None, key: str) -> bool:
     """Tell whether the affinity names any value for a label."""
-    return any(each.values for term in _terms(affinity) for each in term.match_expressions if each.key == key)
+    return any(
+        match_expression.values
+        for term in _terms(affinity)
+        for match_expression in term.match_expressions
+        if match_expression.key == key
+    )
 
 
 def _topology_labels(affinity: VolumeNodeAffinity | None, labels: dict[str, str]) -> tuple[str, str]:
     """Return the zone and region labels that a volume uses; the affinity decides before the labels."""
-    keys = {each.key for term in _terms(affinity) for each in term.match_expressions}
+    keys = {match_expression.key for term in _terms(affinity) for match_expression in term.match_expressions}
     for named in (keys, labels):
         if ZONE in named:
             return ZONE, REGION
@@ -211,7 +216,8 @@ def _replace_key(affinity: VolumeNodeAffinity | None, old: str, new: str) -> Vol
         replace(
             term,
             match_expressions=tuple(
-                replace(each, key=new) if each.key == old else each for each in term.match_expressions
+                replace(match_expression, key=new) if match_expression.key == old else match_expression
+                for match_expression in term.match_expressions
             ),
         )
         for term in _terms(affinity)

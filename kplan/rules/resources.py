@@ -275,16 +275,22 @@ def resources_key(pod: Pod) -> Hashable | None:
         return None
     if status.init_container_statuses or status.resources is not None:
         return None
-    if not status.container_statuses or all(each.resources is None for each in status.container_statuses):
+    if not status.container_statuses or all(
+        container_status.resources is None for container_status in status.container_statuses
+    ):
         if len(spec.containers) == 1 and (only := spec.containers[0].resources.requests):
             return tuple(only.items())
-        return tuple([tuple(each.resources.requests.items()) for each in spec.containers])
+        return tuple([tuple(container.resources.requests.items()) for container in spec.containers])
     running = [
-        (each.name, tuple(each.resources.requests.items()), tuple(each.allocated_resources.items()))
-        for each in status.container_statuses
-        if each.resources is not None
+        (
+            container_status.name,
+            tuple(container_status.resources.requests.items()),
+            tuple(container_status.allocated_resources.items()),
+        )
+        for container_status in status.container_statuses
+        if container_status.resources is not None
     ]
-    asked = [(each.name, tuple(each.resources.requests.items())) for each in spec.containers]
+    asked = [(container.name, tuple(container.resources.requests.items())) for container in spec.containers]
     return tuple(asked), tuple(running), _is_resize_infeasible(pod)
 
 

@@ -93,7 +93,7 @@ class Disruptions:
         """Return budgets whose pods can come and go without these noticing."""
         forked = Disruptions((), find)
         forked.budgets = [
-            replace(each, find=find, pods=each.pods.copy(), owners=each.owners.copy()) for each in self.budgets
+            replace(budget, find=find, pods=budget.pods.copy(), owners=budget.owners.copy()) for budget in self.budgets
         ]
         forked._of, forked._in = self._of.copy(), self._in
         return forked
@@ -125,11 +125,11 @@ class Disruptions:
 
     def allowed(self) -> dict[tuple[str, str], int]:
         """Return how many disruptions each budget allows, by (namespace, name)."""
-        return {(each.namespace, each.name): each.allowed for each in self.budgets}
+        return {(budget.namespace, budget.name): budget.allowed for budget in self.budgets}
 
     def broken_by(self, pods: Iterable[ObservedPod]) -> list[ObservedPod]:
         """Return the pods that are one too many for a budget, if all went in this order."""
-        left = [each.allowed for each in self.budgets]
+        left = [budget.allowed for budget in self.budgets]
         broken: list[ObservedPod] = []
         for pod in pods:
             covering = self._of.get(pod.row, ())
@@ -162,7 +162,9 @@ def _state(budget: PodDisruptionBudget, find: FindOwner) -> BudgetState | None:
     if selector.is_nothing:
         return None
     metadata, spec = budget.metadata, budget.spec
-    has_failed = any(each.reason == SYNC_FAILED and each.status == "False" for each in budget.status.conditions)
+    has_failed = any(
+        condition.reason == SYNC_FAILED and condition.status == "False" for condition in budget.status.conditions
+    )
     return BudgetState(
         metadata.namespace,
         metadata.name,

@@ -62,7 +62,9 @@ class Drain:
         owner = self._simulation.owner(pod.row)
         if not options.force and owner is not None and owner.ref.kind == "DaemonSet":
             return f'cannot delete daemonsets.apps "{owner.ref.name}" not found'
-        if not options.delete_emptydir_data and any(each.empty_dir is not None for each in self._pod(pod).spec.volumes):
+        if not options.delete_emptydir_data and any(
+            volume.empty_dir is not None for volume in self._pod(pod).spec.volumes
+        ):
             return LOCAL_STORAGE
         if not options.force and owner is None:
             return DECLARES_NO_CONTROLLER

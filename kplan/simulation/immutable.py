@@ -116,7 +116,7 @@ def _job_template(before: Plain, after: Plain, status: JobStatus, is_on: IsOn) -
     old, new = copy.deepcopy(before.get("template") or {}), after.get("template") or {}
     is_suspended = bool(before.get("suspend"))
     has_not_started = status.start_time is None
-    stands_still = any(each.type == "Suspended" and each.status == "True" for each in status.conditions)
+    stands_still = any(condition.type == "Suspended" and condition.status == "True" for condition in status.conditions)
     is_open = is_suspended and (has_not_started or stands_still) and status.active == 0
     if is_open if is_on(DIRECTIVES_GATE) else is_suspended and has_not_started:
         _take_directives(old, new)

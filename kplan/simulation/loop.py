@@ -97,7 +97,9 @@ class Simulation(Course):
         asked: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
         for row in sorted(pending, key=lambda row: (self.pods[row].created, infos[row].key)):
             info = infos[row]
-            said = next((each for each in info.pod.status.conditions if each.type == "PodScheduled"), None)
+            said = next(
+                (condition for condition in info.pod.status.conditions if condition.type == "PodScheduled"), None
+            )
             self.messages[row] = said.message if said is not None and said.status == "False" else ""
             if self.session.framework_for(info) is None or row in self.session.refused:
                 continue

@@ -140,8 +140,8 @@ def unseen_fields(wanted: Plain, seen: Plain, path: str = "") -> list[str]:
         return found
     if _has_elements(wanted) and isinstance(seen, list | tuple):
         return [
-            each
+            unseen_field
             for index, item in enumerate(wanted)
-            for each in unseen_fields(item, seen[index] if index < len(seen) else {}, f"{path}[{index}]")
+            for unseen_field in unseen_fields(item, seen[index] if index < len(seen) else {}, f"{path}[{index}]")
         ]
     return []

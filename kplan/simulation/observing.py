@@ -37,7 +37,7 @@ def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
     """
     pod, labels = info.pod, info.labels
     created = seconds(pod.metadata.creation_timestamp) or 0.0
-    ready = next((each for each in pod.status.conditions if each.type == "Ready"), None)
+    ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
     is_ready = bool(node) and (ready is None or ready.status == "True")
     since = (seconds(ready.last_transition_time) if ready is not None else None) or seconds(pod.status.start_time)
     cost = parse_int64(pod.metadata.annotations.deletion_cost)
@@ -60,10 +60,15 @@ def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
 def _restarts(pod: Pod) -> tuple[int, int]:
     if not pod.status.container_statuses and not pod.status.init_container_statuses:
         return 0, 0
-    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    sidecars = {
+        init_container.name for init_container in pod.spec.init_containers if init_container.restart_policy == "Always"
+    }
     return (
-        max((each.restart_count for each in pod.status.container_statuses), default=0),
-        max((each.restart_count for each in pod.status.init_container_statuses if each.name in sidecars), default=0),
+        max((container_status.restart_count for container_status in pod.status.container_statuses), default=0),
+        max(
+            (status.restart_count for status in pod.status.init_container_statuses if status.name in sidecars),
+            default=0,
+        ),
     )
 
 
@@ -116,5 +121,5 @@ def target_of(pod: Pod) -> str:
 
 def latest(times: Iterable[float | None]) -> float:
     """Return the latest of some times; the present where there are none."""
-    known = [each for each in times if each is not None]
+    known = [time for time in times if time is not None]
     return max(known) if known else datetime.now(UTC).timestamp()

@@ -56,10 +56,10 @@ def asked_change(simulation: Simulation, applied: Applied) -> WorkloadChange:
 
 def note_stuck(simulation: Simulation, changes: Iterable[WorkloadChange]) -> None:
     """Note of workloads that have come to rest without all their pods what holds them up."""
-    for each in changes:
-        if each.state is WorkloadState.STUCK:
-            workload = f"{each.kind}/{each.namespace}/{each.name}"
-            simulation.log(StepEvent.STUCK, pod=each.pod, workload=workload, because=each.because)
+    for change in changes:
+        if change.state is WorkloadState.STUCK:
+            workload = f"{change.kind}/{change.namespace}/{change.name}"
+            simulation.log(StepEvent.STUCK, pod=change.pod, workload=workload, because=change.because)
 
 
 def _with(change: WorkloadChange, **fields: object) -> WorkloadChange:

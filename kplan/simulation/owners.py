@@ -177,7 +177,7 @@ class DaemonSetState(Owner):
         """See `Owner`."""
         if self._has_ledger and self.ledger is not None:
             return self.ledger.desired
-        return sum(each.should_run for each in self.nodes.values())
+        return sum(node.should_run for node in self.nodes.values())
 
     def is_current(self, pod: ObservedPod) -> bool:
         """See `Owner`."""

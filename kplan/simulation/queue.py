@@ -31,7 +31,7 @@ class RetryQueue:
         self.now = 0.0  #: virtual time in seconds; pods back off by it
         self.draws: Random | None = None  #: draws whose turn it is among equal pods; None takes them by name
         self._infos = session.cluster.pods.infos
-        sorters = [each for framework in session.frameworks.values() for each in framework.queue_sort_plugins]
+        sorters = [plugin for framework in session.frameworks.values() for plugin in framework.queue_sort_plugins]
         # A pod's second key is when it came into the queue last, for which the plugin takes its creation.
         self._sort: Callable[[PodInfo], Any] = sorters[0].sort_key if sorters else lambda _: (0,)
         self._active: list[tuple[Any, int]] = []

@@ -117,7 +117,7 @@ def update_of(
     known = set(_errors(target, seen_metadata, before))
     # The live object was taken as it is: what would be wrong with it is only what is not seen of it here.
     whole_after = after if whole is not None else merged(before, wanted)
-    found = [each for each in _errors(target, merged(seen_metadata, metadata), whole_after) if each not in known]
+    found = [error for error in _errors(target, merged(seen_metadata, metadata), whole_after) if error not in known]
     fixed = forbidden_changes(kind, before, after, live.status, is_on)
     refused = _words(target, name, [*found, *fixed])
     replicas = getattr(live.spec, "replicas", None)

@@ -90,7 +90,7 @@ def wanted_daemon_set(obj: DaemonSet, revision: str) -> WantedDaemonSet:
 def wanted_job(obj: Job) -> WantedJob:
     """Return what a job asks for, defaults filled in."""
     spec, status = obj.spec, obj.status
-    true = {each.type for each in status.conditions if each.status == "True"}
+    true = {condition.type for condition in status.conditions if condition.status == "True"}
     is_elsewhere = spec.managed_by not in (None, "kubernetes.io/job-controller")
     per_index = spec.backoff_limit_per_index if spec.completion_mode == "Indexed" else None
     backoff_limit = spec.backoff_limit

@@ -90,9 +90,10 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
     changes: dict[str, object] = {}
     if status.conditions:
         conditions = tuple(
-            _lean_pod_condition(each)
-            for each in status.conditions
-            if each.type not in _IDLE_POD_CONDITIONS and not (each.type == "PodScheduled" and each.status == "True")
+            _lean_pod_condition(condition)
+            for condition in status.conditions
+            if condition.type not in _IDLE_POD_CONDITIONS
+            and not (condition.type == "PodScheduled" and condition.status == "True")
         )
         if conditions != status.conditions:
             changes["conditions"] = conditions
@@ -131,8 +132,10 @@ def _repeats_spec(status: core.ContainerStatus, requests: ResourceList | None) -
 def _lean_node_conditions(conditions: tuple[core.NodeCondition, ...]) -> tuple[core.NodeCondition, ...] | None:
     """Return the conditions that say something: Ready, and troubles that there are; None when these are all."""
     kept = tuple(
-        replace(each, reason="") if each.reason and each.status == "True" and each.type == "Ready" else each
-        for each in conditions
-        if each.type == "Ready" or each.status != "False"
+        replace(condition, reason="")
+        if condition.reason and condition.status == "True" and condition.type == "Ready"
+        else condition
+        for condition in conditions
+        if condition.type == "Ready" or condition.status != "False"
     )
     return kept if kept != conditions else None

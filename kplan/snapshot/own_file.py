@@ -79,7 +79,9 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         missing=tuple(MissingEntry(resource=e.resource, reason=e.reason, blinds=e.blinds) for e in snapshot.missing),
         skipped=snapshot.skipped,
         kept=snapshot.kept,
-        changes=tuple(ChangeEntry(each.change, each.what, each.count, each.objects) for each in snapshot.changes),
+        changes=tuple(
+            ChangeEntry(change.change, change.what, change.count, change.objects) for change in snapshot.changes
+        ),
     )
     objects = {
         field_name(kind): tuple(lean(obj) for obj in found)

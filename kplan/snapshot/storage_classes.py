@@ -16,7 +16,11 @@ _DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.b
 
 def default_class(classes: Sequence[StorageClass]) -> StorageClass | None:
     """Return the class that claims without one get: the newest of those marked so, then the first by name."""
-    marked = [each for each in classes if any(each.metadata.annotations.get(mark) == "true" for mark in _DEFAULT_MARKS)]
+    marked = [
+        storage_class
+        for storage_class in classes
+        if any(storage_class.metadata.annotations.get(mark) == "true" for mark in _DEFAULT_MARKS)
+    ]
     return min(marked, key=lambda each: (-_created(each), each.metadata.name), default=None)
 
 

@@ -53,7 +53,9 @@ def sweep(
     KplanError
         What the first question that cannot be answered raises, or when workers keep getting lost.
     """
-    return ask_all(planner, [_AsValues(each) for each in questions], workers=workers, dask=dask, progress=progress)
+    return ask_all(
+        planner, [_AsValues(question) for question in questions], workers=workers, dask=dask, progress=progress
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def autoscaler_warnings(
     if not scalers:
         return ()
     if len(scalers) > 1:
-        names = ", ".join(each.metadata.name for each in scalers)
+        names = ", ".join(scaler.metadata.name for scaler in scalers)
         message = f"autoscalers {names} all scale it, and so Kubernetes lets none of them act: leave it to one"
     else:
         message = _message(scalers[0], asked, live, last_applied)

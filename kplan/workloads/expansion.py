@@ -151,8 +151,8 @@ def _running_beside(obj: Deployment, kind: str, snapshot: Snapshot) -> list[Inpu
     """Warn when the cluster has the workload already: its pods stay, as at the start of a rollout."""
     metadata = obj.metadata
     if not any(
-        each.metadata.name == metadata.name and each.metadata.namespace == metadata.namespace
-        for each in snapshot.deployments
+        deployment.metadata.name == metadata.name and deployment.metadata.namespace == metadata.namespace
+        for deployment in snapshot.deployments
     ):
         return []
     message = "is in the snapshot already: its running pods stay while these are placed, as when a rollout begins"

@@ -184,16 +184,20 @@ def _autoscaled(reader: _Reader) -> Iterator[InputWarning]:
     """Yield a warning for each workload whose number of replicas is not the manifest's alone to say."""
     own = [each for each in reader.objects if isinstance(each, HorizontalPodAutoscaler)]
     scalers = Autoscalers((*reader.snapshot.horizontal_pod_autoscalers, *own))
-    for each in reader.workloads:
-        if found := scalers.of(each.item.api_version, each.kind, each.namespace, each.name):
-            target = each.kind, each.namespace, each.name
-            asked = each.item.value()["spec"].get("replicas") if reader.replicas is None else reader.replicas
+    for workload in reader.workloads:
+        if found := scalers.of(workload.item.api_version, workload.kind, workload.namespace, workload.name):
+            target = workload.kind, workload.namespace, workload.name
+            asked = workload.item.value()["spec"].get("replicas") if reader.replicas is None else reader.replicas
             yield from autoscaler_warnings(found, target, asked, live_replicas(reader.snapshot, *target))
 
 
 def _unaccounted(reader: _Reader) -> Iterator[InputWarning]:
     """Yield a warning for each service account that may be missing: of workloads that run already none is."""
-    new = (each for each in reader.workloads if each.kind != "PodTemplate" and not _is_live(each, reader.snapshot))
+    new = (
+        workload
+        for workload in reader.workloads
+        if workload.kind != "PodTemplate" and not _is_live(workload, reader.snapshot)
+    )
     return account_warnings(((each.namespace, each.template.get("spec", {})) for each in new), reader.accounts)
 
 
@@ -364,18 +368,18 @@ def _twins(pods: Sequence[ManifestPod]) -> Iterable[Problem]:
     """Find pods that have the name of an earlier one, told once a workload."""
     first: dict[tuple[str, str], ManifestPod] = {}
     told: set[int] = set()
-    for each in pods:
-        metadata = each.pod.metadata
+    for pod in pods:
+        metadata = pod.pod.metadata
         if not metadata.name:
             continue
-        earlier = first.setdefault((metadata.namespace, metadata.name), each)
-        if earlier is each or id(each.workload) in told:
+        earlier = first.setdefault((metadata.namespace, metadata.name), pod)
+        if earlier is pod or id(pod.workload) in told:
             continue
-        told.add(id(each.workload))
+        told.add(id(pod.workload))
         place = earlier.workload.item.locate(Problem("")).path
         number = f" (document {earlier.document})"
-        below = each.json_path[len(each.workload.item.json_path) :]
-        yield each.workload.item.locate(
+        below = pod.json_path[len(pod.workload.item.json_path) :]
+        yield pod.workload.item.locate(
             Problem(
                 f"a second pod {metadata.namespace}/{metadata.name}; the first is in {place}{number}",
                 json_path=f"${below}",

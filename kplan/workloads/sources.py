@@ -138,7 +138,9 @@ def _says_what_it_is(document: Document) -> bool:
         except (msgspec.DecodeError, RecursionError):
             return True
     elements = content if isinstance(content, list) else [content]
-    return any(isinstance(each, dict) and not each.keys().isdisjoint(("kind", "apiVersion")) for each in elements)
+    return any(
+        isinstance(element, dict) and not element.keys().isdisjoint(("kind", "apiVersion")) for element in elements
+    )
 
 
 def _may_be_of_kubernetes(item: Item) -> bool:

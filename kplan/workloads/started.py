@@ -26,10 +26,10 @@ def not_started(kind: str, namespace: str, name: str) -> InputWarning:
 def with_runs(workloads: Iterable[WrittenWorkload]) -> list[WrittenWorkload]:
     """Return the workloads as written, with the job of one run for each cron job."""
     return [
-        WrittenWorkload(Job, job_of_run(each.content, each.content["metadata"]["name"]))
-        if each.type is CronJob
-        else each
-        for each in workloads
+        WrittenWorkload(Job, job_of_run(workload.content, workload.content["metadata"]["name"]))
+        if workload.type is CronJob
+        else workload
+        for workload in workloads
     ]
 
 
@@ -42,7 +42,7 @@ def started(manifests: Manifests, *, run_cronjobs: bool = False) -> Manifests:
     ----------
     run_cronjobs : those of one run of each cron job stay in any case
     """
-    later = [each for each in manifests.workloads if each.kind in MAKES_PODS_LATER]
+    later = [workload for workload in manifests.workloads if workload.kind in MAKES_PODS_LATER]
     if len(later) == len(manifests.workloads):
         return manifests
     left_out = [each for each in later if each.kind != "CronJob" or not run_cronjobs]

@@ -47,7 +47,7 @@ _VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re
 @lru_cache(maxsize=1)
 def releases() -> tuple[Release, ...]:
     """Return every release, the oldest first."""
-    names = [each.name for each in pkgutil.iter_modules(__path__) if _MODULE.fullmatch(each.name)]
+    names = [module.name for module in pkgutil.iter_modules(__path__) if _MODULE.fullmatch(module.name)]
     found: list[Release] = [import_module(f"{__name__}.{name}").RELEASE for name in names]
     return tuple(sorted(found, key=lambda release: release.number))
 

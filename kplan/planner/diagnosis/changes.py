@@ -37,7 +37,9 @@ def with_request(pod: Pod, container: Container, resource: str, amount: str) -> 
         spec=replace(
             spec,
             containers=tuple(changed if each is container else each for each in spec.containers),
-            init_containers=tuple(changed if each is container else each for each in spec.init_containers),
+            init_containers=tuple(
+                changed if init_container is container else init_container for init_container in spec.init_containers
+            ),
         ),
     )
 
@@ -60,7 +62,7 @@ def with_resource_named(pod: Pod, old: str, new: str) -> Pod:
 
 def tolerating(pod: Pod, taints: Sequence[Taint]) -> Pod:
     """Return the pod with tolerations for taints."""
-    added = tuple(Toleration(each.key, "Equal", each.value, each.effect) for each in taints)
+    added = tuple(Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints)
     return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, *added)))
 
 
@@ -100,10 +102,10 @@ def with_condition(pod: Pod, index: int, condition: NodeSelectorRequirement | No
 def relaxed_spreads(pod: Pod) -> Iterator[tuple[str, Pod]]:
     """Yield topology keys with the pod whose spread over each is only a wish."""
     constraints = pod.spec.topology_spread_constraints
-    for each in constraints:
-        if each.when_unsatisfiable == DO_NOT_SCHEDULE:
-            kept = tuple(_wish(other) if other is each else other for other in constraints)
-            yield each.topology_key, replace(pod, spec=replace(pod.spec, topology_spread_constraints=kept))
+    for constraint in constraints:
+        if constraint.when_unsatisfiable == DO_NOT_SCHEDULE:
+            kept = tuple(_wish(other) if other is constraint else other for other in constraints)
+            yield constraint.topology_key, replace(pod, spec=replace(pod.spec, topology_spread_constraints=kept))
 
 
 def _wish(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:

@@ -71,7 +71,7 @@ def _of_whole(cause: c.Whole, pod: Pod) -> Field:  # noqa: C901, PLR0911 - one c
 
 
 def _of_group(group: c.NodesOut, pod: Pod, listers: Listers) -> Field:
-    fields = [_of_detail(each, pod, listers) for each in group.details]
+    fields = [_of_detail(detail, pod, listers) for detail in group.details]
     return next((field for field in fields if field), ())
 
 
@@ -160,7 +160,7 @@ def _rule(pod: Pod, rule: str, topology_key: str) -> Field:
     if rule == _SPREAD:
         keys = [each.topology_key for each in pod.spec.topology_spread_constraints]
         return ("spec", rule, keys.index(topology_key)) if topology_key in keys else ()
-    keys = [each.topology_key for each in _terms(pod, rule)]
+    keys = [term.topology_key for term in _terms(pod, rule)]
     return ("spec", "affinity", rule, _REQUIRED, keys.index(topology_key)) if topology_key in keys else ()
 
 

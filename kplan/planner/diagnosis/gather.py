@@ -81,7 +81,7 @@ def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> Who
 
 def _refused(session: Session, pod: int, info: PodInfo) -> Whole:
     words, spec, world = session.refused[pod], info.pod.spec, session.listers.snapshot
-    namespaces = [each.metadata.name for each in world.namespaces]
+    namespaces = [namespace.metadata.name for namespace in world.namespaces]
     if namespaces and info.namespace not in namespaces:
         return MissingNamespace(info.namespace, nearest(info.namespace, namespaces))
     classes = [each.metadata.name for each in world.priority_classes]
@@ -125,7 +125,13 @@ def named_by_affinity(pod: Pod) -> list[str]:
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     terms = required.node_selector_terms if required is not None else ()
-    return [value for term in terms for each in term.match_fields if each.operator == "In" for value in each.values]
+    return [
+        value
+        for term in terms
+        for match_field in term.match_fields
+        if match_field.operator == "In"
+        for value in match_field.values
+    ]
 
 
 def _promised(session: Session, pod: int, info: PodInfo) -> tuple[Promised, ...]:
@@ -262,7 +268,7 @@ def _one_group(answer: _Answer, group: RowArray) -> NodesOut:
         best = closest if reason.shortfall is None else int(group[reason.shortfall(group).argmin()])
         details += _details_of(reason, best)
     largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
-    key = next((each.topology_key for each in details if isinstance(each, TooMuchSkew | AntiAffinity)), "")
+    key = next((detail.topology_key for detail in details if isinstance(detail, TooMuchSkew | AntiAffinity)), "")
     domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
     return NodesOut(
         nodes=len(group),
@@ -278,7 +284,7 @@ def _one_group(answer: _Answer, group: RowArray) -> NodesOut:
 
 def _meant_pods(answer: _Answer, details: Iterable[Detail]) -> str:
     """Return the label of pods, KEY=VALUE, that was probably meant where those to run beside are nowhere."""
-    if not any(isinstance(each, UnmetAffinity) and not each.domains_with_matching_pods for each in details):
+    if not any(isinstance(detail, UnmetAffinity) and not detail.domains_with_matching_pods for detail in details):
         return ""
     affinity = answer.info.pod.spec.affinity
     rules = affinity.pod_affinity if affinity is not None else None
@@ -300,11 +306,11 @@ def _details_of(reason: Reason, position: int) -> list[Detail]:
 def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict[str, str]:
     nodes, info = answer.session.cluster.nodes, answer.info
     largest = {}
-    for each in details:
-        if isinstance(each, InsufficientResource) and each.resource != PODS:
-            most = int(nodes.allocatable(each.resource)[rows].max())
-            if most < info.requests.get(each.resource, 0):
-                largest[each.resource] = quantity_text(each.resource, most)
+    for detail in details:
+        if isinstance(detail, InsufficientResource) and detail.resource != PODS:
+            most = int(nodes.allocatable(detail.resource)[rows].max())
+            if most < info.requests.get(detail.resource, 0):
+                largest[detail.resource] = quantity_text(detail.resource, most)
     return largest
 
 

@@ -96,7 +96,7 @@ def _size(trials: Trials, remedy: r.Remedy) -> float:  # noqa: C901, PLR0911 - o
             return 1
         case r.LowerRequest():
             return 2 if min(map(_kept, (remedy.change, *(remedy.also or ())))) >= _SMALL else 6
-        case r.TolerateTaint(change=change) if any(_is_for_others(trials, each) for each in change.taints):
+        case r.TolerateTaint(change=change) if any(_is_for_others(trials, taint) for taint in change.taints):
             return 6
         case r.RelaxRule(with_nodes=r.NodeAddition()):
             return 8
@@ -168,10 +168,10 @@ def _claim(trials: Trials, cause: MissingClaim) -> Iterator[r.Remedy]:
     pod = trials.pod
     if cause.nearest:
         volumes = tuple(
-            replace(each, persistent_volume_claim=replace(each.persistent_volume_claim, claim_name=cause.nearest))
-            if each.persistent_volume_claim is not None and claim_name(pod, each) == name
-            else each
-            for each in pod.spec.volumes
+            replace(volume, persistent_volume_claim=replace(volume.persistent_volume_claim, claim_name=cause.nearest))
+            if volume.persistent_volume_claim is not None and claim_name(pod, volume) == name
+            else volume
+            for volume in pod.spec.volumes
         )
         node = trials.node_for(replace(pod, spec=replace(pod.spec, volumes=volumes)))
         if node is not None:
@@ -299,13 +299,15 @@ def _tolerate(trials: Trials, near: Near) -> Iterator[r.Remedy]:
     distinct, first, counts = np.unique(codes, return_index=True, return_counts=True)
     for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
         node = table.nodes[int(rows[first[position]])]
-        taints = [each for each in node.spec.taints if is_hard(each) and not tolerations_tolerate(tolerations, each)]
-        if any(each.key.startswith(SYSTEM_TAINTS) for each in taints):
+        taints = [
+            taint for taint in node.spec.taints if is_hard(taint) and not tolerations_tolerate(tolerations, taint)
+        ]
+        if any(taint.key.startswith(SYSTEM_TAINTS) for taint in taints):
             continue
         tolerating = changes.tolerating(trials.pod, taints)
         goes_to = trials.node_for(tolerating)
         if goes_to is not None:
-            texts = tuple(f"{each.key}{'=' if each.value else ''}{each.value}:{each.effect}" for each in taints)
+            texts = tuple(f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}" for taint in taints)
             yield trials.by_change(r.TolerateTaint(change=r.TolerationChange(taints=texts), then=goes_to), tolerating)
 
 

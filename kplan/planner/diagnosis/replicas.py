@@ -53,8 +53,10 @@ def smaller(trials: Trials, near: Near, replicas: Replicas) -> Iterator[r.Remedy
 def _has_bounds(trials: Trials) -> bool:
     """Tell whether the namespace bounds how many pods there are, or how small they may be, which is not tried here."""
     world, namespace = trials.live.listers.snapshot, trials.info.namespace
-    bounded = {each.metadata.namespace for each in world.resource_quotas}
-    return namespace in bounded or any(each.metadata.namespace == namespace for each in world.limit_ranges)
+    bounded = {resource_quota.metadata.namespace for resource_quota in world.resource_quotas}
+    return namespace in bounded or any(
+        limit_range.metadata.namespace == namespace for limit_range in world.limit_ranges
+    )
 
 
 def _split(pod: Pod, factor: int) -> tuple[Pod, tuple[r.RequestChange, ...]] | None:

@@ -62,7 +62,9 @@ def _missing_together(near: Near) -> dict[str, int] | None:
 
 def _resources(reason: Reason, position: int) -> list[str]:
     details = reason.details(position) if reason.details is not None else ()
-    return [each.resource for each in details if isinstance(each, InsufficientResource) and each.resource != PODS]
+    return [
+        detail.resource for detail in details if isinstance(detail, InsufficientResource) and detail.resource != PODS
+    ]
 
 
 def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | None:

@@ -169,7 +169,7 @@ def _none_of(group: NodesOut) -> str:
 
 def _with_taints_together(groups: Sequence[NodesOut]) -> list[NodesOut]:
     """Join nodes with taints that people set: one thing to say, whatever the taints are."""
-    tainted = [each for each in groups if _is_set_by_people(each)]
+    tainted = [group for group in groups if _is_set_by_people(group)]
     if len(tainted) < _FEWEST_TOGETHER:
         return list(groups)
     together = replace(
@@ -177,7 +177,7 @@ def _with_taints_together(groups: Sequence[NodesOut]) -> list[NodesOut]:
         nodes=sum(each.nodes for each in tainted),
         details=tuple(detail for each in tainted for detail in each.details[:1]),
     )
-    others = [each for each in groups if each not in tainted]
+    others = [group for group in groups if group not in tainted]
     return sorted([together, *others], key=lambda each: -each.nodes)
 
 
@@ -202,7 +202,7 @@ def _on_named(causes: Causes, shown: Sequence[NodesOut]) -> str:
 
 def group_text(group: NodesOut, *, is_one: bool) -> str:
     """Say what is wrong with nodes, as the end of a sentence whose subject they are."""
-    resources = [each for each in group.details if isinstance(each, d.InsufficientResource)]
+    resources = [detail for detail in group.details if isinstance(detail, d.InsufficientResource)]
     if resources and len(resources) == len(group.details):
         return _lack(group, resources, is_one=is_one)
     if group.plugin == "NodeAffinity":
@@ -215,11 +215,11 @@ def group_text(group: NodesOut, *, is_one: bool) -> str:
 def _lack(group: NodesOut, resources: Sequence[d.InsufficientResource], *, is_one: bool) -> str:
     verb, runs = ("lacks", "runs") if is_one else ("lack", "run")
     texts, full = [], ""
-    for each in resources:
-        name, asks, free = each.resource, readable(each.requested), readable(each.free)
+    for resource in resources:
+        name, asks, free = resource.resource, readable(resource.requested), readable(resource.free)
         largest = group.largest.get(name)
         if name == PODS:
-            number = "1 pod" if each.allocatable == "1" else f"{each.allocatable} pods"
+            number = "1 pod" if resource.allocatable == "1" else f"{resource.allocatable} pods"
             full = f"{runs} {number} already, as many as {'it' if is_one else 'they'} may"
         elif largest == "0":
             texts.append(f"{name} (asks {asks}, {'it has' if is_one else 'they have'} none)")
@@ -236,11 +236,11 @@ def _lack(group: NodesOut, resources: Sequence[d.InsufficientResource], *, is_on
 
 def _conditions(details: Sequence[d.Detail]) -> str:
     wanted: dict[str, None] = {}
-    for each in details:
-        if isinstance(each, d.UnmatchedNodeSelector):
-            wanted[each.node_selector] = None
-        elif isinstance(each, d.UnmatchedNodeAffinity):
-            wanted.update(dict.fromkeys(condition.condition for condition in each.conditions) or {each.term: None})
+    for detail in details:
+        if isinstance(detail, d.UnmatchedNodeSelector):
+            wanted[detail.node_selector] = None
+        elif isinstance(detail, d.UnmatchedNodeAffinity):
+            wanted.update(dict.fromkeys(condition.condition for condition in detail.conditions) or {detail.term: None})
     return _names(list(wanted))
 
 
@@ -316,7 +316,7 @@ def _key(taint: str) -> str:
 def _taint(group: NodesOut, taint: str, *, is_one: bool) -> str:
     meaning = _NOT_READY.get(_key(taint))
     if meaning is None:
-        taints = [each.taint for each in group.details if isinstance(each, d.UntoleratedTaint)]
+        taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
         some = "a taint" if len(taints) == 1 else "taints"
         return f"{'has' if is_one else 'have'} {some} it does not tolerate ({_names(taints)})"
     return f"{'is' if is_one else 'are'} {meaning.replace('themselves', 'itself') if is_one else meaning}"

@@ -161,11 +161,11 @@ def raise_priority(trials: Trials, result: CycleResult) -> Iterator[r.Remedy]:
         return
     classes = sorted(trials.live.listers.snapshot.priority_classes, key=lambda each: (each.value, each.metadata.name))
     higher = [
-        each
-        for each in classes
-        if each.value > trials.info.priority
-        and each.preemption_policy != "Never"
-        and not each.metadata.name.startswith(_SYSTEM_CLASSES)
+        priority_class
+        for priority_class in classes
+        if priority_class.value > trials.info.priority
+        and priority_class.preemption_policy != "Never"
+        and not priority_class.metadata.name.startswith(_SYSTEM_CLASSES)
     ]
     for each in higher[:_MOST_TRIED]:
         name = each.metadata.name

@@ -119,7 +119,7 @@ class Trials:
         """Return a session of its own in which a node is taken into use again."""
         table = self.live.cluster.nodes
         node = table.nodes[row]
-        taints = tuple(each for each in node.spec.taints if each.key != UNSCHEDULABLE_TAINT.key)
+        taints = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT.key)
         nodes = [*table.nodes]
         nodes[row] = replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
         return self.world(nodes=NodeTable(nodes))

@@ -133,7 +133,7 @@ class Search:
         return [claim.spec for claim in self._claims]
 
     def _matches(self, device: DeviceInfo) -> tuple[bool, ...]:
-        wanted = (each for claim in self._wanted for alternatives in claim for each in alternatives)
+        wanted = (alternative for claim in self._wanted for alternatives in claim for alternative in alternatives)
         return tuple(self._is_selectable(each, device) for each in wanted)
 
     def run(self) -> list[list[DeviceResult]] | None:
@@ -157,7 +157,7 @@ class Search:
         """Check all requests and find out how many devices each takes."""
         for index, claim in enumerate(self._claims):
             wanted = [[self._want(index, spec) for spec in alternatives] for alternatives in claim.spec.requests]
-            n_devices = sum(min(each.n_devices for each in alternatives) for alternatives in wanted)
+            n_devices = sum(min(alternative.n_devices for alternative in alternatives) for alternatives in wanted)
             if n_devices > ALLOCATION_RESULTS_MAX_SIZE:
                 msg = (
                     f"claim {claim.name}: number of requested devices {n_devices} exceeds the claim limit of "
@@ -351,13 +351,18 @@ class Search:
             return None
         kind_of, position_of = self._kind_of, self._position_of
         to_come = [*self._wanted[claim][index:], *itertools.chain.from_iterable(self._wanted[claim + 1 :])]
-        names = {each.spec.base_name for alternatives in to_come for each in alternatives}
+        names = {alternative.spec.base_name for alternatives in to_come for alternative in alternatives}
         picks = self._picks.state(claim, names, kind_of.__getitem__, lambda device: 0 < start <= position_of[device])
         return claim, index, wanted.spec.full_name, n_done, start, picks
 
     def _kinds(self) -> Mapping[DeviceId, int]:
         """Give devices that stand in for each other the same number; give none where that cannot be told."""
-        if any(each.spec.wants_all for claim in self._wanted for alternatives in claim for each in alternatives):
+        if any(
+            alternative.spec.wants_all
+            for claim in self._wanted
+            for alternatives in claim
+            for alternative in alternatives
+        ):
             return {device.id: index for index, (_, device) in enumerate(self._candidates)}
         try:
             return kinds(self._pools, self._specs(), self._allocated, self._matches)

@@ -128,4 +128,4 @@ def _conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> 
         return (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device)
 
     status = next(filter(is_meant, claim.status.devices), None)
-    return {} if status is None else {each.type: each.status for each in reversed(status.conditions)}
+    return {} if status is None else {condition.type: condition.status for condition in reversed(status.conditions)}

@@ -170,7 +170,7 @@ class Catalogue:
                 device
                 for _, device in self.pools(node).candidates
                 if (not device.slice.is_per_device or device_matches(device, node))
-                and all(each.matches(device) for each in results)
+                and all(result.matches(device) for result in results)
             )
         except (AllocationError, CelCompileError, CelError, CostLimitError):
             return ()

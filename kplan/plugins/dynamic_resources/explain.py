@@ -16,7 +16,7 @@ from kplan.plugins.dynamic_resources.taints import prevents_allocation
 
 def explain_alternatives(claim: ResourceClaim, devices: Iterable[DeviceResult]) -> list[str]:
     """Say which alternative each prioritized list of a claim came to."""
-    chosen = {each.request.full_name for each in devices}
+    chosen = {device.request.full_name for device in devices}
     return [
         f"request {each.parent} got {each.name}, alternative {position} of {len(alternatives)}"
         for alternatives in claim_spec(claim.spec).requests

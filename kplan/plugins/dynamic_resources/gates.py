@@ -23,8 +23,8 @@ def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     """List the device features of a snapshot's objects that are not honoured, one entry an object and feature."""
     found = [
         *_selectors(snapshot),
-        *(feature for each in snapshot.resource_slices for feature in _of_slice(each)),
-        *(feature for each in snapshot.resource_claims for feature in _of_claim(each)),
+        *(feature for resource_slice in snapshot.resource_slices for feature in _of_slice(resource_slice)),
+        *(feature for resource_claim in snapshot.resource_claims for feature in _of_claim(resource_claim)),
     ]
     for pod in snapshot.pods:
         if pod.status.node_allocatable_resource_claim_statuses:

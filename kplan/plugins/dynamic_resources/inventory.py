@@ -195,21 +195,21 @@ class Inventory:
     @cached_property
     def _by_node(self) -> dict[str, list[SliceInfo]]:
         by_node = defaultdict(list)
-        for each in self.slices:
-            if each.node_name and not each.has_counters:
-                by_node[each.node_name].append(each)
+        for slice_ in self.slices:
+            if slice_.node_name and not slice_.has_counters:
+                by_node[slice_.node_name].append(slice_)
         return dict(by_node)
 
     @cached_property
     def shared(self) -> list[SliceInfo]:
         """Slices that may matter to more than one node: without a node name, or with counters."""
-        return [each for each in self.slices if not each.node_name or each.has_counters]
+        return [slice_ for slice_ in self.slices if not slice_.node_name or slice_.has_counters]
 
     @cached_property
     def _by_pool(self) -> dict[PoolId, list[SliceInfo]]:
         by_pool = defaultdict(list)
-        for each in self.slices:
-            by_pool[each.pool_id].append(each)
+        for slice_ in self.slices:
+            by_pool[slice_.pool_id].append(slice_)
         return dict(by_pool)
 
     def for_node(self, name: str) -> list[SliceInfo]:

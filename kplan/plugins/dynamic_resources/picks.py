@@ -135,7 +135,7 @@ class Picks:
             _counted(kind_of, shared),
             tuple(sorted(each for each in (*held, *shared) if is_ahead(each[0]))),
             self._counters.state(),
-            tuple(each.state(names) for constraints in self.constraints[claim:] for each in constraints),
+            tuple(constraint.state(names) for constraints in self.constraints[claim:] for constraint in constraints),
         )
 
 

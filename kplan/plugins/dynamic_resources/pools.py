@@ -122,7 +122,7 @@ def _pool(inventory: Inventory, pool_id: PoolId, slices: list[SliceInfo]) -> Poo
         current = [each for each in everything if each.generation == generation]
         if len(current) != wanted:
             return Pool(pool_id, is_incomplete=True)
-        mine = {each.name for each in slices}
+        mine = {slice_.name for slice_ in slices}
         others = [each for each in current if each.name not in mine]
     try:
         return _build(pool_id, sorted(slices, key=lambda each: each.name), others)
@@ -131,20 +131,20 @@ def _pool(inventory: Inventory, pool_id: PoolId, slices: list[SliceInfo]) -> Poo
 
 
 def _build(pool_id: PoolId, slices: Sequence[SliceInfo], others: Sequence[SliceInfo]) -> Pool:
-    devices = tuple(device for each in slices if not each.has_counters for device in each.devices)
+    devices = tuple(device for slice_ in slices if not slice_.has_counters for device in slice_.devices)
     if len({device.id.device for device in devices}) != len(devices):
         raise _InvalidPoolError
     counter_sets = _counter_sets(slices)
     _check_consumption(counter_sets, slices)
     _check_consumption(counter_sets, others)
-    elsewhere = tuple(device for each in others for device in each.devices)
+    elsewhere = tuple(device for other in others for device in other.devices)
     return Pool(pool_id, devices=devices, elsewhere=elsewhere, counter_sets=counter_sets)
 
 
 def _counter_sets(slices: Iterable[SliceInfo]) -> dict[str, Amounts]:
     counter_sets: dict[str, Amounts] = {}
-    for each in slices:
-        for shared in each.slice.spec.shared_counters:
+    for slice_ in slices:
+        for shared in slice_.slice.spec.shared_counters:
             if shared.name in counter_sets:
                 raise _InvalidPoolError
             counter_sets[shared.name] = {name: nano(counter.value) for name, counter in shared.counters.items()}
@@ -153,8 +153,8 @@ def _counter_sets(slices: Iterable[SliceInfo]) -> dict[str, Amounts]:
 
 def _check_consumption(counter_sets: Mapping[str, Amounts], slices: Iterable[SliceInfo]) -> None:
     """Refuse devices that draw from counters which the pool does not have."""
-    for each in slices:
-        for device in each.devices:
+    for slice_ in slices:
+        for device in slice_.devices:
             for name, drawn in device.consumes:
                 if name not in counter_sets or not drawn.keys() <= counter_sets[name].keys():
                     raise _InvalidPoolError

@@ -14,14 +14,14 @@ from kplan.plugins.dynamic_resources.results import DeviceResult
 
 def rank(spec: ClaimSpec, devices: Sequence[DeviceResult]) -> int:
     """Return a claim's rank from the devices found for it: 8 for each first alternative, 7 for each second."""
-    return _rank(spec, {each.request.full_name for each in devices})
+    return _rank(spec, {device.request.full_name for device in devices})
 
 
 def allocated_rank(claim: ResourceClaim) -> int:
     """Return the rank of a claim's allocation; 0 where it has none yet."""
     if claim.status.allocation is None:
         return 0
-    return _rank(claim_spec(claim.spec), (each.request for each in claim.status.allocation.devices.results))
+    return _rank(claim_spec(claim.spec), (result.request for result in claim.status.allocation.devices.results))
 
 
 def _rank(spec: ClaimSpec, requests: Iterable[str]) -> int:

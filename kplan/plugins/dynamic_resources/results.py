@@ -44,10 +44,10 @@ def check_node_selectors(claim: str, devices: Sequence[DeviceResult]) -> None:
 
     Raises AllocationError if a selector has several terms.
     """
-    for each in devices:
-        if each.is_local:
+    for device in devices:
+        if device.is_local:
             return
-        selector = each.place.node_selector
+        selector = device.place.node_selector
         if selector is not None and len(selector.node_selector_terms) > 1:
             n_terms = len(selector.node_selector_terms)
             msg = f"create NodeSelector for claim {claim}: unsupported ResourceSlice.NodeSelector with {n_terms} terms"
@@ -80,10 +80,10 @@ def _device(result: DeviceResult, share_id: str) -> DeviceRequestAllocationResul
 
 def _node_selector(devices: Sequence[DeviceResult], node_name: str) -> NodeSelector | None:
     """Return which nodes can reach the devices: this one if any of them is its own, all for None."""
-    if any(each.is_local for each in devices):
+    if any(device.is_local for device in devices):
         own = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
         return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(own,)),))
-    selectors = (each.place.node_selector for each in devices)
+    selectors = (device.place.node_selector for device in devices)
     terms = [term for selector in selectors if selector is not None for term in selector.node_selector_terms]
     term = NodeSelectorTerm(
         match_fields=_distinct(field for each in terms for field in each.match_fields),
@@ -95,6 +95,6 @@ def _node_selector(devices: Sequence[DeviceResult], node_name: str) -> NodeSelec
 def _distinct(requirements: Iterable[NodeSelectorRequirement]) -> tuple[NodeSelectorRequirement, ...]:
     """Leave out requirements that say the same as one before them, values in whatever order."""
     distinct: dict[tuple[str, str, frozenset[str]], NodeSelectorRequirement] = {}
-    for each in requirements:
-        distinct.setdefault((each.key, each.operator, frozenset(each.values)), each)
+    for requirement in requirements:
+        distinct.setdefault((requirement.key, requirement.operator, frozenset(requirement.values)), requirement)
     return tuple(distinct.values())

@@ -64,7 +64,7 @@ class ExpressionResults:
             return own, _encoder.encode((device.device.attributes, device.capacity))
         attributes = tuple(device.attribute_in(domain, name) for domain, name in reads.attributes)
         capacities = (device.capacity_in(domain, name) for domain, name in reads.capacity)
-        return own, attributes, tuple(None if each is None else each.value for each in capacities)
+        return own, attributes, tuple(None if capacity is None else capacity.value for capacity in capacities)
 
 
 class Selection:

@@ -84,7 +84,7 @@ def _looks(
 def positions(pools: NodePools, solution: Sequence[Sequence[DeviceResult]]) -> Positions:
     """Return where the devices of a solution stand among a node's candidates."""
     position_of = {device.index: position for position, (_, device) in enumerate(pools.candidates)}
-    return tuple(tuple(position_of[each.device.index] for each in devices) for devices in solution)
+    return tuple(tuple(position_of[device.device.index] for device in devices) for devices in solution)
 
 
 def transferred(

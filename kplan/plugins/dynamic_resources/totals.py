@@ -58,8 +58,8 @@ class DeviceCounter:
         if device_class is None:
             return count
         unreadable: list[RowArray] = []
-        for each in self._inventory.slices:
-            for device, rows in self._devices(each):
+        for slice_ in self._inventory.slices:
+            for device, rows in self._devices(slice_):
                 matches = self._matches(device_class, device)
                 if matches is None:
                     unreadable.append(rows)

@@ -49,7 +49,7 @@ class Explainer:
         found: list[Detail] = []
         here = self._nodes.at(position)
         for term in required.affinity:
-            terms = tuple(_clause(each) for each in required.affinity_clauses)
+            terms = tuple(_clause(affinity_clause) for affinity_clause in required.affinity_clauses)
             slot = self._slot(term.column, position)
             if slot is None:
                 key = term.topology_key

@@ -153,7 +153,7 @@ class RunningTerms:
         """Return what a pod with some set of terms adds; each set is looked at once."""
         effects = self._effects.get(code)
         if effects is None:
-            listed = (self._effect(*each) for each in pod_terms(self._cluster.pods.term_sets[code]))
+            listed = (self._effect(*pod_term) for pod_term in pod_terms(self._cluster.pods.term_sets[code]))
             effects = self._effects[code] = tuple(effect for effect in listed if effect is not None)
         return effects
 

@@ -95,8 +95,8 @@ class NodeVolumeLimits:
             if driver in self.catalogue.limits
         }
         exceeded = np.zeros(len(nodes), np.bool_)
-        for each in counts.values():
-            exceeded |= each.is_over
+        for count in counts.values():
+            exceeded |= count.is_over
 
         def details(position: int) -> list[Detail]:
             return self._details(state, counts, position, nodes.row(position))

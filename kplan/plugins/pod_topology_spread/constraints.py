@@ -63,7 +63,9 @@ def compile_constraints(
 
     Raises InvalidSelector when a selector of that kind cannot be used.
     """
-    return tuple(_compile(each, pod_labels) for each in constraints if each.when_unsatisfiable == action)
+    return tuple(
+        _compile(constraint, pod_labels) for constraint in constraints if constraint.when_unsatisfiable == action
+    )
 
 
 def _compile(constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str]) -> Constraint:

@@ -157,8 +157,8 @@ def filter_state(cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, 
     labelled = nodes_with_all_keys(cluster.nodes, constraints)
     return FilterState(
         tuple(
-            HardConstraint(cluster, pod, each, labelled & included_nodes(cluster.nodes, pod.pod, each))
-            for each in constraints
+            HardConstraint(cluster, pod, constraint, labelled & included_nodes(cluster.nodes, pod.pod, constraint))
+            for constraint in constraints
         )
     )
 

@@ -129,7 +129,7 @@ class PodTopologySpread:
 
     def _may_have(self, pod: PodInfo, action: str) -> bool:
         constraints = pod.pod.spec.topology_spread_constraints or self._defaults
-        return any(each.when_unsatisfiable == action for each in constraints)
+        return any(constraint.when_unsatisfiable == action for constraint in constraints)
 
     def _constraints(self, pod: PodInfo, action: str) -> tuple[Constraint, ...]:
         """Return the pod's own constraints, or the defaults over the pods that belong with it."""
@@ -140,7 +140,7 @@ class PodTopologySpread:
         if selector.is_empty:
             return ()
         defaults = compile_constraints(self._defaults, pod.labels, action)
-        return tuple(each.with_selector(selector) for each in defaults)
+        return tuple(default.with_selector(selector) for default in defaults)
 
     def _source(self, pod: PodInfo, kind: str) -> str:
         if pod.pod.spec.topology_spread_constraints:

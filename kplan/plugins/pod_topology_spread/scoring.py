@@ -108,7 +108,7 @@ def score_state(
     everywhere = np.ones(len(cluster), np.bool_)
     labelled = nodes_with_all_keys(cluster.nodes, constraints) if requires_all_keys else everywhere
     return ScoreState(
-        tuple(SoftConstraint(cluster, pod, each, labelled) for each in constraints),
+        tuple(SoftConstraint(cluster, pod, constraint, labelled) for constraint in constraints),
         None if labelled.all() else ~labelled,
     )
 
@@ -117,7 +117,9 @@ def weigh(state: ScoreState, nodes: NodeView) -> WeightedState:
     """Weigh the constraints so that one over few domains is not drowned by one over many."""
     ignored = None if state.unlabelled is None else nodes.take(state.unlabelled)
     return WeightedState(
-        state, tuple(math.log(float(each.n_domains(nodes, ignored) + 2)) for each in state.constraints), ignored
+        state,
+        tuple(math.log(float(constraint.n_domains(nodes, ignored) + 2)) for constraint in state.constraints),
+        ignored,
     )
 
 

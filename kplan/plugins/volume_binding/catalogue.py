@@ -53,9 +53,9 @@ class ClassCatalogue:
         self.nodes = nodes
         #: list of PersistentVolume, in that order; "index" means a place in it
         self.volumes = sorted(volumes, key=lambda each: (volume_nanos(each), each.metadata.name))
-        self.nanos = [volume_nanos(each) for each in self.volumes]  #: their sizes, in nanos of a byte
+        self.nanos = [volume_nanos(volume) for volume in self.volumes]  #: their sizes, in nanos of a byte
         #: whom each volume itself names as its claim, or None
-        self.promised = [_claim_of(each) for each in self.volumes]
+        self.promised = [_claim_of(volume) for volume in self.volumes]
         self._suitable: dict[Wish, BoolArray] = {}
 
     def suitable(self, wish: Wish) -> BoolArray:

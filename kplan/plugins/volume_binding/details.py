@@ -132,4 +132,6 @@ def _affinity_terms(affinity: VolumeNodeAffinity | None) -> tuple[str, ...]:
 
 
 def _topology(term: TopologySelectorTerm) -> str:
-    return ",".join(f"{each.key} in ({','.join(each.values)})" for each in term.match_label_expressions)
+    return ",".join(
+        f"{expression.key} in ({','.join(expression.values)})" for expression in term.match_label_expressions
+    )
