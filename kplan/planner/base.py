@@ -187,6 +187,10 @@ class Base:
         """Return the same for another cluster; additions and warnings as for a new one."""
         return type(self)(snapshot, **self._settings(additions, warnings))
 
+    def with_additions(self, additions: Iterable[msgspec.Struct], warnings: Iterable[InputWarning] = ()) -> Self:
+        """Return the same for a cluster that holds further objects; additions and warnings as for a new one."""
+        return self.with_world(self.snapshot, (*self._additions, *additions), (*self._asked_with, *warnings))
+
     def _settings(
         self, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
     ) -> dict[str, Any]:

@@ -102,10 +102,27 @@ def roll_out(
     run_cron_jobs: bool = False,
 ) -> ChangePlan:
     """Apply manifests one after the other, each followed to rest; see `Planner.roll_out`."""
-    workloads, additions = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
-    admitting, taken = taken_objects(additions, base.world, base.release.number)
-    change = carry_out(base, with_runs(workloads) if run_cron_jobs else workloads, taken, rollout)
-    return dataclasses.replace(change, left_out=(*admitting.warnings, *change.left_out))
+    written = read_written(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
+    change = carry_out(base, written.workloads, written.additions, rollout)
+    return dataclasses.replace(change, left_out=(*written.warnings, *change.left_out))
+
+
+@dataclass(frozen=True)
+class Written:
+    """Manifests as they are applied."""
+
+    workloads: list[WrittenWorkload]
+    additions: list[msgspec.Struct]  #: the other objects that the API server takes
+    warnings: tuple[InputWarning, ...]  #: which objects it does not take, and why
+
+
+def read_written(
+    base: Base, manifests: Iterable[Manifest], namespace: str | None, *, run_cron_jobs: bool = False
+) -> Written:
+    """Read manifests, and judge what comes with the workloads as the API server does; parameters as for `roll_out`."""
+    workloads, objects = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
+    admitting, additions = taken_objects(objects, base.world, base.release.number)
+    return Written(with_runs(workloads) if run_cron_jobs else workloads, additions, tuple(admitting.warnings))
 
 
 def carry_out(

@@ -9,10 +9,19 @@ from typing import TypeVar
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.planner.base import Base
-from kplan.planner.change import ChangePlan, begin, check_nodes, empty, follow, lose, updates_of, without_nodes
+from kplan.planner.change import (
+    ChangePlan,
+    begin,
+    check_nodes,
+    empty,
+    follow,
+    lose,
+    read_written,
+    updates_of,
+    without_nodes,
+)
 from kplan.planner.change_report import change_warnings
 from kplan.planner.fates import Fate, Fates
-from kplan.planner.incoming import with_objects
 from kplan.planner.lots import Lots
 from kplan.planner.odds import Prepared
 from kplan.planner.tally import DrawnPod, End, Ending, Rest
@@ -20,9 +29,8 @@ from kplan.planner.verdict import Happened
 from kplan.simulation.applying import Rollout
 from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
-from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads.autoscalers import Autoscalers
-from kplan.workloads.changes import Manifest, WrittenWorkload, read_changes
+from kplan.workloads.changes import Manifest, WrittenWorkload
 
 B = TypeVar("B", bound=Base)
 
@@ -83,11 +91,13 @@ class RolledOut:
         return replace(about, workloads=tuple(update.key for update in updates.all))
 
 
-def rolled_out(base: B, manifests: Iterable[Manifest], namespace: str | None, rollout: Rollout) -> tuple[B, RolledOut]:
+def rolled_out(
+    base: B, manifests: Iterable[Manifest], namespace: str | None, rollout: Rollout, *, run_cron_jobs: bool = False
+) -> tuple[B, RolledOut]:
     """Return the question about manifests, and the planner of the cluster that holds what comes with them."""
-    workloads, additions = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
-    other = base.with_world(with_objects(base.snapshot, additions)) if additions else base
-    return other, RolledOut(tuple(workloads), rollout)
+    written = read_written(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
+    other = base.with_additions(written.additions, written.warnings)
+    return other, RolledOut(tuple(written.workloads), rollout)
 
 
 def _prepared(

@@ -92,6 +92,7 @@ class OddsQuestions(Base):
         *,
         namespace: str | None = None,
         rollout: Rollout = "auto",
+        run_cron_jobs: bool = False,
         runs: int = DEFAULT_RUNS,
         seed: int = DEFAULT_SEED,
         ask_all: AskAll | None = None,
@@ -102,7 +103,7 @@ class OddsQuestions(Base):
 
         Parameters
         ----------
-        manifests, namespace, rollout : as for `roll_out`
+        manifests, namespace, rollout, run_cron_jobs : as for `roll_out`
         runs, seed, ask_all : as for `odds`
 
         Raises
@@ -113,7 +114,7 @@ class OddsQuestions(Base):
         from kplan.planner.odds_of_changes import rolled_out
         from kplan.planner.odds_report import odds_of
 
-        base, question = rolled_out(self, manifests, namespace, rollout)
+        base, question = rolled_out(self, manifests, namespace, rollout, run_cron_jobs=run_cron_jobs)
         return odds_of(base, question, command="plan", runs=runs, seed=seed, ask_all=ask_all)
 
     def odds_of_drain(

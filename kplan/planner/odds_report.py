@@ -201,6 +201,8 @@ def _workloads(odds: Odds, pods: Iterable[PodOdds]) -> tuple[WorkloadOdds, ...]:
     groups: dict[str, list[PodOdds]] = {}
     for pod in pods:
         groups.setdefault(pod.workload or f"Pod/{pod.pod}", []).append(pod)
+    for name in odds.tally.incomplete:  # refused altogether, so that no pod of it moves
+        groups.setdefault(name, [])
     return tuple(_workload(odds, name, members) for name, members in groups.items())
 
 

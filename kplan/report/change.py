@@ -70,7 +70,9 @@ def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> lis
     n_placed = counts[Action.PLACED] + counts[Action.MOVED]
     n_wanted = n_placed + counts[Action.PENDING]
     # Of a workload that only gets smaller no pod needs a place.
-    ends = [f"{n_placed} of {n_wanted} placed, stuck {stuck}"] if n_wanted or stuck or document.obstacles else []
+    ends = [f"{n_placed} of {n_wanted} placed"] if n_wanted else []
+    if n_wanted or stuck or document.obstacles:
+        ends.append(f"stuck {stuck}")
     if document.obstacles:
         ends.append(f"blocked {len(document.obstacles)}")
     if counts[Action.EVICTED]:
@@ -191,7 +193,7 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
 
 
 def change_cases(document: PlanReport) -> Iterator[Case]:
-    """Yield a case a pod that may not go, and one a workload that is refused or says nothing new."""
+    """Yield a case a pod that may not go, and one a workload that is refused, lacks pods or says nothing new."""
     for obstacle in document.obstacles:
         counted = document.verdict.counted_of(obstacle.pod)
         yield _blocked(obstacle, "failed" if counted else "skipped")
@@ -199,6 +201,10 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
         counted = document.verdict.counted_of(f"{workload.kind}/{workload.namespace}/{workload.name}")
         if workload.refused:
             yield _of_workload(workload, "failed" if counted else "skipped", "Refused", workload.refused)
+        # Where a pod of its own holds it up, there is a case for that pod.
+        elif workload.state is WorkloadState.STUCK and workload.because and not workload.pod:
+            words = f"stuck after {workload.ready} of {workload.desired}: {workload.because}"
+            yield _of_workload(workload, "failed" if counted else "skipped", "Refused", words)
         elif workload.state is WorkloadState.UNCHANGED:
             yield _of_workload(workload, "passed", "Unchanged", "says nothing new")
 

@@ -30,7 +30,7 @@ def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     yield verdict_heading(_sentence(document))
     yield from opening_blocks(document, options)
     summary = document.summary
-    is_change = any(pod.gone is not UNSET for pod in document.pods)
+    is_change = any(workload.complete is not UNSET for workload in document.workloads)
     if not document.pods:
         yield line("No pod moves in any run.")
     elif summary.certain:
@@ -89,6 +89,7 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
         where = "ZONES" if any(workload.zones for workload in document.workloads) else "NODES"
         complete = ("COMPLETE",) if tells_complete else ()
         yield Table(("WORKLOAD", "PODS", "ALL PLACED", *complete, where), rows, f"<><{'<' * len(complete)}<")
+    if document.pods:
         yield Heading(("Pods",))
         yield _fate_table(sorted(document.pods, key=_is_certain), options)
     held_up: dict[str, list[str]] = {}
@@ -211,8 +212,10 @@ def _ending(example: RunExample) -> str:
 
 def _sentence(document: OddsReport) -> str:
     summary = document.summary
-    placed = f"all placed in {_share(summary.all_placed)}"
-    return f"{count(summary.pods, 'pod')}, {count(summary.runs, 'run')} (seed {summary.seed}): {placed}"
+    runs = f"{count(summary.runs, 'run')} (seed {summary.seed})"
+    if document.workloads and not document.pods:  # of those in which no pod moves, only the incomplete ones are listed
+        return f"{count(len(document.workloads), 'workload')}, {runs}: complete in 0%"
+    return f"{count(summary.pods, 'pod')}, {runs}: all placed in {_share(summary.all_placed)}"
 
 
 def _share(share: Share) -> str:
@@ -230,6 +233,10 @@ def _title(document: OddsReport) -> str:
 
 
 def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
+    for workload in document.workloads:
+        if document.verdict.counted_of(workload.workload) and workload.complete is not UNSET:
+            message = f"complete in {_share(workload.complete)}: {workload.because}"
+            yield Case(workload.workload, "failed", "Incomplete", message, message)
     for pod in document.pods:
         state: State = (
             "failed" if document.verdict.counted_of(pod.pod) else "passed" if pod.placed.share == 1 else "skipped"
@@ -243,6 +250,9 @@ def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
 
 
 def _names(document: OddsReport) -> Iterator[str]:
+    for workload in document.workloads:
+        if workload.complete is not UNSET and not workload.pods:
+            yield f"{workload.workload} complete {workload.complete.share:g}"
     for pod in document.pods:
         for node, share in pod.nodes.items():
             yield f"{pod.pod} {node} {share.share:g}"

@@ -58,6 +58,10 @@ _RULES: Mapping[str, Rule] = {
         "What equal best nodes are drawn decides. Add room, or order the pods by priority.",
         is_failure=False,
     ),
+    "Incomplete": Rule(
+        "A workload that lacks pods at the end of some runs.",
+        "The message says what held it up in the first of these runs.",
+    ),
     "NotLookedAt": Rule(
         "Replicas that were not looked at one by one.", "Ask for fewer replicas at a time.", is_failure=False
     ),

@@ -15,6 +15,7 @@ import kplan
 from kplan.documents.schemas import load_schema
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke
+from tests.simulation import clusters
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 INFERENCE = "Deployment/ml/inference"
@@ -31,7 +32,7 @@ def manifest(key: str = "Deployment/shop/storefront", **spec: Any) -> dict[str, 
     return written
 
 
-def place(tmp_path: Path, written: dict[str, Any], *args: str, command: str = "place") -> Any:
+def place(tmp_path: Path, written: dict[str, Any], *args: str | Path, command: str = "place") -> Any:
     path = tmp_path / "changed.yaml"
     path.write_text(yaml.safe_dump(written))
     return invoke(command, path, *args)
@@ -74,6 +75,50 @@ def test_what_may_not_be_changed_is_refused_in_the_words_of_the_api_server(tmp_p
 
     assert found.exit_code == 1
     assert "field is immutable" in " ".join(found.stdout.split())
+
+
+def full_quota(tmp_path: Path, namespace: str = "ml") -> Path:
+    metadata = {"name": "full", "namespace": namespace}
+    path = tmp_path / "quota.yaml"
+    path.write_text(
+        yaml.safe_dump(
+            {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": {"pods": "0"}}}
+        )
+    )
+    return path
+
+
+def test_pods_that_a_quota_refuses_fail_the_job_on_the_line_of_their_workload(tmp_path: Path) -> None:
+    more = manifest(INFERENCE, replicas=9)
+
+    github, junit, table = (
+        place(tmp_path, more, "--with", full_quota(tmp_path), "-o", output) for output in ("github", "junit", "table")
+    )
+
+    assert github.exit_code == junit.exit_code == 1
+    assert github.stdout.startswith(f"::error file={tmp_path / 'changed.yaml'},line=")
+    assert "exceeded quota: full" in github.stdout.splitlines()[0]
+    assert 'failures="1"' in junit.stdout
+    assert table.stdout.startswith("scaled 1: stuck 1; ")
+
+
+def test_runs_in_which_a_quota_refuses_all_pods_name_the_workload(tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(
+        yaml.safe_dump_all([clusters.node("n0"), *clusters.running(clusters.deployment("web", 1), ["n0"])])
+    )
+    more = clusters.deployment("web", 3)
+
+    table, junit, names = (
+        place(tmp_path, more, "--with", full_quota(tmp_path, "default"), "--runs", "3", "-s", cluster, "-o", output)
+        for output in ("table", "junit", "name")
+    )
+
+    assert table.exit_code == 1
+    assert table.stdout.startswith("1 workload, 3 runs (seed 7): complete in 0% - failed\n")
+    assert "exceeded quota: full" in " ".join(table.stdout.split())
+    assert 'failures="1"' in junit.stdout
+    assert names.stdout == "Deployment/default/web complete 0\n"
 
 
 def test_never_rolls_nothing_and_always_rolls_what_is_the_same(tmp_path: Path) -> None:

@@ -166,6 +166,63 @@ def test_a_rollout_tells_workloads_and_says_of_an_unchanged_one_that_nothing_mov
     assert nothing.is_certain
 
 
+def quota(**hard: str) -> Object:
+    metadata = {"name": "quota", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
+
+
+def test_what_a_quota_refuses_is_refused_in_every_run() -> None:
+    limited = planner(quota(pods="4"), *running(deployment("web", 4), NODES))
+    manifests = [deployment("web", 6)]
+
+    [plain] = limited.roll_out(manifests).workloads
+    [drawn] = limited.odds_of_roll_out(manifests, runs=5).report().workloads
+
+    assert "exceeded quota: quota" in plain.because
+    assert (drawn.complete.share, drawn.because) == (0, plain.because)
+
+
+def test_a_claim_that_a_quota_refuses_is_missing_in_every_run() -> None:
+    limited = planner(quota(persistentvolumeclaims="0"))
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    web = deployment("web", 1)
+    web["spec"]["template"]["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+
+    plain = limited.roll_out([claim, web])
+    odds = limited.odds_of_roll_out([claim, web], runs=5)
+
+    [waiting] = plain.after
+    assert 'persistentvolumeclaim "data" not found' in waiting.message
+    assert odds.counts == {f"{waiting.namespace}/{waiting.name}": {"pending": 5}}
+    [pod] = odds.report().pods
+    assert pod.pending is not None
+    refusals = [warning for warning in plain.warnings if warning.code == "Refused"]
+    assert [warning.object for warning in refusals] == ["PersistentVolumeClaim/default/data"]
+    assert refusals == [warning for warning in odds.report().warnings if warning.code == "Refused"]
+
+
+def test_cron_jobs_start_a_run_in_every_run_where_they_are_asked_to() -> None:
+    job = {"template": template("nightly")}
+    job["template"]["spec"]["restartPolicy"] = "Never"
+    cron = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": job}},
+    }
+
+    plain = planner().roll_out([cron], run_cron_jobs=True)
+    odds = planner().odds_of_roll_out([cron], run_cron_jobs=True, runs=8)
+
+    assert [*odds.counts] == [f"{pod.namespace}/{pod.name}" for pod in plain.after]
+    assert planner().odds_of_roll_out([cron], runs=8).counts == {}
+
+
 def test_runs_end_the_same_whoever_carries_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
     demo = kplan.Planner(kplan.load_snapshot("demo"))
     alone = demo.odds_of_drain(["general-a-1", "general-b-1"], runs=10).report().to_dict()
