@@ -94,12 +94,12 @@ def asked_change(question: Question, replicas: int | None) -> tuple[Planner, lis
     planner, manifests = question.planner, question.manifests
     if manifests is None or question.names_pods or not _has_updates(manifests, planner.snapshot):
         return None
-    from kplan.planner.incoming import taken_objects
+    from kplan.planner.incoming import accepted_objects
     from kplan.simulation.updates import CHANGED_IN_PLACE
     from kplan.workloads.started import with_runs
 
     others = [obj for obj in manifests.objects if type(obj) not in CHANGED_IN_PLACE]
-    admitting, objects = taken_objects(others, planner.snapshot, planner.release.number)
+    admitting, objects = accepted_objects(others, planner.snapshot, planner.release.number)
     warnings = [each for each in (*manifests.warnings, *admitting.warnings) if each.code not in _TOLD_AS_CHANGES]
     written = _written(manifests, replicas)
     return planner.with_world(planner.snapshot, objects, warnings), with_runs(

@@ -13,7 +13,7 @@ from kplan.cli.live_options import ClusterFlags, open_cluster
 from kplan.errors import InputError, KplanError, UsageError
 
 if TYPE_CHECKING:
-    from kplan.planner.on_paper import Asked
+    from kplan.planner.on_paper import WhatIf
     from kplan.snapshot.model import Snapshot
 
 _NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale")
@@ -78,7 +78,7 @@ class ChangedClusterFlags(ClusterFlags):
     ] = False
 
 
-def asked_changes(flags: ChangedClusterFlags) -> list[Asked]:
+def asked_changes(flags: ChangedClusterFlags) -> list[WhatIf]:
     """Read what is to be different, in the order given; settling comes last.
 
     Raises KplanError for a change that cannot be read, with the option that asks for it.
@@ -89,7 +89,7 @@ def asked_changes(flags: ChangedClusterFlags) -> list[Asked]:
     from kplan.planner.on_paper import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
     from kplan.planner.references import parse_reference
 
-    readers: Mapping[str, Callable[[str], Asked]] = {
+    readers: Mapping[str, Callable[[str], WhatIf]] = {
         "with_": With.of,
         "without": lambda text: Without(parse_reference(text)),
         "add_nodes": parse_add_nodes,
@@ -97,7 +97,7 @@ def asked_changes(flags: ChangedClusterFlags) -> list[Asked]:
         "uncordon": lambda text: cordoned(text, is_cordoned=False),
         "scale": parse_scale,
     }
-    found: list[Asked] = []
+    found: list[WhatIf] = []
     for name, value in in_order(given):
         try:
             found.append(readers[name](value))

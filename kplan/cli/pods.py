@@ -68,10 +68,10 @@ def pods(
     minor = nearest(snapshot.server_version).number
     within = manifests.within(cluster)
     found = read_manifests(files, within, snapshot, verbosity, replicas=manifests.replicas, minor=minor)
-    from kplan.planner.pods import made_pods, pods_report
+    from kplan.planner.pods import pods_report, stored_pods
     from kplan.visible import visible
 
-    made = made_pods(found, snapshot, refuse_objects=False, minor=minor)
+    made = stored_pods(found, snapshot, refuse_objects=False, minor=minor)
     report = pods_report(made, found, snapshot.source)
     if not verbosity.quiet:
         for warning in made.warnings:

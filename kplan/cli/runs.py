@@ -16,11 +16,11 @@ from kplan.errors import UsageError
 if TYPE_CHECKING:
     from kplan.documents.base import Condition
     from kplan.documents.odds import OddsReport
-    from kplan.planner.asked import AskedPods
     from kplan.planner.odds import Drawn
     from kplan.planner.odds_of_pods import InOrder, InQueue
     from kplan.planner.odds_report import Command
     from kplan.planner.planner import Planner
+    from kplan.planner.question_pods import QuestionPods
 
 
 def seed_of_runs(scheduler: SchedulerFlags) -> int:
@@ -35,7 +35,7 @@ def seed_of_runs(scheduler: SchedulerFlags) -> int:
 
 def question_of_runs(
     question: Question, plain: InOrder | InQueue, rollout: RolloutMode, replicas: int | None
-) -> tuple[Planner, Drawn, AskedPods | None]:
+) -> tuple[Planner, Drawn, QuestionPods | None]:
     """Return what is asked many times, of which planner, about which pods.
 
     Manifests of which some are in the cluster already are a change, about no pods that are known before.
@@ -56,7 +56,7 @@ def question_of_runs(
 def odds_document(
     planner: Planner,
     question: Drawn,
-    asked: AskedPods | None,
+    asked: QuestionPods | None,
     *,
     command: Command,
     runs: int,

@@ -22,13 +22,13 @@ from kplan.errors import UsageError
 from kplan.framework.extenders import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
-from kplan.planner.asked import AskedPods
 from kplan.planner.diagnosis.lazily import Diagnosing
 from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
 from kplan.planner.not_found import has_ended, no_pod
 from kplan.planner.placement import Explain, NodesShown, placement_of
 from kplan.planner.plan import Plan
+from kplan.planner.question_pods import QuestionPods
 from kplan.planner.release import Ties, as_decided, server_warnings, tie_rule
 from kplan.planner.sequence import Replay, Run
 from kplan.planner.standing import standing
@@ -156,7 +156,7 @@ class Base:
         """The release of Kubernetes that it decides as."""
         return self.config.release
 
-    def context(self, asked: AskedPods | None = None) -> Context:
+    def context(self, asked: QuestionPods | None = None) -> Context:
         """Return what the report of a question says besides its answer."""
         snapshot = self.snapshot
         added = unmodelled_of(info.pod for info in asked.added) if asked is not None else ()
@@ -219,7 +219,7 @@ class Base:
         other.shares_with = self if "session" in self.__dict__ else self.shares_with
         return other
 
-    def asked(self, pods: Iterable[PodLike]) -> AskedPods:
+    def resolve(self, pods: Iterable[PodLike]) -> QuestionPods:
         """Return the pods of a question.
 
         Raises
@@ -248,20 +248,20 @@ class Base:
                     refused[row] = pod.refused
                 if pod.more:
                     more[row] = pod.more
-        return AskedPods(tuple(rows), tuple(added), origins, refused, more)
+        return QuestionPods(tuple(rows), tuple(added), origins, refused, more)
 
-    def pending(self) -> AskedPods:
+    def pending(self) -> QuestionPods:
         """Return all pending pods of the snapshot."""
         return self._all_pending
 
     @cached_property
-    def _all_pending(self) -> AskedPods:
+    def _all_pending(self) -> QuestionPods:
         keys = (f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self.world.pods if not pod.spec.node_name)
         rows = (self.session.find(key) for key in keys)
         node_of = self.session.cluster.node_of
-        return AskedPods(tuple(sorted(row for row in rows if row is not None and node_of[row] == NOWHERE)))
+        return QuestionPods(tuple(sorted(row for row in rows if row is not None and node_of[row] == NOWHERE)))
 
-    def queue_of(self, pods: Iterable[PodLike] | None, *, with_pending: bool = False) -> AskedPods:
+    def queue_of(self, pods: Iterable[PodLike] | None, *, with_pending: bool = False) -> QuestionPods:
         """Return the pods that a queue is made of, each once; None for every pending pod of the snapshot.
 
         Parameters
@@ -269,14 +269,14 @@ class Base:
         with_pending : every pending pod of the snapshot besides
         """
         pending = self.pending().rows if pods is None or with_pending else ()
-        return self.asked(pods or ()).distinct(pending)
+        return self.resolve(pods or ()).distinct(pending)
 
     def pending_keys(self) -> list[str]:
         """List the pending pods of the snapshot, NAMESPACE/NAME."""
         infos = self.session.cluster.pods.infos
         return [infos[row].key for row in self.pending().rows]
 
-    def info_of(self, asked: AskedPods, row: int) -> PodInfo:
+    def info_of(self, asked: QuestionPods, row: int) -> PodInfo:
         """Return a pod of the snapshot or of a question."""
         infos = self.session.cluster.pods.infos
         return infos[row] if row < len(infos) else asked.added[row - len(infos)]
@@ -301,7 +301,7 @@ class Base:
         return row
 
     def fork(
-        self, asked: AskedPods | None = None, listers: Listers | None = None, random: Random | None = None
+        self, asked: QuestionPods | None = None, listers: Listers | None = None, random: Random | None = None
     ) -> Session:
         """Return a session of a question's own, in which its pods are known.
 
@@ -315,7 +315,7 @@ class Base:
             asked.enter(session)
         return session
 
-    def decide(self, asked: AskedPods, run: Callable[[Session], Run], listers: Listers | None = None) -> Plan:
+    def decide(self, asked: QuestionPods, run: Callable[[Session], Run], listers: Listers | None = None) -> Plan:
         """Run a plan in a fork and keep its decisions; `run` starts it, anew whenever one is to be brought back."""
         session = self.fork(asked, listers)
         replay = Replay(lambda: run(self.fork(asked, listers)))

@@ -18,7 +18,7 @@ from kplan.errors import NotFoundError
 from kplan.framework.cycle import schedule_pod
 from kplan.planner.base import Base
 from kplan.planner.decisions import Decisions
-from kplan.planner.incoming import taken_objects, with_objects
+from kplan.planner.incoming import accepted_objects, with_objects
 from kplan.planner.not_found import meant, no_node
 from kplan.planner.placement import Placement, last_placement
 from kplan.simulation.applying import Applied, Applying, Rollout
@@ -121,7 +121,7 @@ def read_written(
 ) -> Written:
     """Read manifests, and judge what comes with the workloads as the API server does; parameters as for `roll_out`."""
     workloads, objects = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
-    admitting, additions = taken_objects(objects, base.world, base.release.number)
+    admitting, additions = accepted_objects(objects, base.world, base.release.number)
     return Written(with_runs(workloads) if run_cron_jobs else workloads, additions, tuple(admitting.warnings))
 
 

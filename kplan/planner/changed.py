@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from kplan.planner.base import Base
-from kplan.planner.on_paper import Asked, Scale, Settle, rewritten, with_change, with_warnings
+from kplan.planner.on_paper import Scale, Settle, WhatIf, rewritten, with_change, with_warnings
 from kplan.planner.settling import scaled, settled
 
 B = TypeVar("B", bound=Base)
 
 
-def changed(base: B, changes: Iterable[Asked]) -> B:
+def changed(base: B, changes: Iterable[WhatIf]) -> B:
     """Return a planner of the changed cluster; the first stays as it is.
 
     Parameters

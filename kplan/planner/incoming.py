@@ -55,7 +55,7 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NE
     Raises ManifestError with every pod that an API server finds invalid as it is written, with file, document, line and
     JSON path. Pods that are refused otherwise, or that workloads make, become refused pods.
     """
-    admitting, objects = taken_objects(manifests.objects, snapshot, minor)
+    admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
     world = with_objects(snapshot, objects)
     pods = []
     for each in manifests.pods:
@@ -77,7 +77,7 @@ def origin_of(workload: ManifestWorkload) -> Origin:
     return Origin(item.path, item.document, workload.kind, workload.name, item.source().line or UNSET)
 
 
-def taken_objects(
+def accepted_objects(
     objects: Iterable[msgspec.Struct], snapshot: Snapshot, minor: int = NEWEST
 ) -> tuple[Admitting, list[msgspec.Struct]]:
     """Return the objects beside pods that the API server takes, and what admits the pods that come with them."""

@@ -11,10 +11,10 @@ from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import Listers
 from kplan.framework.queue import enqueue
 from kplan.framework.session import Session
-from kplan.planner.asked import AskedPods
 from kplan.planner.base import Base, PodLike
 from kplan.planner.lots import Lots
 from kplan.planner.odds import Prepared
+from kplan.planner.question_pods import QuestionPods
 from kplan.planner.queue_run import QueueRun
 from kplan.planner.sequence import Run, nominates, run_in_order
 from kplan.planner.tally import DrawnPod, End, Ending, Rest
@@ -31,9 +31,9 @@ class InOrder:
     pods: tuple[PodLike, ...]
     settle_preemption: bool = False
 
-    def asked(self, base: Base) -> AskedPods:
+    def asked(self, base: Base) -> QuestionPods:
         """Return the pods."""
-        return base.asked(self.pods)
+        return base.resolve(self.pods)
 
     def prepare(self, base: Base, *, is_single: bool) -> Prepared:
         """See `kplan.planner.odds.Drawn`."""
@@ -62,12 +62,12 @@ class InQueue:
     recreate: bool
     max_rounds: int
 
-    def asked(self, base: Base) -> AskedPods:
+    def asked(self, base: Base) -> QuestionPods:
         """Return the pods that some profile is for and that are not going away, in the order of their turns."""
         asked = base.queue_of(self.pods, with_pending=self.with_pending)
         queue = enqueue(base.fork(asked), asked.rows)
         rows = tuple(each.pod for each in queue if each.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
-        return AskedPods(rows, asked.added, asked.origins, asked.refused)
+        return QuestionPods(rows, asked.added, asked.origins, asked.refused)
 
     def prepare(self, base: Base, *, is_single: bool) -> Prepared:
         """See `kplan.planner.odds.Drawn`."""
@@ -96,7 +96,7 @@ class InQueue:
 
 
 def _prepared(
-    base: Base, asked: AskedPods, start: Start, listers: Listers | None = None, *, is_single: bool, settles: bool
+    base: Base, asked: QuestionPods, start: Start, listers: Listers | None = None, *, is_single: bool, settles: bool
 ) -> Prepared:
     names = base.session.cluster.nodes.names
     pods = _pods(base, asked)
@@ -127,7 +127,7 @@ def _prepared(
     return Prepared(pods, carry_out)
 
 
-def _pods(base: Base, asked: AskedPods) -> list[DrawnPod]:
+def _pods(base: Base, asked: QuestionPods) -> list[DrawnPod]:
     session = base.fork(asked)
     found = []
     for row in asked.rows:

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
-from kplan.planner.asked import AskedPods
 from kplan.planner.base import Base
 from kplan.planner.odds import AskAll, Drawn, Progress, draw, zones_of
+from kplan.planner.question_pods import QuestionPods
 from kplan.planner.tally import PENDING, DrawnPod, End, OutcomeOdds, Rest, Tally
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, PDB_VIOLATION, PREEMPTION, UNSCHEDULABLE, counted_warnings
 
@@ -102,7 +102,7 @@ def odds_of(
     command: Command,
     runs: int,
     seed: int,
-    asked: AskedPods | None = None,
+    asked: QuestionPods | None = None,
     ask_all: AskAll | None = None,
     progress: Progress | None = None,
 ) -> Odds:

@@ -104,7 +104,7 @@ class Settle:
     """Whatever can move does so."""
 
 
-Asked = With | Without | AddNodes | Cordon | Scale | Settle
+WhatIf = With | Without | AddNodes | Cordon | Scale | Settle
 
 
 def cordoned(name: str, *, is_cordoned: bool = True) -> Cordon:

@@ -60,13 +60,13 @@ def placement_report(
         verdict=abridged(verdict, placements, more or {}, max_listed),
         summary=with_more(summary(placements), placements, more or {}),
         warnings=warnings,
-        placements=placements_told(placements[:max_listed], nodes_of),
+        placements=placement_documents(placements[:max_listed], nodes_of),
         max_listed=UNSET if max_listed is None else max_listed,
         unlisted=others,
     )
 
 
-def placements_told(placements: Sequence[Placement], nodes_of: NodesOf | None) -> tuple[PodPlacement, ...]:
+def placement_documents(placements: Sequence[Placement], nodes_of: NodesOf | None) -> tuple[PodPlacement, ...]:
     """Return placements as they stand in a report; `nodes_of` as in `placement_report`."""
     if nodes_of is None:
         return tuple(placement.to_document() for placement in placements)

@@ -22,8 +22,8 @@ from kplan.planner.sequence import run_in_order
 if TYPE_CHECKING:
     from kplan.documents.drains import DrainsReport
     from kplan.planner.change import ChangePlan
-    from kplan.planner.on_paper import Asked
-    from kplan.planner.pods import MadePod
+    from kplan.planner.on_paper import WhatIf
+    from kplan.planner.pods import StoredPod
     from kplan.planner.queue_plan import QueuePlan
     from kplan.simulation.applying import Rollout
     from kplan.simulation.draining import DrainOptions
@@ -56,7 +56,7 @@ class Planner(RoomQuestions, OddsQuestions):
 
     def pods(
         self, manifests: Sequence[Source], *, namespace: str | None = None, validate: Strictness = "strict"
-    ) -> list[MadePod]:
+    ) -> list[StoredPod]:
         """Say which pods manifests make, as the API server would store them, or why it refuses them.
 
         Parameters
@@ -74,12 +74,12 @@ class Planner(RoomQuestions, OddsQuestions):
         ManifestError
             With every object that the API server would not take, pods that are forbidden aside.
         """
-        from kplan.planner.pods import made_pods
+        from kplan.planner.pods import stored_pods
         from kplan.workloads.manifests import load_manifests
 
         minor = self.release.number
         found = load_manifests(manifests, snapshot=self.world, namespace=namespace, validate=validate, minor=minor)
-        return list(made_pods(found, self.world, minor=minor).pods)
+        return list(stored_pods(found, self.world, minor=minor).pods)
 
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
         """Place pods in the order given on a private copy of the cluster.
@@ -93,7 +93,7 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError, UsageError
             As for `place`.
         """
-        asked = self.asked(pods)
+        asked = self.resolve(pods)
         return self.decide(
             asked, lambda session: run_in_order(session, asked.rows, settle_preemption=settle_preemption)
         )
@@ -181,7 +181,7 @@ class Planner(RoomQuestions, OddsQuestions):
 
         return drain(self, nodes, lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace, options=options)
 
-    def drain_each(
+    def drain_in_turn(
         self,
         nodes: Sequence[str] | None = None,
         *,
@@ -254,7 +254,7 @@ class Planner(RoomQuestions, OddsQuestions):
         from kplan.planner.on_paper import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
         from kplan.planner.references import parse_reference
 
-        asked: list[Asked] = [
+        asked: list[WhatIf] = [
             *map(With.of, with_),
             *(Without(parse_reference(each)) for each in without),
             *map(parse_add_nodes, add_nodes),

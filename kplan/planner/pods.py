@@ -13,14 +13,14 @@ from kplan.api.core import Pod
 from kplan.documents.pods import FilledField, PodsMade, PodSource, PodsReport, PodsSummary
 from kplan.errors import ManifestError, Problem
 from kplan.planner.admitting import Admitting
-from kplan.planner.incoming import taken_objects, with_objects, with_uid
+from kplan.planner.incoming import accepted_objects, with_objects, with_uid
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
 
 
 @dataclass(frozen=True, slots=True)
-class MadePod:
+class StoredPod:
     """Pods of one object that are alike but for their names."""
 
     #: the pod of the object's template as the API server would store it; for a pod the pod itself
@@ -34,16 +34,16 @@ class MadePod:
 
 
 @dataclass(frozen=True)
-class MadePods:
+class StoredPods:
     """Pods in reading order, with what was odd about them."""
 
-    pods: tuple[MadePod, ...]
+    pods: tuple[StoredPod, ...]
     warnings: tuple[InputWarning, ...]
 
 
-def made_pods(
+def stored_pods(
     manifests: Manifests, snapshot: Snapshot, *, refuse_objects: bool = True, minor: int = NEWEST
-) -> MadePods:
+) -> StoredPods:
     """Return the pods that manifests make; those of an object that fare alike stand as one.
 
     Parameters
@@ -56,13 +56,13 @@ def made_pods(
     ManifestError
         With every object that the API server would not take.
     """
-    admitting, objects = taken_objects(manifests.objects, snapshot, minor)
+    admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
     world = with_objects(snapshot, objects)
     warnings = list(manifests.warnings)
     pods: dict[int, list[ManifestPod]] = {}
     for pod in manifests.pods:
         pods.setdefault(id(pod.workload), []).append(pod)
-    found: list[MadePod] = []
+    found: list[StoredPod] = []
     problems: list[Problem] = []
     for workload in manifests.workloads:
         refused = admitting.refusal_of(workload)
@@ -73,12 +73,12 @@ def made_pods(
     warnings += [warning for warning in admitting.warnings if warning not in warnings]
     if problems or admitting.problems:
         raise ManifestError([*problems, *admitting.problems])
-    return MadePods(tuple(found), tuple(warnings))
+    return StoredPods(tuple(found), tuple(warnings))
 
 
 def _of_workload(
     workload: ManifestWorkload, pods: Sequence[ManifestPod], admitting: Admitting, world: Snapshot, refused: str
-) -> Iterator[MadePod]:
+) -> Iterator[StoredPod]:
     item = workload.item
     origin = PodSource(
         file=item.path,
@@ -106,7 +106,7 @@ def _of_workload(
             alone = Admitting(world, minor=admitting.minor).admit_pod(workload.sample, workload)
             as_stored, _ = _story(workload, workload.sample, alone, admitting.minor)
         words = refused or group.admission.rejected or ""
-        yield MadePod(as_stored, as_created, words, changes, origin, group.count)
+        yield StoredPod(as_stored, as_created, words, changes, origin, group.count)
 
 
 @dataclass
@@ -141,7 +141,7 @@ def _story(
     return after, tuple(changes)
 
 
-def pods_report(made: MadePods, manifests: Manifests, cluster: str) -> PodsReport:
+def pods_report(made: StoredPods, manifests: Manifests, cluster: str) -> PodsReport:
     """Return the document of pods; `cluster` says whose rules hold."""
     groups = tuple(
         PodsMade(

@@ -14,7 +14,7 @@ from kplan.documents.queue import QueuePlace
 from kplan.framework.queue import enqueue
 from kplan.planner.base import Base, PodLike
 from kplan.planner.placement import Placement
-from kplan.planner.placement_report import NodesOf, placements_told, summary
+from kplan.planner.placement_report import NodesOf, placement_documents, summary
 from kplan.planner.queue_plan import plan_queue
 from kplan.planner.verdict import DEFAULT_FAIL_ON, judge
 from kplan.preemption import PreemptionResult
@@ -57,7 +57,7 @@ def preemption_report(
     explain : tell for every candidate what became of each of its pods of lower priority
     """
     chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
-    shown = placements_told(placements, nodes_of)
+    shown = placement_documents(placements, nodes_of)
     return PreemptionReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,

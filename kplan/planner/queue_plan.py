@@ -19,13 +19,13 @@ from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.framework.listers import Listers
 from kplan.framework.queue import QueuedPod, enqueue
 from kplan.framework.session import Session
-from kplan.planner.asked import AskedPods
 from kplan.planner.base import Base
 from kplan.planner.cluster_map import cluster_map
 from kplan.planner.incoming import with_objects
 from kplan.planner.listing import abridged, not_looked_at, unlisted, with_more
 from kplan.planner.placement import Placement
-from kplan.planner.placement_report import NodesOf, placements_told, summary
+from kplan.planner.placement_report import NodesOf, placement_documents, summary
+from kplan.planner.question_pods import QuestionPods
 from kplan.planner.queue_run import QueueRun
 from kplan.planner.sequence import Run
 from kplan.planner.successors import claims_of_successors
@@ -55,7 +55,7 @@ class QueuePlan:
 
     placements: tuple[Placement, ...]  #: every decision, in order
     run: QueueRun = field(repr=False)  #: how it went
-    asked: AskedPods = field(repr=False)  #: the pods that it was about
+    asked: QuestionPods = field(repr=False)  #: the pods that it was about
     #: before, after: the cluster; not to be changed
     before: Cluster = field(repr=False)
     after: Cluster = field(repr=False)
@@ -174,7 +174,7 @@ class QueuePlan:
             changes=changes,
             placements=tuple(
                 _with_few_ties(each, most_ties)
-                for each in placements_told(
+                for each in placement_documents(
                     [self.placements[index] for index in kept],
                     {place: shown[index] for place, index in enumerate(kept) if index in shown},
                 )
@@ -233,7 +233,7 @@ class QueuePlan:
         return queue_entries(self.run.session, self.run.queue)
 
 
-def plan_queue(base: Base, asked: AskedPods, *, recreate: bool, max_rounds: int) -> QueuePlan:
+def plan_queue(base: Base, asked: QuestionPods, *, recreate: bool, max_rounds: int) -> QueuePlan:
     """Work off a queue in a fork of its own."""
     runs: list[QueueRun] = []
 
@@ -246,7 +246,7 @@ def plan_queue(base: Base, asked: AskedPods, *, recreate: bool, max_rounds: int)
     return QueuePlan(plan.placements, runs[0], asked, base.session.cluster, plan.session.cluster, plan.tell_context)
 
 
-def with_successors(base: Base, asked: AskedPods) -> Listers | None:
+def with_successors(base: Base, asked: QuestionPods) -> Listers | None:
     """Return listers that know the claims of pods that controllers recreate when these pods preempt."""
     highest = max((base.info_of(asked, row).priority for row in asked.rows), default=0)
     victims = (info for info in base.session.cluster.pods.infos if info.priority < highest)
@@ -269,7 +269,7 @@ def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEn
     )
 
 
-def queue_report(base: Base, asked: AskedPods, *, fail_on: Sequence[Condition] | None = None) -> QueueReport:
+def queue_report(base: Base, asked: QuestionPods, *, fail_on: Sequence[Condition] | None = None) -> QueueReport:
     """Return the QueueReport about pending pods; nothing is tried."""
     session = base.fork(asked)
     context = base.context(asked)

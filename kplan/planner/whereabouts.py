@@ -94,7 +94,7 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
         raise error
     if pod.spec.node_name:
         return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), base.context)
-    asked = base.asked([key])
+    asked = base.resolve([key])
     plan = base.decide(asked, lambda session: run_in_order(session, asked.rows, settle_preemption=False))
     return Whereabouts(None, plan.placements[0], plan.tell_context)
 

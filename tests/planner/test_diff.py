@@ -162,7 +162,7 @@ KINDS: dict[str, Callable[[Planner], Report]] = {
     "CapacityReport": lambda planner: planner.capacity(templates(planner)).report(),
     "HeadroomReport": lambda planner: planner.headroom([replica_set(1)], limit=3),
     "ShrinkReport": lambda planner: planner.changed(without=["node/gpu-*", "node/database-*"]).shrink(),
-    "DrainsReport": lambda planner: planner.drain_each(["general-b-2", "spot-b-1"]),
+    "DrainsReport": lambda planner: planner.drain_in_turn(["general-b-2", "spot-b-1"]),
     "OddsReport": odds,
 }
 

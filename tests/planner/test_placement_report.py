@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kplan.documents.placement import Summary
 from kplan.planner.explanation import Shown
-from kplan.planner.placement_report import placement_report, placements_told, summary
+from kplan.planner.placement_report import placement_documents, placement_report, summary
 from kplan.snapshot.model import MissingKind
 from tests.preemption.scenes import app, budget, node, planner, pod
 
@@ -85,10 +85,10 @@ def test_the_report_holds_verdict_summary_warnings_and_placements():
 
 def test_placements_are_told_as_far_as_somebody_wants_to_know():
     placements = planner(WORLD).plan(["default/small", "default/vip", "default/shut"]).placements
-    outlined, about_a, shown = placements_told(placements, {1: ["a"], 2: Shown(1)})
+    outlined, about_a, shown = placement_documents(placements, {1: ["a"], 2: Shown(1)})
 
     assert outlined == placements[0].to_outline()
     assert (outlined.node, outlined.rejections) == (placements[0].node, {})
     assert list(about_a.rejections) == ["a"]
     assert shown == placements[2].to_document(Shown(1))
-    assert placements_told(placements, None) == tuple(each.to_document() for each in placements)
+    assert placement_documents(placements, None) == tuple(each.to_document() for each in placements)

@@ -92,7 +92,7 @@ def test_an_unknown_node_is_named() -> None:
 
 
 def test_each_node_alone_from_the_same_start() -> None:
-    report = planner(single("tool")).drain_each()
+    report = planner(single("tool")).drain_in_turn()
 
     assert [(each.name, each.may_go) for each in report.drains] == [("n0", False), ("n1", True), ("n2", True)]
     assert report.verdict.failed

@@ -10,9 +10,9 @@ import msgspec
 from kplan.documents.placement import Origin
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
-from kplan.planner.asked import AskedPods
 from kplan.planner.diagnosis.alike import ALONE, Replicas, replicas_of
 from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
+from kplan.planner.question_pods import QuestionPods
 from kplan.planner.sequence import Replay
 
 MOST_WITH_REMEDIES = 50
@@ -31,7 +31,7 @@ class Diagnosing:
     is_final : decisions cannot be brought back; they are told at once, and nothing is tried
     """
 
-    def __init__(self, replay: Replay, asked: AskedPods, *, is_final: bool) -> None:
+    def __init__(self, replay: Replay, asked: QuestionPods, *, is_final: bool) -> None:
         self._replay = replay
         self._asked = asked
         self._is_final = is_final

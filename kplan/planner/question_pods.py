@@ -11,7 +11,7 @@ from kplan.rules.pod_info import PodInfo
 
 
 @dataclass(frozen=True)
-class AskedPods:
+class QuestionPods:
     """Pods as rows of any session that is forked for the question."""
 
     rows: tuple[int, ...] = ()  #: the pods that are asked about, in order
@@ -28,6 +28,6 @@ class AskedPods:
             session.cluster.add_pod(info)
         session.refused.update(self.refused)
 
-    def distinct(self, first: Iterable[int] = ()) -> AskedPods:
+    def distinct(self, first: Iterable[int] = ()) -> QuestionPods:
         """Return the same pods, each once, after those that come first."""
         return replace(self, rows=tuple(dict.fromkeys((*first, *self.rows))))
