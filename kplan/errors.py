@@ -73,10 +73,10 @@ class InputError(KplanError):
     """An input that cannot be used; `problems` holds all that is wrong with it, in reading order."""
 
     def __init__(self, problems: Iterable[Problem] | str, *, hint: str = "") -> None:
-        found = (Problem(problems),) if isinstance(problems, str) else tuple(problems)
-        hints = [problem.hint for problem in found if problem.hint]
-        super().__init__("\n".join(str(problem) for problem in found), hint=hint or (hints[0] if hints else ""))
-        self.problems = found
+        all_problems = (Problem(problems),) if isinstance(problems, str) else tuple(problems)
+        hints = [problem.hint for problem in all_problems if problem.hint]
+        super().__init__("\n".join(str(problem) for problem in all_problems), hint=hint or (hints[0] if hints else ""))
+        self.problems = all_problems
 
 
 class SnapshotError(InputError):

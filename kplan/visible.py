@@ -38,8 +38,8 @@ def visible(text: str) -> str:
     What a CI system would obey is broken by writing its first character so, too.
     """
     if not text.isprintable() or not text.isascii():
-        text = "".join(each if _is_plain(each) else _escaped(each) for each in text)
-    return _COMMAND.sub(lambda found: f"\\x{ord(found[0][0]):02x}{found[0][1:]}", text)
+        text = "".join(character if _is_plain(character) else _escaped(character) for character in text)
+    return _COMMAND.sub(lambda command: f"\\x{ord(command[0][0]):02x}{command[0][1:]}", text)
 
 
 def _is_plain(character: str) -> bool:
@@ -57,8 +57,8 @@ def shown(document: T) -> T:
     """
     if _NEEDS_A_LOOK.search(_encode(document)) is None:
         return document
-    found: T = _shown(document)
-    return found
+    visible_document: T = _shown(document)
+    return visible_document
 
 
 def _encode(document: object) -> bytes:
@@ -110,8 +110,8 @@ def escape_json(text: str) -> str:
     return _COMMAND_IN_JSON.sub(r"\\u0023#", text)
 
 
-def _escape_run(found: re.Match[str]) -> str:
-    return "".join(each if _is_plain(each) else json.dumps(each)[1:-1] for each in found[0])
+def _escape_run(run: re.Match[str]) -> str:
+    return "".join(character if _is_plain(character) else json.dumps(character)[1:-1] for character in run[0])
 
 
 def as_yaml(document: Any) -> str:
@@ -134,7 +134,7 @@ def _once(value: Any) -> Any:
     """Copy a document so that no part of it occurs twice, which YAML would write as an alias."""
     if isinstance(value, str):
         # Half of a pair is no character, and YAML cannot write it.
-        return value if value.isascii() else _HALVES.sub(lambda found: _escaped(found[0]), value)
+        return value if value.isascii() else _HALVES.sub(lambda half: _escaped(half[0]), value)
     if isinstance(value, Mapping):
         return {_once(key): _once(item) for key, item in value.items()}
     return [_once(item) for item in value] if isinstance(value, list | tuple) else value

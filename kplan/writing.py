@@ -96,10 +96,10 @@ def _check(target: Path) -> None:
 
 def _descriptor_of(target: Path) -> int | None:
     """Return the number of a file that is open already and has a name as such: opening it anew would lose its place."""
-    found = _DESCRIPTOR.fullmatch(str(target))
-    if found is None:
+    match_ = _DESCRIPTOR.fullmatch(str(target))
+    if match_ is None:
         return None
-    return _ALREADY_OPEN[found[3]] if found[3] else int(found[1] or found[2])
+    return _ALREADY_OPEN[match_[3]] if match_[3] else int(match_[1] or match_[2])
 
 
 def _is_special(target: Path) -> bool:

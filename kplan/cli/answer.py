@@ -275,7 +275,7 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags, manif
     if output.exit_zero:
         from msgspec.structs import replace
 
-        document = replace(document, verdict=document.verdict.only_told())
+        document = replace(document, verdict=document.verdict.without_exit_code())
     written = output.output.value
     if written not in HUMAN_FORMATS and not verbosity.quiet:
         _tell_warnings(document)

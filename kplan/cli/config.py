@@ -135,11 +135,11 @@ def check(
     except ConfigError as error:
         problems = error.problems
     if output in (CheckFormat.JUNIT, CheckFormat.GITHUB, CheckFormat.SARIF):
-        from kplan.report.checks import told_configuration
+        from kplan.report.checks import configuration_cases
         from kplan.report.registry import render_for_programs
 
         warnings = config.warnings if config is not None else ()
-        write_out(render_for_programs(told_configuration(source, problems, warnings, repository()), output))
+        write_out(render_for_programs(configuration_cases(source, problems, warnings, repository()), output))
     elif output is CheckFormat.TABLE:
         write_out(f"{render_check(visible(source), shown(config), shown(problems))}\n")
     else:

@@ -172,9 +172,9 @@ def plan_document(
 
 def _told_placements(planned: QueuePlan, output: OutputFlags, formats: Sequence[str]) -> NodesOf:
     """Choose the nodes to tell about for each placement: of all but those that tables tell about none."""
-    from kplan.report.plan import told_attempts
+    from kplan.report.plan import attempts_in_full
 
-    in_full = set(told_attempts(planned.changes))
+    in_full = set(attempts_in_full(planned.changes))
     is_outlined = _OUTLINE_FORMATS.issuperset(formats)
     others = shown_nodes(output, with_score_details=False) if output.explain else ()
     return {

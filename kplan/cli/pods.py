@@ -100,7 +100,7 @@ def _rendered(report: PodsReport, output: PodsFormat) -> str:
             return render_names(report)
     if output.template is not None:
         return as_data(report.to_dict(), output)
-    from kplan.report.checks import told_pods
+    from kplan.report.checks import pods_cases
     from kplan.report.registry import render_for_programs
 
-    return render_for_programs(told_pods(report, repository()), output)
+    return render_for_programs(pods_cases(report, repository()), output)

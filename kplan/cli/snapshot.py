@@ -188,10 +188,10 @@ def check(
     remember_formats([(output, "")])
     report = check_report(_open(file, cluster, quiet=quiet))
     if output in (CheckFormat.JUNIT, CheckFormat.GITHUB, CheckFormat.SARIF):
-        from kplan.report.checks import told_snapshot
+        from kplan.report.checks import snapshot_cases
         from kplan.report.registry import render_for_programs
 
-        write_out(render_for_programs(told_snapshot(report, repository()), output))
+        write_out(render_for_programs(snapshot_cases(report, repository()), output))
     else:
         is_table = output is CheckFormat.TABLE
         write_out(f"{render_check(shown(report))}\n" if is_table else as_data(report.to_dict(), output))

@@ -28,8 +28,8 @@ class Document(msgspec.Struct, frozen=True, rename="camel"):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain values, all fresh."""
-        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return found
+        fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return fields
 
 
 class InputWarning(Document, frozen=True):
@@ -163,19 +163,19 @@ class Verdict(Document, frozen=True, kw_only=True):
     @staticmethod
     def of(fail_on: Sequence[Condition], counted: Sequence[Counted], also: Sequence[str] = ()) -> Verdict:
         """Make the verdict about what happened; `also` are lines about no single object."""
-        because = (*also, *(f"{each.object}: {each.text}" for each in counted))
+        because = (*also, *(f"{event.object}: {event.text}" for event in counted))
         failed = bool(because)
         return Verdict(
             failed=failed, exit_code=1 if failed else 0, fail_on=tuple(fail_on), because=because, counted=tuple(counted)
         )
 
-    def only_told(self) -> Verdict:
+    def without_exit_code(self) -> Verdict:
         """Return the same verdict without an exit code that says so."""
         return msgspec.structs.replace(self, exit_code=0)
 
     def counted_of(self, name: str) -> list[Counted]:
         """Return what counts about an object."""
-        return [each for each in self.counted if each.object == name]
+        return [event for event in self.counted if event.object == name]
 
 
 def to_json(document: Document) -> str:

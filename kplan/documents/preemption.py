@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Code, Count, Document, Positive
 
@@ -72,17 +72,18 @@ class Criteria(Document, frozen=True, kw_only=True):
 
 
 class Reprieve(Document, frozen=True, kw_only=True):
-    """What became of a pod of lower priority when it was tried to be kept.
+    """Whether a pod of lower priority is spared, tried while the more important ones that are spared stay.
 
     Attributes
     ----------
+    reprieved : the incoming pod fits beside it, so it is no victim
     pdb_violation : its eviction would violate a budget, so it was tried before the others
     """
 
     pod: str
     step: Positive
     pdb_violation: bool
-    kept: bool
+    reprieved: bool = field(name="kept")
 
 
 class Candidate(Document, frozen=True, kw_only=True):
@@ -91,7 +92,7 @@ class Candidate(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     lost_by : the criterion by which it lost; null for the best
-    reprieve : its pods of lower priority in the order in which they were tried to be kept
+    reprieve : its pods of lower priority, in the order in which the scheduler tries to spare them
     """
 
     victims: tuple[str, ...]

@@ -40,14 +40,14 @@ KINDS: Mapping[str, str] = {
 
 def struct_of(kind: str) -> type[Head]:
     """Return the struct of a kind of document."""
-    found: type[Head] = getattr(import_module(KINDS[kind]), kind)
-    return found
+    struct: type[Head] = getattr(import_module(KINDS[kind]), kind)
+    return struct
 
 
 def report_struct(kind: str) -> type[Report]:
     """Return the struct of a kind of report."""
-    found: type[Report] = getattr(import_module(REPORTS[kind]), kind)
-    return found
+    struct: type[Report] = getattr(import_module(REPORTS[kind]), kind)
+    return struct
 
 
 SCHEMA_KINDS = tuple(sorted(KINDS))
@@ -65,9 +65,9 @@ def load_schema(kind: str) -> dict[str, Any]:
         hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(SCHEMA_KINDS)}"
         raise UsageError(f"no document is of kind {kind!r}", hint=hint)
     _, components = msgspec.json.schema_components([struct_of(kind)])
-    structs = {each.__name__: each for each in _structs_in(msgspec.inspect.type_info(struct_of(kind)))}
-    found = {name: _completed(schema, structs.get(name)) for name, schema in components.items()}
-    return {"$schema": _DIALECT, **found.pop(kind), "$defs": dict(sorted(found.items()))}
+    structs = {struct.__name__: struct for struct in _structs_in(msgspec.inspect.type_info(struct_of(kind)))}
+    schemas = {name: _completed(schema, structs.get(name)) for name, schema in components.items()}
+    return {"$schema": _DIALECT, **schemas.pop(kind), "$defs": dict(sorted(schemas.items()))}
 
 
 def schema_text(kind: str) -> str:
@@ -77,19 +77,19 @@ def schema_text(kind: str) -> str:
 
 def _structs_in(kind: Any) -> set[type[msgspec.Struct]]:
     """Return all structs that a type is made of."""
-    found: set[type[msgspec.Struct]] = set()
+    structs: set[type[msgspec.Struct]] = set()
     waiting = [kind]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, msgspec.inspect.StructType):
-            if each.cls in found:
+        current = waiting.pop()
+        if isinstance(current, msgspec.inspect.StructType):
+            if current.cls in structs:
                 continue
-            found.add(each.cls)
-            waiting += [field.type for field in each.fields]
-        elif isinstance(each, msgspec.inspect.Type):
-            parts = (getattr(each, name) for name in each.__struct_fields__)
+            structs.add(current.cls)
+            waiting += [field.type for field in current.fields]
+        elif isinstance(current, msgspec.inspect.Type):
+            parts = (getattr(current, name) for name in current.__struct_fields__)
             waiting += [part for held in parts for part in (held if isinstance(held, tuple) else (held,))]
-    return found
+    return structs
 
 
 def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> dict[str, Any]:
@@ -118,11 +118,11 @@ def _summary(struct: type[msgspec.Struct]) -> str:
 
 def _descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
     """Return what docstrings say of the fields of a struct, those that it inherits included."""
-    found: dict[str, str] = {}
-    for each in reversed(struct.__mro__):
-        if issubclass(each, Document):
-            found |= dict(_ATTRIBUTE.findall(inspect.cleandoc(each.__doc__ or "")))
-    return found
+    described: dict[str, str] = {}
+    for base in reversed(struct.__mro__):
+        if issubclass(base, Document):
+            described |= dict(_ATTRIBUTE.findall(inspect.cleandoc(base.__doc__ or "")))
+    return described
 
 
 def _simplified(value: Any) -> Any:
@@ -131,9 +131,9 @@ def _simplified(value: Any) -> Any:
         return [_simplified(item) for item in value]
     if not isinstance(value, dict):
         return value
-    found = {key: _simplified(item) for key, item in value.items() if key not in ("default", "properties")}
+    simplified = {key: _simplified(item) for key, item in value.items() if key not in ("default", "properties")}
     if "properties" in value:
-        found["properties"] = {name: _simplified(item) for name, item in value["properties"].items()}
-    if len(found.get("enum", ())) == 1:
-        found["const"] = found.pop("enum")[0]
-    return found
+        simplified["properties"] = {name: _simplified(item) for name, item in value["properties"].items()}
+    if len(simplified.get("enum", ())) == 1:
+        simplified["const"] = simplified.pop("enum")[0]
+    return simplified

@@ -212,7 +212,7 @@ class PreemptionResult:
                     pod=self.infos[int(found.pods[i])].key,
                     step=len(of_node) + 1,
                     pdb_violation=bool(found.violating[i]),
-                    kept=bool(found.kept[i]),
+                    reprieved=bool(found.kept[i]),
                 )
             )
         return {node: tuple(each) for node, each in steps.items()}

@@ -24,21 +24,21 @@ def arranged(blocks: Iterable[Block], verdict: Verdict, *, is_wide: bool) -> lis
     ----------
     is_wide : tables keep all of their columns
     """
-    told = list(_sections_once(list(blocks)))
-    found = told if is_wide else [each for block in told for each in _columns_once(block)]
-    return [*_opened(found, verdict), *_closing(found, verdict)]
+    sections = list(_sections_once(list(blocks)))
+    shown = sections if is_wide else [part for block in sections for part in _columns_once(block)]
+    return [*_opened(shown, verdict), *_closing(shown, verdict)]
 
 
 def failure_text(verdict: Verdict) -> str:
     """Say why an answer counts as a failure, after the word for it."""
     objects: dict[str, list[str]] = {}
-    because, told = set(verdict.because), set()
-    for each in verdict.counted:
-        line_of = f"{each.object}: {each.text}"
+    because, grouped = set(verdict.because), set()
+    for event in verdict.counted:
+        line_of = f"{event.object}: {event.text}"
         if line_of in because:
-            objects.setdefault(each.text, []).append(each.object)
-            told.add(line_of)
-    also = [reason for reason in verdict.because if reason not in told]
+            objects.setdefault(event.text, []).append(event.object)
+            grouped.add(line_of)
+    also = [reason for reason in verdict.because if reason not in grouped]
     left_out = f"; and {len(also) - _MOST_LINES} more" if len(also) > _MOST_LINES else ""
     parts = [*also[:_MOST_LINES], *(f"{text} {listing(names, most=_MOST_OBJECTS)}" for text, names in objects.items())]
     more = f"; and {verdict.more} more" if verdict.more else ""
@@ -70,7 +70,7 @@ def _closing(blocks: Sequence[Block], verdict: Verdict) -> Iterator[Block]:
 
 def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:
     """Yield the blocks; a section that was told of another pod word for word is named only."""
-    told: dict[tuple[Block, ...], str] = {}
+    first_about: dict[tuple[Block, ...], str] = {}
     about = ""
     index = 0
     while index < len(blocks):
@@ -87,12 +87,12 @@ def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:
             index += 1
             continue
         key = body if block.level == 1 else (block, *body)
-        if key in told:
+        if key in first_about:
             yield block
-            yield line(Span(f"the same as for {told[key]}", "dim"), indent=block.level)
+            yield line(Span(f"the same as for {first_about[key]}", "dim"), indent=block.level)
             index = end
             continue
-        told[key] = about
+        first_about[key] = about
         yield block
         index += 1
 
@@ -122,22 +122,24 @@ def _columns_once(block: Block) -> Iterator[Block]:
         return
     columns = list(zip(*block.rows, strict=True))
     texts = [{plain(cell) for cell in column} for column in columns]
-    is_one_row = len(block.rows) == 1
-    kept = [
+    is_single_row = len(block.rows) == 1
+    remaining = [
         number
         for number, different in enumerate(texts)
-        if number == 0 or len(different) > 1 or (is_one_row and not different <= _NOTHING)
+        if number == 0 or len(different) > 1 or (is_single_row and not different <= _NOTHING)
     ]
-    if len(kept) == 1:
+    if len(remaining) == 1:
         yield block
         return
-    dropped = {block.header[number]: plain(column[0]) for number, column in enumerate(columns) if number not in kept}
-    said = [f"{name} {text}" for name, text in dropped.items() if text not in _NOTHING]
-    if said:
-        yield Line((Span(f"Same for all: {', '.join(said)}", "dim"),), block.indent)
+    dropped = {
+        block.header[number]: plain(column[0]) for number, column in enumerate(columns) if number not in remaining
+    }
+    facts = [f"{name} {text}" for name, text in dropped.items() if text not in _NOTHING]
+    if facts:
+        yield Line((Span(f"Same for all: {', '.join(facts)}", "dim"),), block.indent)
     yield replace(
         block,
-        header=tuple(block.header[number] for number in kept),
-        rows=tuple(tuple(row[number] for number in kept) for row in block.rows),
-        align="".join(block.align[number] for number in kept),
+        header=tuple(block.header[number] for number in remaining),
+        rows=tuple(tuple(row[number] for number in remaining) for row in block.rows),
+        align="".join(block.align[number] for number in remaining),
     )

@@ -110,12 +110,14 @@ def _where(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     if not nodes:
         return
     if len(zones) > 1:
-        rows = tuple((zone or "(none)", str(each.replicas), str(each.nodes)) for zone, each in zones.items())
+        rows = tuple(
+            (zone or "(none)", str(zone_fit.replicas), str(zone_fit.nodes)) for zone, zone_fit in zones.items()
+        )
         yield Table(("ZONE", "REPLICAS", "NODES"), rows, "<>>")
     names = [template.name for template in document.templates]
     columns = names if len(names) > 1 else ["REPLICAS"]
     if options.top is None or options.is_wide or len(nodes) <= _MOST_SINGLE_NODES:
-        single = [(node, *(str(each.get(name, 0)) for name in names)) for node, each in nodes.items()]
+        single = [(node, *(str(fits.get(name, 0)) for name in names)) for node, fits in nodes.items()]
         yield Table(("NODE", *columns), tuple(single), "<" + ">" * len(columns))
         return
     yield Table((*columns, "NODES", "WHICH"), tuple(_alike(nodes, names)), ">" * (len(columns) + 1) + "<")
@@ -124,8 +126,8 @@ def _where(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
 def _alike(nodes: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> list[tuple[Cell, ...]]:
     """Put nodes with as many replicas in one row, the fullest first."""
     groups: dict[tuple[int, ...], list[str]] = {}
-    for node, each in nodes.items():
-        groups.setdefault(tuple(each.get(name, 0) for name in names), []).append(node)
+    for node, fits in nodes.items():
+        groups.setdefault(tuple(fits.get(name, 0) for name in names), []).append(node)
     ordered = sorted(groups.items(), key=lambda item: (-sum(item[0]), item[0]))
     return [(*map(str, counts), str(len(members)), name_ranges(members, most=3)) for counts, members in ordered]
 
@@ -173,22 +175,22 @@ def _to_add(document: CapacityReport) -> Iterator[Block]:
     ):
         return
     yield Heading((f"What to add to fit all {document.summary.wanted}",))
-    helpful = [each for each in tried if each.nodes is not None]
+    helpful = [addition for addition in tried if addition.nodes is not None]
     if not helpful:
         yield line(f"Nodes like those that there are do not help with the {missing} that are missing, however many.")
     else:
         rows: list[tuple[Cell, ...]] = [
             (
-                Span(_number(each), "strong"),
-                listing(_models(each)),
-                ", ".join(f"{amount} {name}" for name, amount in each.shapes[0].allocatable.items()),
+                Span(_number(addition), "strong"),
+                listing(_models(addition)),
+                ", ".join(f"{amount} {name}" for name, amount in addition.shapes[0].allocatable.items()),
             )
-            for each in helpful
+            for addition in helpful
         ]
         yield Table(("NODES", "LIKE", "EACH WITH"), tuple(rows), "><<")
-        useless = [" with ".join(_models(each)) for each in tried if each.nodes is None]
+        useless = [" with ".join(_models(addition)) for addition in tried if addition.nodes is None]
         if useless:
-            alone = " alone" if any(len(each.shapes) > 1 for each in helpful) else ""
+            alone = " alone" if any(len(addition.shapes) > 1 for addition in helpful) else ""
             yield line(f"Nodes like {listing(useless)}{alone} would not help, however many.")
     if document.shapes_not_tried:
         yield line(f"{count(document.shapes_not_tried, 'rarer shape')} of nodes not tried.")
@@ -209,11 +211,11 @@ def _offers(document: CapacityReport) -> Iterator[Block]:
     ]
     if rows:
         yield Table(("PRICE", "NODES", "MIX"), tuple(rows), ">><")
-        found = "No cheaper mix is enough" if offers.is_cheapest else "Found greedily: a cheaper mix may be enough"
+        certainty = "No cheaper mix is enough" if offers.is_cheapest else "Found greedily: a cheaper mix may be enough"
         placed = (
             f"Each of these was placed, as one of {offers.tried} mixes tried" if offers.tried > 1 else "It was placed"
         )
-        yield line(f"{found}. {placed}.")
+        yield line(f"{certainty}. {placed}.")
     else:
         tried = f", of {count(offers.tried, 'mix', 'mixes')} tried" if offers.tried else ""
         yield line(f"No mix of these shapes was found{tried}.")
@@ -233,8 +235,8 @@ def _models(addition: Addition) -> list[str]:
 
 
 def _number(addition: Addition) -> str:
-    each = " of each" if len(addition.shapes) > 1 else ""
-    return f"{addition.nodes}{each}"
+    suffix = " of each" if len(addition.shapes) > 1 else ""
+    return f"{addition.nodes}{suffix}"
 
 
 def _title(document: CapacityReport) -> str:
@@ -247,13 +249,13 @@ def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
     for template in document.templates:
         message = f"{count(template.fits, 'replica')} fit" if template.fits != 1 else "1 replica fits"
         if failed:
-            told = ", ".join(document.verdict.because)
-            message = told if len(document.templates) == 1 else f"{message}; {told}"
+            text = ", ".join(document.verdict.because)
+            message = text if len(document.templates) == 1 else f"{message}; {text}"
         detail = message
         if stop is not None and stop.template == template.name:
             blocks = decision_blocks(stop.placement, document.snapshot.nodes, options)
-            told = "\n".join(plain(text).rstrip() for text in layout(blocks, _DETAIL_WIDTH))
-            detail = f"{message}\nWhat stops the next one:\n{told}"
+            text = "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, _DETAIL_WIDTH))
+            detail = f"{message}\nWhat stops the next one:\n{text}"
         rule = "Unschedulable" if failed else "Capacity"
         case = Case(template.name, "failed" if failed else "passed", rule, message, detail)
         if stop is not None and stop.template == template.name:

@@ -51,13 +51,15 @@ def change_sentence(document: PlanReport) -> str:
             return "No pod has to move"
         stuck = sum(workload.state is WorkloadState.STUCK for workload in document.workloads)
         return ", ".join(_ends(document.changes, stuck, document))
-    asked = [workload for workload in document.workloads if workload.change is not Change.NONE or _is_asked(workload)]
-    names = {_name(each) for each in asked}
-    words = Counter("refused" if each.refused else _WORDS[each.change] for each in asked)
+    subjects = [
+        workload for workload in document.workloads if workload.change is not Change.NONE or _is_subject(workload)
+    ]
+    names = {_name(workload) for workload in subjects}
+    words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)
     parts = [f"{word} {words[word]}" for word in ("unchanged", "scaled", "rolled", "new", "refused") if words[word]]
     own = [change for change in document.changes if _is_of(change, names)]
     others = Counter(change.action for change in document.changes if not _is_of(change, names))
-    stuck = sum(each.state is WorkloadState.STUCK for each in asked)
+    stuck = sum(workload.state is WorkloadState.STUCK for workload in subjects)
     ends = _ends(own, stuck, document) if own or document.obstacles or stuck else ["nothing to place"]
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
     beside = [f"{others[action]} {word}" for action, word in _OTHERS.items() if others[action]]
@@ -82,8 +84,8 @@ def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> lis
     return ends
 
 
-def _name(each: WorkloadChange) -> str:
-    return f"{each.kind} {each.namespace}/{each.name}"
+def _name(workload: WorkloadChange) -> str:
+    return f"{workload.kind} {workload.namespace}/{workload.name}"
 
 
 def _is_of(change: PodChange, names: AbstractSet[str]) -> bool:
@@ -92,18 +94,18 @@ def _is_of(change: PodChange, names: AbstractSet[str]) -> bool:
     return name in names or f"Pod {name}" in names
 
 
-def _is_asked(each: WorkloadChange) -> bool:
-    return each.state is WorkloadState.UNCHANGED or bool(each.refused)
+def _is_subject(workload: WorkloadChange) -> bool:
+    return workload.state is WorkloadState.UNCHANGED or bool(workload.refused)
 
 
 def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Tell what becomes of the workloads."""
-    told = [workload for workload in document.workloads if options.is_wide or not _is_quiet(workload)]
-    if told:
-        yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, told)), "<<>>><")
+    shown = [workload for workload in document.workloads if options.is_wide or not _is_quiet(workload)]
+    if shown:
+        yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, shown)), "<<>>><")
     quiet = [workload for workload in document.workloads if _is_quiet(workload)]
     if quiet and not options.is_wide:
-        names = listing([_name(each) for each in quiet])
+        names = listing([_name(workload) for workload in quiet])
         yield line(f"Unchanged: {names}")
     if any(step.pod for step in document.steps):
         yield line(Span(_ASSUMED, "dim"))
@@ -127,20 +129,24 @@ def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
     yield from _obstacles(document.obstacles)
 
 
-def _is_quiet(each: WorkloadChange) -> bool:
-    return each.state is WorkloadState.UNCHANGED and not each.refused and not each.unseen
+def _is_quiet(workload: WorkloadChange) -> bool:
+    return workload.state is WorkloadState.UNCHANGED and not workload.refused and not workload.unseen
 
 
-def _row(each: WorkloadChange) -> tuple[Cell, ...]:
-    moved = "moved" if each.change is Change.NONE and each.state is not WorkloadState.UNCHANGED else _WORDS[each.change]
-    style: Style = "bad" if each.state is WorkloadState.STUCK or each.refused else "good"
+def _row(workload: WorkloadChange) -> tuple[Cell, ...]:
+    moved = (
+        "moved"
+        if workload.change is Change.NONE and workload.state is not WorkloadState.UNCHANGED
+        else _WORDS[workload.change]
+    )
+    style: Style = "bad" if workload.state is WorkloadState.STUCK or workload.refused else "good"
     return (
-        _name(each),
-        "refused" if each.refused else moved,
-        str(each.desired),
-        str(each.ready),
-        str(each.pending),
-        Span(each.state, style),
+        _name(workload),
+        "refused" if workload.refused else moved,
+        str(workload.desired),
+        str(workload.ready),
+        str(workload.pending),
+        Span(workload.state, style),
     )
 
 
@@ -150,18 +156,18 @@ def _obstacles(obstacles: Sequence[Obstacle]) -> Iterator[Block]:
     yield Heading((Span(f"{count(len(obstacles), 'pod')} may not go", "bad"),))
     rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.words) for obstacle in obstacles]
     yield Table(("POD", "NODE", "WHY"), tuple(rows), "<<<")
-    seen: set[str] = set()
+    texts: set[str] = set()
     for obstacle in obstacles:
         text = obstacle_text(obstacle)
-        if text and text not in seen:
-            seen.add(text)
+        if text and text not in texts:
+            texts.add(text)
             yield line(text, is_item=True)
 
 
 def obstacle_text(obstacle: Obstacle) -> str:
     """Say what it would take for a pod to go."""
     if len(obstacle.budgets) > 1:
-        names = listing([each.name for each in obstacle.budgets])
+        names = listing([budget.name for budget in obstacle.budgets])
         return f"{obstacle.pod} is covered by {names}; leave it to one of them"
     if not obstacle.budgets:
         return ""
@@ -217,15 +223,15 @@ def _blocked(obstacle: Obstacle, state: State) -> Case:
         state,
         "Blocked",
         f"{obstacle.pod} may not leave {obstacle.node}: {obstacle.words}",
-        "\n".join(each for each in (obstacle.words, text) if each),
+        "\n".join(part for part in (obstacle.words, text) if part),
         workload=f"{kind} {name}" if name else "",
         hint=text,
     )
 
 
-def _of_workload(each: WorkloadChange, state: State, rule: str, words: str) -> Case:
-    name = _name(each)
-    origin = each.origin
+def _of_workload(workload: WorkloadChange, state: State, rule: str, words: str) -> Case:
+    name = _name(workload)
+    origin = workload.origin
     if not origin:
         return Case(name, state, rule, words, words)
     return Case(name, state, rule, words, words, origin.file, origin.document, origin.line or None)

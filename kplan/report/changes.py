@@ -53,10 +53,12 @@ def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Blo
     yield line(Span("   ".join(legend), "dim"))
     groups = [[change] for change in changes] if options.is_wide else _alike(changes)
     shown = groups if options.is_wide or options.top is None else _shown(groups)
-    names = {name for group in shown for each in group for name in (each.from_node, each.to_node) if name is not None}
+    names = {
+        name for group in shown for change in group for name in (change.from_node, change.to_node) if name is not None
+    }
     suffix = "" if options.is_wide else common_suffix(names)
     roomy = (_table(document, shown, suffix, most, options) for most in (_MOST_NODES, 2))
-    table = next((each for each in roomy if natural_width(each) <= options.width), None)
+    table = next((candidate for candidate in roomy if natural_width(candidate) <= options.width), None)
     left_out = len(groups) - len(shown)
     note = f"and {left_out} more that are placed (-o wide shows all)" if left_out else ""
     yield replace(table or _table(document, shown, suffix, 1, options), note=note)
@@ -89,7 +91,7 @@ def _shown(groups: Sequence[list[PodChange]]) -> list[list[PodChange]]:
 
 
 def _is_placed(group: Sequence[PodChange]) -> bool:
-    return all(each.action is Action.PLACED for each in group)
+    return all(change.action is Action.PLACED for change in group)
 
 
 def _table(
@@ -99,9 +101,9 @@ def _table(
         (
             _sign(group),
             group[0].pod if options.is_wide else _who(document, group),
-            f"{sum(each.to_node is not None for each in group)}/{len(group)}",
-            _nodes([each.from_node for each in group], suffix, most),
-            _nodes([each.to_node for each in group], suffix, most),
+            f"{sum(change.to_node is not None for change in group)}/{len(group)}",
+            _nodes([change.from_node for change in group], suffix, most),
+            _nodes([change.to_node for change in group], suffix, most),
             _without(_note(document, group, is_wide=options.is_wide), suffix),
         )
         for group in groups
@@ -118,8 +120,8 @@ def _without(text: str, suffix: str) -> str:
 
 def _sign(group: Sequence[PodChange]) -> Span:
     """Say what becomes of pods, of different ends the one that needs attention."""
-    actions = {each.action for each in group}
-    action = next(each for each in reversed(Action) if each in actions)
+    actions = {change.action for change in group}
+    action = next(action for action in reversed(Action) if action in actions)
     return Span(action, _STYLES[action])
 
 
@@ -127,8 +129,8 @@ def _who(document: PlanReport, group: Sequence[PodChange]) -> str:
     """Name a workload, or a single pod, unless it is made up for a manifest."""
     first = group[0]
     attempt = None if first.attempt is None else document.placements[first.attempt]
-    is_made_up = attempt is not None and bool(attempt.pod.origin) and first.from_node is None
-    return workload_of(first) if len(group) > 1 or is_made_up else first.pod
+    is_of_manifest = attempt is not None and bool(attempt.pod.origin) and first.from_node is None
+    return workload_of(first) if len(group) > 1 or is_of_manifest else first.pod
 
 
 def _nodes(names: Sequence[str | None], suffix: str, most: int) -> str:
@@ -144,10 +146,10 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
         parts.append(first.because)
     elif first.action is Action.EVICTED:
         parts.append("no controller recreates it")
-    pending = [each for each in group if each.action is Action.PENDING]
-    words = Counter(_PENDING.get(each.outcome, each.reason) for each in pending)
+    pending = [change for change in group if change.action is Action.PENDING]
+    words = Counter(_PENDING.get(change.outcome, change.reason) for change in pending)
     if is_daemon(first) and pending:
-        parts.append(f"not on {listing([_meant_for(document, each) for each in pending])}")
+        parts.append(f"not on {listing([_meant_for(document, change) for change in pending])}")
     else:
         parts += words
     if is_wide and first.recreated_as not in (None, first.pod):

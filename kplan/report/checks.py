@@ -11,7 +11,7 @@ from kplan.documents.snapshot import SnapshotCheck
 from kplan.errors import Problem
 from kplan.report.refusal import refused
 from kplan.report.repository import file_in
-from kplan.report.view import Case, Told
+from kplan.report.view import Case, CaseReport
 from kplan.report.words import count
 from kplan.visible import shown, visible
 
@@ -28,12 +28,12 @@ class Repository:
         return file_in(self.root, self.here, name)
 
 
-def told_pods(document: PodsReport, where: Repository) -> Told:
+def pods_cases(document: PodsReport, where: Repository) -> CaseReport:
     """Return a case an object: the API server takes its pods, or refuses them."""
     report = shown(document)
-    n_refused = sum(1 for made in report.pods if made.refusal)
-    cases = [_made(made, where) for made in report.pods] + [_warning(warning) for warning in report.warnings]
-    return Told(
+    n_refused = sum(1 for pods in report.pods if pods.refusal)
+    cases = [_pods_case(pods, where) for pods in report.pods] + [_warning(warning) for warning in report.warnings]
+    return CaseReport(
         kind=report.kind,
         title=f"kplan pods: {count(len(report.pods), 'object')}, {n_refused} refused",
         generated_at=report.generated_at,
@@ -43,14 +43,14 @@ def told_pods(document: PodsReport, where: Repository) -> Told:
     )
 
 
-def _made(made: PodsMade, where: Repository) -> Case:
-    source = made.source
+def _pods_case(pods: PodsMade, where: Repository) -> Case:
+    source = pods.source
     name = f"{source.kind} {source.namespace}/{source.name}"
-    message = made.refusal or f"makes {count(made.count, 'pod')}"
+    message = pods.refusal or f"makes {count(pods.count, 'pod')}"
     return Case(
         name,
-        "failed" if made.refusal else "passed",
-        "Refused" if made.refusal else "Taken",
+        "failed" if pods.refusal else "passed",
+        "Refused" if pods.refusal else "Taken",
         message,
         message,
         where.file(source.file),
@@ -59,7 +59,7 @@ def _made(made: PodsMade, where: Repository) -> Case:
     )
 
 
-def told_snapshot(document: SnapshotCheck, where: Repository) -> Told:
+def snapshot_cases(document: SnapshotCheck, where: Repository) -> CaseReport:
     """Return a case for each finding; what is only worth knowing does not count."""
     report = shown(document)
     source = report.snapshot.source
@@ -70,10 +70,10 @@ def told_snapshot(document: SnapshotCheck, where: Repository) -> Told:
     ]
     if report.valid:
         cases.append(Case(source, "passed", "Valid", "everything fits together", "everything fits together", file))
-    told = f"{count(len(report.findings), 'finding')}, {count(len(report.notes), 'note')}"
-    return Told(
+    numbers = f"{count(len(report.findings), 'finding')}, {count(len(report.notes), 'note')}"
+    return CaseReport(
         kind=report.kind,
-        title=f"kplan snapshot check: {source}: {told}",
+        title=f"kplan snapshot check: {source}: {numbers}",
         generated_at=now(),
         source=file or source,
         cases=cases,
@@ -81,13 +81,13 @@ def told_snapshot(document: SnapshotCheck, where: Repository) -> Told:
     )
 
 
-def _finding(found: InputWarning, file: str) -> Case:
-    return Case(found.object or "snapshot", "failed", found.code, found.message, found.message, file)
+def _finding(finding: InputWarning, file: str) -> Case:
+    return Case(finding.object or "snapshot", "failed", finding.code, finding.message, finding.message, file)
 
 
-def told_configuration(
+def configuration_cases(
     source: str, problems: Sequence[Problem], warnings: Sequence[InputWarning], where: Repository
-) -> Told:
+) -> CaseReport:
     """Return a case for each problem of a scheduler configuration, or one that says that it has none."""
     name = visible(source)
     if problems:
@@ -96,16 +96,16 @@ def told_configuration(
             kind="SchedulerConfigCheck",
             title=f"kplan config check: {name}: {count(len(problems), 'problem')}",
         )
-    return Told(
+    return CaseReport(
         kind="SchedulerConfigCheck",
         title=f"kplan config check: {name}: ok",
         generated_at=now(),
         source=where.file(name) or name,
-        cases=[*_taken(name, where), *(_warning(shown(warning)) for warning in warnings)],
+        cases=[*_accepted(name, where), *(_warning(shown(warning)) for warning in warnings)],
     )
 
 
-def _taken(name: str, where: Repository) -> Iterator[Case]:
+def _accepted(name: str, where: Repository) -> Iterator[Case]:
     yield Case(name, "passed", "Valid", "kube-scheduler takes it", "kube-scheduler takes it", where.file(name))
 
 

@@ -40,8 +40,8 @@ def config_report(config: SchedulerConfiguration) -> SchedulerConfigReport:
         },
         configuration=to_document(config),
         differences=tuple(
-            documents.Difference(path=found.path, default=found.default, effective=found.effective)
-            for found in differences(config)
+            documents.Difference(path=difference.path, default=difference.default, effective=difference.effective)
+            for difference in differences(config)
         ),
         warnings=config.warnings,
     )
@@ -77,15 +77,15 @@ def render_check(source: str, config: SchedulerConfiguration | None, problems: S
 
 def render_config(config: SchedulerConfiguration, width: int = DEFAULT_WIDTH) -> str:
     """Write the effective configuration as text of so many columns."""
-    found = differences(config)
+    changed = differences(config)
     scheduler = f"kube-scheduler v{config.release.version}"
     is_default = config.source == "default"
     of = f"the default of {scheduler}" if is_default else f"{config.source}\nas {scheduler} reads it"
-    changes = count(len(found), "difference") if found else "no difference"
+    changes = count(len(changed), "difference") if changed else "no difference"
     blocks = [
         f"Effective scheduler configuration: {of}\n{changes} from the default"
-        + (f"; marks: {_LEGEND}" if found else ""),
-        _settings(config, found, width),
+        + (f"; marks: {_LEGEND}" if changed else ""),
+        _settings(config, changed, width),
     ]
     if config.extenders:
         blocks.append(_extenders(config, width))
@@ -109,9 +109,9 @@ def _gates(release: Release, width: int) -> str:
     return "\n".join(lines)
 
 
-def _settings(config: SchedulerConfiguration, found: tuple[Difference, ...], width: int) -> str:
+def _settings(config: SchedulerConfiguration, changed: tuple[Difference, ...], width: int) -> str:
     """List what every decision depends on, then whatever else is not at its default."""
-    default = {difference.path: difference.default for difference in found}
+    default = {difference.path: difference.default for difference in changed}
     rows = []
     for field, value in (
         ("percentageOfNodesToScore", config.percentage_of_nodes_to_score),
@@ -123,7 +123,7 @@ def _settings(config: SchedulerConfiguration, found: tuple[Difference, ...], wid
     shown = {row[1] for row in rows}
     rows.extend(
         ("*", difference.path, _value(difference.effective), _value(difference.default))
-        for difference in found
+        for difference in changed
         if difference.path not in shown and not difference.path.startswith(("profiles", "extenders"))
     )
     return _table(("", "SETTING", "VALUE", "DEFAULT"), rows, width)
@@ -213,10 +213,10 @@ def _arguments(config: SchedulerConfiguration, profile: Profile, width: int) -> 
     lines = []
     for name, args in args_document(profile).items():
         usual = dict(_leaves(default.get(name, {})))
-        given = dict(_leaves(args))
-        lines.append(f"  {name}" if usual or given else f"  {name}: none")
-        for path in dict.fromkeys((*usual, *given)):
-            value, standard = _value(given.get(path)), _value(usual.get(path))
+        own = dict(_leaves(args))
+        lines.append(f"  {name}" if usual or own else f"  {name}: none")
+        for path in dict.fromkeys((*usual, *own)):
+            value, standard = _value(own.get(path)), _value(usual.get(path))
             usually = f"default {standard}" if path in usual else "not set by default"
             mark, note = ("", "") if value == standard else ("*", f" ({usually})")
             lines.append(_wrap(f"{mark:>3} {path}: ", [f"{value}{note}"], 8, width))

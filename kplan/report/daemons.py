@@ -70,7 +70,7 @@ def _why(placement: PodPlacement) -> str:
 
 
 def _help(placement: PodPlacement) -> str:
-    found = placement.preemption
-    if found is not None and found.nominated_node:
-        return f"evicting {listing([victim.key for victim in found.victims])}"
+    preemption = placement.preemption
+    if preemption is not None and preemption.nominated_node:
+        return f"evicting {listing([victim.key for victim in preemption.victims])}"
     return remedy_change(placement.remedies[0]) if placement.remedies else "-"

@@ -37,8 +37,8 @@ def decision_heading(name: str, placement: PodPlacement, level: int = 1) -> Head
 
 def outcome_text(placement: PodPlacement) -> str:
     """Say in a few words what came of a pod that has no node."""
-    found = placement.preemption
-    if found is not None and found.nominated_node:
+    preemption = placement.preemption
+    if preemption is not None and preemption.nominated_node:
         return "fits nowhere as things are"
     return OUTCOME_WORDS[placement.outcome]
 
@@ -69,10 +69,10 @@ def decision_blocks(
         yield from _current(placement, placement.current)
     yield from diagnosis_blocks(placement, options)
     if outcome in (Outcome.GATED, Outcome.ERROR):
-        is_told = isinstance(placement.diagnosis, str) and (
+        is_in_diagnosis = isinstance(placement.diagnosis, str) and (
             outcome is Outcome.GATED or placement.message in placement.diagnosis
         )
-        if not is_told:
+        if not is_in_diagnosis:
             yield line(placement.message)
         return
     if outcome is Outcome.SCHEDULED:
@@ -95,8 +95,8 @@ def _current(placement: PodPlacement, current: Current) -> Iterator[Block]:
     mine, best = placement.scores.get(node), placement.scores.get(placement.node or "")
     if mine is not None and best is not None:
         differences = _differences(best.plugins, mine.plugins)
-        made = ", ".join(f"{scored_by(plugin)} {points(delta)}" for plugin, delta in differences)
-        yield line(f"{node} has {mine.total} points, {best.total - mine.total} fewer than {placement.node}: {made}.")
+        sources = ", ".join(f"{scored_by(plugin)} {points(delta)}" for plugin, delta in differences)
+        yield line(f"{node} has {mine.total} points, {best.total - mine.total} fewer than {placement.node}: {sources}.")
     elif node in placement.rejections:
         rejection = placement.rejections[node]
         why = "; ".join(failure_lines(rejection))
@@ -118,9 +118,9 @@ def _winner(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> It
     of_all = f"{feasible} of {count(n_nodes, 'node')} can take it"
     if not placement.scores:
         only = f"{placement.node or 'One'} is the only node that can take it"
-        told = only if feasible == 1 else f"{of_all}; nothing scores them"
+        sentence = only if feasible == 1 else f"{of_all}; nothing scores them"
         note = ", so nothing is scored" if feasible == 1 and not placement.not_evaluated_count else ""
-        yield line(f"{told}{note}.")
+        yield line(f"{sentence}{note}.")
         return
     ranked = _ranked(placement)
     yield line(f"{of_all}. ", *_margin(placement, ranked, options.ties))
@@ -149,14 +149,14 @@ def _margin(placement: PodPlacement, ranked: Sequence[str], rule: str) -> list[C
     runner_up = ranked[1]
     ahead = total - scores[runner_up].total
     why = _differences(scores[node].plugins, scores[runner_up].plugins)
-    made = ", ".join(f"{scored_by(plugin)} {points(delta)}" for plugin, delta in why)
-    return [f"{node} wins with {total} points, {ahead} ahead of {runner_up}: {made}."]
+    sources = ", ".join(f"{scored_by(plugin)} {points(delta)}" for plugin, delta in why)
+    return [f"{node} wins with {total} points, {ahead} ahead of {runner_up}: {sources}."]
 
 
 def _differences(mine: Mapping[str, int], theirs: Mapping[str, int]) -> list[tuple[str, int]]:
     """List plugins that score two nodes differently, the greatest difference first."""
     deltas = [(plugin, score - theirs.get(plugin, 0)) for plugin, score in mine.items()]
-    return sorted(((plugin, delta) for plugin, delta in deltas if delta), key=lambda each: (-abs(each[1]), each[0]))
+    return sorted(((plugin, delta) for plugin, delta in deltas if delta), key=lambda item: (-abs(item[1]), item[0]))
 
 
 def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], options: ReportOptions) -> Table:
@@ -251,7 +251,7 @@ def _closest_of_all(placement: PodPlacement) -> str:
     heads = [group.closest[0] for group in placement.rejection_summary if group.closest]
     known = [(node, placement.rejections[node]) for node in heads if node in placement.rejections]
     return min(
-        known, key=lambda each: (each[1].code != "Unschedulable", _reasons_against(each[1])), default=("", None)
+        known, key=lambda item: (item[1].code != "Unschedulable", _reasons_against(item[1])), default=("", None)
     )[0]
 
 
@@ -266,14 +266,14 @@ def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions
     ----------
     best : the closest node of all; empty where it has been told
     """
-    told: dict[str, list[str]] = {}
+    nodes_by_text: dict[str, list[str]] = {}
     nodes = _nodes_of(placement, group, options.top)
     for node in nodes:
-        told.setdefault(_about(placement.rejections[node], group.reason), []).append(node)
-    if list(told) in ([], [""]):
+        nodes_by_text.setdefault(_about(placement.rejections[node], group.reason), []).append(node)
+    if list(nodes_by_text) in ([], [""]):
         return
-    for index, (text, names) in enumerate(told.items()):
-        closest = " (closest)" if index == 0 and len(told) > 1 and names == [best] else ""
+    for index, (text, names) in enumerate(nodes_by_text.items()):
+        closest = " (closest)" if index == 0 and len(nodes_by_text) > 1 and names == [best] else ""
         yield Line((Span(listing(names, most=len(names)) + closest, "strong"), f": {text}"), 2, is_item=True)
     left_out = _left_out(group.nodes - len(nodes))
     if left_out:
@@ -297,7 +297,7 @@ def _about(rejection: Rejection, reason: str) -> str:
     lines = failure_lines(rejection, reason)
     text = "; ".join(lines)
     others = [other for other in rejection.also_failing if other]
-    more = [each for each in rejection.reasons if each != reason]
+    more = [other_reason for other_reason in rejection.reasons if other_reason != reason]
     also = [*more, *others]
     if not text and others and rejection.plugin is None:
         # PreFilter left the node out for plugins that can tell why.
@@ -337,27 +337,27 @@ _WHY_NOT: Mapping[WhyNot, str] = {
 }
 
 
-def preemption_line(found: Preemption) -> Line:
+def preemption_line(preemption: Preemption) -> Line:
     """Say whom a pod that fits nowhere would evict, or why it evicts nobody."""
-    if found.nominated_node is None and found.why_not == "victims-are-leaving":
-        return line(Span("Preemption", "strong"), f" is under way: {why_no_eviction(found)}.")
-    if found.nominated_node is None:
-        return line(Span("Preemption", "strong"), f" does not help: {why_no_eviction(found)}.")
-    victims = found.victims
+    if preemption.nominated_node is None and preemption.why_not == "victims-are-leaving":
+        return line(Span("Preemption", "strong"), f" is under way: {why_no_eviction(preemption)}.")
+    if preemption.nominated_node is None:
+        return line(Span("Preemption", "strong"), f" does not help: {why_no_eviction(preemption)}.")
+    victims = preemption.victims
     broken = sum(victim.pdb_violation for victim in victims)
     budgets = f", {count(broken, 'disruption budget violation')}" if broken else ""
     names = listing([victim.key for victim in victims])
     return line(
         Span("Preemption", "strong"),
-        f" would make room on {found.nominated_node} by evicting {count(len(victims), 'pod')}: {names}{budgets}. "
+        f" would make room on {preemption.nominated_node} by evicting {count(len(victims), 'pod')}: {names}{budgets}. "
         "kplan preempt tells more.",
     )
 
 
-def why_no_eviction(found: Preemption) -> str:
+def why_no_eviction(preemption: Preemption) -> str:
     """Say why a pod evicts nobody, without a full stop."""
-    if found.why_not == "not-tried":
-        return f"it is not tried, since another plugin ends the search before (kube-scheduler: {found.message})"
-    if found.why_not is None or found.why_not == "failed":
-        return f"kube-scheduler writes: {found.message.rstrip('.')}"
-    return _WHY_NOT[found.why_not]
+    if preemption.why_not == "not-tried":
+        return f"it is not tried, since another plugin ends the search before (kube-scheduler: {preemption.message})"
+    if preemption.why_not is None or preemption.why_not == "failed":
+        return f"kube-scheduler writes: {preemption.message.rstrip('.')}"
+    return _WHY_NOT[preemption.why_not]

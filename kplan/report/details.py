@@ -26,8 +26,8 @@ def failure_lines(failure: Failure | Rejection, reason: str | None = None) -> li
     for text in failure.reasons:
         if reason is not None and text != reason:
             continue
-        told = [detail_text(detail) for detail in failure.details if detail.reason in ("", text)]
-        lines += [line for line in told if line] or ([] if reason is not None else [text])
+        texts = [detail_text(detail) for detail in failure.details if detail.reason in ("", text)]
+        lines += [line for line in texts if line] or ([] if reason is not None else [text])
     return list(dict.fromkeys(lines))
 
 
@@ -69,8 +69,8 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             return _skew(detail)
         case d.UnmetAffinity():
             there = listing(detail.domains_with_matching_pods, detail.and_more)
-            found = f"such pods run in {there}" if there else "no such pod runs anywhere"
-            return f"no pod with {_terms(detail.terms)} in {detail.topology_key}={detail.domain}; {found}"
+            elsewhere = f"such pods run in {there}" if there else "no such pod runs anywhere"
+            return f"no pod with {_terms(detail.terms)} in {detail.topology_key}={detail.domain}; {elsewhere}"
         case d.OwnAntiAffinity():
             return f"must stay apart from {_in_the_way(detail)} ({_terms(detail.terms)})"
         case d.ForeignAntiAffinity():
@@ -125,7 +125,9 @@ def _resource(detail: d.InsufficientResource) -> str:
 def _node_affinity(detail: d.UnmatchedNodeAffinity) -> str:
     # The node's name stands beside the sentence; without it, nodes with the same to say share a line.
     of_names = {
-        failed: each.condition for failed, each in zip(detail.failed, detail.conditions, strict=False) if each.is_name
+        failed: condition.condition
+        for failed, condition in zip(detail.failed, detail.conditions, strict=False)
+        if condition.is_name
     }
     failed = " and ".join(of_names.get(text, text) for text in detail.failed)
     return f"node affinity wants {failed}" if failed else f"node affinity term {detail.term} does not match"
@@ -184,7 +186,7 @@ def _claim(detail: d.UnboundClaim) -> str:
 
 def _words(key: str) -> str:
     """Turn a field's name into words: ``andMore`` -> ``and more``."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: f" {found[1].lower()}", key)
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda capital: f" {capital[1].lower()}", key)
 
 
 def _value(value: Any) -> str:

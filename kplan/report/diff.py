@@ -43,7 +43,7 @@ def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]
     if shown:
         left_out = len(document.pods) - len(shown)
         note = f"and {left_out} more (--all-nodes shows all)" if left_out else ""
-        rows = tuple(_row(each, options) for each in shown)
+        rows = tuple(_row(pod, options) for pod in shown)
         yield Table(("POD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"), rows, "<<<<<", note=note)
     for title, victims in (
         ("Evicted after, not before", document.victims_added),
@@ -54,11 +54,11 @@ def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]
             yield from (line(victim, is_item=True) for victim in victims)
     if document.capacity:
         yield Heading(("How many fit",))
-        fits = ((each.template, _number(each.before), _number(each.after)) for each in document.capacity)
+        fits = ((fit.template, _number(fit.before), _number(fit.after)) for fit in document.capacity)
         yield Table(("TEMPLATE", "BEFORE", "AFTER"), tuple(fits), "<>>")
     if document.utilisation:
         yield Heading(("Requested of the cluster",))
-        usages = ((each.resource, f"{each.before:.1f}%", f"{each.after:.1f}%") for each in document.utilisation)
+        usages = ((usage.resource, f"{usage.before:.1f}%", f"{usage.after:.1f}%") for usage in document.utilisation)
         yield Table(("RESOURCE", "BEFORE", "AFTER"), tuple(usages), "<>>")
     if document.facts:
         most = len(document.facts) if options.explain or options.top is None else _MOST_PODS
@@ -70,15 +70,15 @@ def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]
     yield from closing_blocks(document)
 
 
-def _fact_row(each: FactDifference) -> tuple[Cell, ...]:
-    name = _FACTS.get(each.fact, each.fact)
-    if each.fact.startswith(_ON_NODE):
-        name = f"on {each.fact.removeprefix(_ON_NODE)}"
-    after = _told_fact(each.after)
-    return (each.about or "all pods", name, _told_fact(each.before), Span(after, "bad") if each.worse else after)
+def _fact_row(fact: FactDifference) -> tuple[Cell, ...]:
+    name = _FACTS.get(fact.fact, fact.fact)
+    if fact.fact.startswith(_ON_NODE):
+        name = f"on {fact.fact.removeprefix(_ON_NODE)}"
+    after = _fact_text(fact.after)
+    return (fact.about or "all pods", name, _fact_text(fact.before), Span(after, "bad") if fact.worse else after)
 
 
-def _told_fact(fact: Fact | None) -> str:
+def _fact_text(fact: Fact | None) -> str:
     if fact is None:
         return "-"
     if isinstance(fact, bool):
@@ -116,9 +116,9 @@ def _other_differences(document: DiffReport) -> str:
     """Say what differs beside pods: how many replicas fit, and facts."""
     parts = []
     fits = [
-        (each.template, each.before, each.after)
-        for each in document.capacity
-        if each.before is not None and each.after is not None
+        (fit.template, fit.before, fit.after)
+        for fit in document.capacity
+        if fit.before is not None and fit.after is not None
     ]
     if len(fits) == len(document.capacity) == 1:
         [(template, before, after)] = fits
@@ -138,15 +138,15 @@ def _other_differences(document: DiffReport) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _row(each: PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
-    word = Span(_WORDS[each.difference], _STYLES.get(each.difference, ""))
-    return (each.pod, word, _place(each.before), _place(each.after), _why_in_table(each, options))
+def _row(pod: PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
+    word = Span(_WORDS[pod.difference], _STYLES.get(pod.difference, ""))
+    return (pod.pod, word, _place(pod.before), _place(pod.after), _why_in_table(pod, options))
 
 
-def _why_in_table(each: PodDifference, options: ReportOptions) -> str:
-    if each.difference is Difference.STILL_PENDING and not options.is_wide:
+def _why_in_table(pod: PodDifference, options: ReportOptions) -> str:
+    if pod.difference is Difference.STILL_PENDING and not options.is_wide:
         return "another message (-o wide tells it)"
-    return _why(each)
+    return _why(pod)
 
 
 def _place(fate: Fate | None) -> str:
@@ -159,11 +159,11 @@ def _place(fate: Fate | None) -> str:
     return fate.outcome
 
 
-def _why(each: PodDifference) -> str:
-    if each.why:
-        return "; ".join(map(_cause, each.why))
-    if each.after is not None and each.after.node is None:
-        return each.after.message
+def _why(pod: PodDifference) -> str:
+    if pod.why:
+        return "; ".join(map(_cause, pod.why))
+    if pod.after is not None and pod.after.node is None:
+        return pod.after.message
     return ""
 
 
@@ -190,13 +190,13 @@ def _title(document: DiffReport) -> str:
 
 
 def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
-    told = {each.object for each in document.verdict.counted}
+    counted_objects = {event.object for event in document.verdict.counted}
     for pod in document.pods:
         message = f"{_WORDS[pod.difference]}: {_place(pod.before)} before, {_place(pod.after)} after"
-        failed = pod.pod in told
+        failed = pod.pod in counted_objects
         rule = "".join(word.title() for word in pod.difference.value.split("-"))
         yield Case(pod.pod, "failed" if failed else "skipped", rule, message, _why(pod))
-    fits = {each.template: f"{each.after} fit, {each.before} before" for each in document.capacity}
+    fits = {fit.template: f"{fit.after} fit, {fit.before} before" for fit in document.capacity}
     for counted in document.verdict.counted:
         if counted.rule == "LessFits":
             yield Case(counted.object, "failed", counted.rule, fits[counted.object])
@@ -210,7 +210,7 @@ def _names(document: DiffReport) -> Iterator[str]:
     for fits in document.capacity:
         yield f"fits {fits.template} {_number(fits.before)} {_number(fits.after)}"
     for fact in document.facts:
-        yield f"{fact.fact} {fact.about or '-'} {_told_fact(fact.before)} {_told_fact(fact.after)}"
+        yield f"{fact.fact} {fact.about or '-'} {_fact_text(fact.before)} {_fact_text(fact.after)}"
 
 
 VIEW = View(_title, diff_blocks, _cases, _names)

@@ -26,15 +26,15 @@ def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Bl
     shown = document.drains if options.top is None or options.is_wide else document.drains[: max(_MOST_ROWS, len(stay))]
     yield Table(
         (_what(document).upper(), "MAY GO", "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "GONE FOR GOOD"),
-        tuple(_row(each) for each in shown),
+        tuple(_row(drain) for drain in shown),
         "<<>>>>>",
     )
     left_out = len(document.drains) - len(shown)
     if left_out:
         yield line(f"and {left_out} more that may go (--all-nodes shows all)")
-    for each in [each for each in stay if each.because][:_MOST_TOLD]:
-        yield Heading((f"{each.name}: ", Span(_trouble(each), "bad")))
-        yield Preformatted(each.pod, each.because)
+    for drain in [drain for drain in stay if drain.because][:_MOST_TOLD]:
+        yield Heading((f"{drain.name}: ", Span(_trouble(drain), "bad")))
+        yield Preformatted(drain.pod, drain.because)
     yield line(Span("Each goes alone, from the cluster as it is: a drain is undone before the next.", "dim"))
     yield from closing_blocks(document)
 
@@ -56,18 +56,18 @@ def _sentence(document: DrainsReport) -> str:
     return f"Any one {what} may go: no, {n_stay} of {len(document.drains)} may not"
 
 
-def _row(each: DrainOutcome) -> tuple[Cell, ...]:
-    answer = Span("yes", "good") if each.may_go else Span("no", "bad")
-    numbers = (each.placed, each.pending, each.blocked, each.preempted, each.evicted)
-    return (each.name, answer, *(str(number) for number in numbers))
+def _row(drain: DrainOutcome) -> tuple[Cell, ...]:
+    answer = Span("yes", "good") if drain.may_go else Span("no", "bad")
+    numbers = (drain.placed, drain.pending, drain.blocked, drain.preempted, drain.evicted)
+    return (drain.name, answer, *(str(number) for number in numbers))
 
 
-def _trouble(each: DrainOutcome) -> str:
+def _trouble(drain: DrainOutcome) -> str:
     parts = []
-    if each.pending:
-        parts.append(f"{count(each.pending, 'pod')} {'finds' if each.pending == 1 else 'find'} no place")
-    if each.blocked:
-        parts.append(f"{count(each.blocked, 'pod')} may not be evicted")
+    if drain.pending:
+        parts.append(f"{count(drain.pending, 'pod')} {'finds' if drain.pending == 1 else 'find'} no place")
+    if drain.blocked:
+        parts.append(f"{count(drain.blocked, 'pod')} may not be evicted")
     return ", ".join(parts) or "something in --fail-on happens"
 
 
@@ -83,9 +83,9 @@ def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:  #
         rule = counted[0].rule if counted else "Drained"
         state: State = "failed" if counted else "skipped" if has_trouble else "passed"
         detail = f"{drain.pod}: {drain.because}" if drain.because else ""
-        told = f"{message}\n{detail}" if detail else message
+        text = f"{message}\n{detail}" if detail else message
         more = f"kplan drain {' '.join(map(shlex.quote, drain.nodes))}" if len(drain.nodes) <= _MOST_NAMED else ""
-        yield Case(drain.name, state, rule, told, detail or message, more=more if has_trouble or counted else "")
+        yield Case(drain.name, state, rule, text, detail or message, more=more if has_trouble or counted else "")
 
 
 def _names(document: DrainsReport) -> list[str]:

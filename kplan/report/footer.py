@@ -24,8 +24,8 @@ def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
     if not options.is_wide:
         return
     snapshot, scheduler = document.snapshot, document.scheduler
-    taken = f", taken {snapshot.taken_at}" if snapshot.taken_at else ""
-    yield line(f"Cluster: {snapshot.source} ({count(snapshot.nodes, 'node')}, {count(snapshot.pods, 'pod')}{taken})")
+    when = f", taken {snapshot.taken_at}" if snapshot.taken_at else ""
+    yield line(f"Cluster: {snapshot.source} ({count(snapshot.nodes, 'node')}, {count(snapshot.pods, 'pod')}{when})")
     profiles = ", ".join(scheduler.profiles)
     gates = "".join(f", {gate}={str(is_on).lower()}" for gate, is_on in (scheduler.feature_gates or {}).items())
     yield line(

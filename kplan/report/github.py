@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kplan.report.view import Case, Told, alike, told_in_brief
+from kplan.report.view import Case, CaseReport, alike, brief_lines
 
 _LEVELS = {"failed": "error", "warning": "warning", "skipped": "notice"}
 
 
-def render_github(told: Told) -> str:
+def render_github(report: CaseReport) -> str:
     """Write an annotation for every workload of which something did not go well, and a notice that sums up."""
-    lines = [_annotation(cases) for cases in alike(case for case in told.cases if case.state in _LEVELS)]
-    lines.append(f"::notice title=kplan::{_data(told.title)}")
+    lines = [_annotation(cases) for cases in alike(case for case in report.cases if case.state in _LEVELS)]
+    lines.append(f"::notice title=kplan::{_data(report.title)}")
     return "\n".join(lines) + "\n"
 
 
@@ -22,7 +22,7 @@ def _annotation(cases: Sequence[Case]) -> str:
     if properties and case.line is not None:
         properties.append(f"line={case.line}")
     properties.append(f"title={_property(f'kplan: {case.about} ({case.rule})')}")
-    body = "\n".join(told_in_brief(cases))
+    body = "\n".join(brief_lines(cases))
     return f"::{_LEVELS[case.state]} {','.join(properties)}::{_data(body)}"
 
 

@@ -33,16 +33,16 @@ def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterato
     is_whole = options.top is None or options.is_wide
     shown = workloads if is_whole else workloads[: max(_MOST_ROWS, len(short))]
     header = ("WORKLOAD", "RUNNING", "MORE", "ON NODES", *(("EACH ASKS FOR",) if options.is_wide else ()))
-    rows = tuple(_row(each, document, is_wide=options.is_wide) for each in shown)
+    rows = tuple(_row(workload, document, is_wide=options.is_wide) for workload in shown)
     align = "<>>>" + "<" * options.is_wide + "<"
     yield Table((*header, "WHAT STOPS THE NEXT"), rows, align)
     if len(shown) < len(workloads):
         yield line(f"and {len(workloads) - len(shown)} more with at least as much room (--all-nodes shows all)")
     if options.explain:
-        for each in shown:
-            if each.stop is not None:
-                yield Heading((f"What stops the next replica of {each.workload}",))
-                yield from decision_blocks(each.stop, document.snapshot.nodes, options)
+        for workload in shown:
+            if workload.stop is not None:
+                yield Heading((f"What stops the next replica of {workload.workload}",))
+                yield from decision_blocks(workload.stop, document.snapshot.nodes, options)
     yield line(Span("Each is asked alone, from the cluster as it is: together they share the same room.", "dim"))
     yield from closing_blocks(document)
 
@@ -62,23 +62,30 @@ def _sentence(document: HeadroomReport) -> str:
             return f"{more} of each workload: no, {n_short} of {len(workloads)} {has} room for fewer"
         return f"{more} of each workload: yes, of each of {len(workloads)}"
     full = sum(not workload.fits for workload in workloads)
-    told = f", {full} for no replica more" if full else ""
-    return f"Headroom of {count(len(workloads), 'workload')}{told}"
+    without_room = f", {full} for no replica more" if full else ""
+    return f"Headroom of {count(len(workloads), 'workload')}{without_room}"
 
 
-def _fits(each: WorkloadHeadroom) -> str:
-    return f"{each.fits}{'' if each.stop is not None else '+'}"
+def _fits(workload: WorkloadHeadroom) -> str:
+    return f"{workload.fits}{'' if workload.stop is not None else '+'}"
 
 
-def _row(each: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> tuple[Cell, ...]:
-    is_short = not each.fits if document.wanted is None else each.fits < document.wanted
-    asks = (", ".join(f"{amount} {name}" for name, amount in each.requests.items()) or "-",) if is_wide else ()
-    fits = Span(_fits(each), "bad" if is_short else "strong")
-    return (each.workload, str(each.running), fits, str(each.nodes), *asks, _why(each, document, is_wide=is_wide))
+def _row(workload: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> tuple[Cell, ...]:
+    is_short = not workload.fits if document.wanted is None else workload.fits < document.wanted
+    asks = (", ".join(f"{amount} {name}" for name, amount in workload.requests.items()) or "-",) if is_wide else ()
+    fits = Span(_fits(workload), "bad" if is_short else "strong")
+    return (
+        workload.workload,
+        str(workload.running),
+        fits,
+        str(workload.nodes),
+        *asks,
+        _why(workload, document, is_wide=is_wide),
+    )
 
 
-def _why(each: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> str:
-    return f"counted to {document.limit}" if each.stop is None else stop_words(each.stop, tells_all=is_wide)
+def _why(workload: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> str:
+    return f"counted to {document.limit}" if workload.stop is None else stop_words(workload.stop, tells_all=is_wide)
 
 
 def stop_words(stop: PodPlacement, *, tells_all: bool = False) -> str:
@@ -106,8 +113,8 @@ def _cases(document: HeadroomReport, options: ReportOptions) -> Iterator[Case]:
         case = Case(workload.workload, state, counted[0].rule if counted else "Headroom", message, message)
         if workload.stop is not None:
             blocks = decision_blocks(workload.stop, document.snapshot.nodes, options)
-            told = "\n".join(plain(text).rstrip() for text in layout(blocks, _DETAIL_WIDTH))
-            case = replace(case, detail=f"{message}\nWhat stops the next one:\n{told}")
+            text = "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, _DETAIL_WIDTH))
+            case = replace(case, detail=f"{message}\nWhat stops the next one:\n{text}")
             case = replace(
                 located(case, workload.stop), message=f"{message}; the next: {stop_words(workload.stop)}", more=""
             )

@@ -78,8 +78,8 @@ def _written(nodes: Sequence[Node], value: Any) -> Iterator[str]:
             case str():
                 yield node
             case Range(path, body):
-                for each in _walk(path, [value]):
-                    yield from _written(body, each)
+                for picked in _walk(path, [value]):
+                    yield from _written(body, picked)
             case _:
                 yield " ".join(map(_text, _walk(node, [value])))
 
@@ -112,16 +112,16 @@ def _all_children(values: Values) -> Values:
 
 def _descend(values: Values) -> Values:
     """Return every object and list that is not empty, at any depth, each before what it holds."""
-    found: Values = []
+    descendants: Values = []
     for value in values:
         if children := _children(value):
-            found += [value, *_descend(children)]
-    return found
+            descendants += [value, *_descend(children)]
+    return descendants
 
 
 def _slice(start: str, end: str | None, step: str | None) -> Step:
     def pick(values: Values) -> Values:
-        found: Values = []
+        picked: Values = []
         for value in values:
             if value is None:
                 continue
@@ -135,8 +135,8 @@ def _slice(start: str, end: str | None, step: str | None) -> Step:
                 continue
             if not (0 <= first < len(value) and first < last <= len(value)):
                 raise _wrong(f"[{start}{'' if end is None else ':' + end}] is out of bounds of a list of {len(value)}")
-            found += value[first : last : int(step or 1)]
-        return found
+            picked += value[first : last : int(step or 1)]
+        return picked
 
     return pick
 
@@ -163,7 +163,7 @@ def _filter(left: Sequence[Step], compare: Callable[[Any, Any], bool] | None, ri
 def _holds(compare: Callable[[Any, Any], bool], mine: Any, other: Any) -> bool:
     if mine is None or other is None:
         return compare is operator.ne
-    is_number = [isinstance(each, int | float) and not isinstance(each, bool) for each in (mine, other)]
+    is_number = [isinstance(operand, int | float) and not isinstance(operand, bool) for operand in (mine, other)]
     if not all(is_number) and type(mine) is not type(other):
         raise _wrong(f"{_kind(mine)} and {_kind(other)} cannot be compared")
     try:
@@ -224,8 +224,8 @@ class _Parser:
     def _keyword(self) -> str:
         while self._takes(" "):
             pass
-        found = _WORD.match(self._text, self._at)
-        word = found[0] if found and not found[0][0].isdigit() else ""
+        match_ = _WORD.match(self._text, self._at)
+        word = match_[0] if match_ and not match_[0][0].isdigit() else ""
         if word in ("range", "end"):
             self._at += len(word)
         elif word not in ("", "true", "false"):
@@ -256,29 +256,29 @@ class _Parser:
     def _field(self) -> Step:
         if self._takes("*"):
             return _all_children
-        found = _FIELD.match(self._text, self._at)
-        if found is None:
+        match_ = _FIELD.match(self._text, self._at)
+        if match_ is None:
             # A dot by itself is the value itself.
             return list
-        self._at = found.end()
-        return _field(found[1].replace("\\", ""))
+        self._at = match_.end()
+        return _field(match_[1].replace("\\", ""))
 
     def _brackets(self) -> Step:
         end = self._text.find("]", self._at)
         if end < 0:
             raise _wrong("a bracket is not closed")
         inside, self._at = self._text[self._at : end], end + 1
-        parts = [_bracket(each.strip()) for each in inside.split(",")]
+        parts = [_bracket(part_text.strip()) for part_text in inside.split(",")]
         return lambda values: [value for part in parts for value in part(values)]
 
     def _filter(self) -> Step:
-        found = _CONDITION.match(self._text, self._at)
-        if found is None:
+        condition = _CONDITION.match(self._text, self._at)
+        if condition is None:
             raise _wrong("a filter is not closed: expected )]")
-        self._at = found.end()
-        parts = _FILTER.fullmatch(found[1])
+        self._at = condition.end()
+        parts = _FILTER.fullmatch(condition[1])
         if parts is None:
-            return _filter(_whole(found[1]), None, ())
+            return _filter(_whole(condition[1]), None, ())
         if parts[2] not in _COMPARE:
             raise _wrong(f"{parts[2]} is no comparison; there are {', '.join(_COMPARE)}")
         return _filter(_whole(parts[1]), _COMPARE[parts[2]], _whole(parts[3]))
@@ -298,15 +298,15 @@ def _whole(text: str) -> tuple[Step, ...]:
 def _bracket(text: str) -> Step:
     if key := _KEY.fullmatch(text):
         return _field(key[1].replace("\\", ""))
-    found = _SLICE.fullmatch(":" if text == "*" else text)
-    if found is None or not text:
+    bounds = _SLICE.fullmatch(":" if text == "*" else text)
+    if bounds is None or not text:
         raise _wrong(f"[{text}] is neither a number, a slice, * nor a key in single quotes")
-    if found[3] and int(found[3]) <= 0:
+    if bounds[3] and int(bounds[3]) <= 0:
         raise _wrong(f"[{text}]: a step must be greater than 0")
-    return _slice(found[1], found[2], found[3])
+    return _slice(bounds[1], bounds[2], bounds[3])
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    if found[4]:
-        raise _wrong(f'\\{found[4]} is no escape; there are \\n, \\t, \\\\, \\", \\x41 and \\u0041')
-    return _ESCAPED[found[1]] if found[1] else chr(int(found[2] or found[3], 16))
+def _unescaped(escape: re.Match[str]) -> str:
+    if escape[4]:
+        raise _wrong(f'\\{escape[4]} is no escape; there are \\n, \\t, \\\\, \\", \\x41 and \\u0041')
+    return _ESCAPED[escape[1]] if escape[1] else chr(int(escape[2] or escape[3], 16))

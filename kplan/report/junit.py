@@ -9,33 +9,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from kplan.report.view import Case, Told
+from kplan.report.view import Case, CaseReport
 
 
-def render_junit(told: Told) -> str:
+def render_junit(report: CaseReport) -> str:
     """Write JUnit XML, a suite a manifest; what comes from the cluster is in a suite of its own."""
-    name = f"kplan {told.kind}"
-    tests = [case for case in told.cases if case.state != "warning"]
+    name = f"kplan {report.kind}"
+    tests = [case for case in report.cases if case.state != "warning"]
     files = list(dict.fromkeys(case.file for case in tests)) or [""]
-    warnings = [f"warning: {case.name}: {case.message} [{case.rule}]" for case in told.cases if case.state == "warning"]
+    warnings = [
+        f"warning: {case.name}: {case.message} [{case.rule}]" for case in report.cases if case.state == "warning"
+    ]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={_attribute(name)} {_counts(tests)}>"]
     for file in files:
-        lines += _suite(told, file or name, [case for case in tests if case.file == file])
+        lines += _suite(report, file or name, [case for case in tests if case.file == file])
         if file == files[-1] and warnings:
             lines.append(f"    <system-err>{escape(chr(10).join(warnings))}</system-err>")
         lines.append("  </testsuite>")
     return "\n".join([*lines, "</testsuites>", ""])
 
 
-def _suite(told: Told, name: str, cases: Sequence[Case]) -> list[str]:
+def _suite(report: CaseReport, name: str, cases: Sequence[Case]) -> list[str]:
     """Write a suite up to its end."""
     file = f" file={_attribute(name)}" if any(case.file for case in cases) else ""
     skipped = f'skipped="{sum(case.state == "skipped" for case in cases)}"'
-    when = f"timestamp={_attribute(told.generated_at)}"
+    when = f"timestamp={_attribute(report.generated_at)}"
     return [
         f"  <testsuite name={_attribute(name)} {_counts(cases)} {skipped}{file} {when}>",
         "    <properties>",
-        *(f"      <property name={_attribute(key)} value={_attribute(value)}/>" for key, value in told.facts),
+        *(f"      <property name={_attribute(key)} value={_attribute(value)}/>" for key, value in report.facts),
         "    </properties>",
         *(line for case in cases for line in _test_case(case)),
     ]

@@ -28,8 +28,8 @@ def render_markdown(blocks: Sequence[Block], title: str, verdict: Verdict) -> st
     parts = [f"## {escape_markdown(title)}{ending}"]
     if verdict.failed:
         parts.append(f"**Failed**{escape_markdown(failure_text(verdict))}")
-    told = [block for block in blocks if not isinstance(block, Heading) or block.level > 0]
-    return "\n\n".join([*parts, *_parts(told)]) + "\n"
+    content = [block for block in blocks if not isinstance(block, Heading) or block.level > 0]
+    return "\n\n".join([*parts, *_parts(content)]) + "\n"
 
 
 def _parts(blocks: Sequence[Block]) -> Iterator[str]:
@@ -44,7 +44,7 @@ def _parts(blocks: Sequence[Block]) -> Iterator[str]:
         elif _is_item(block):
             while end < len(blocks) and _is_item(blocks[end]):
                 end += 1
-            yield "\n".join(_block(each) for each in blocks[index:end])
+            yield "\n".join(_block(item) for item in blocks[index:end])
         else:
             yield _block(block)
         index = end

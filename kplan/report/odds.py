@@ -118,9 +118,9 @@ def _workload_blocks(workload: WorkloadOdds, pods: Sequence[PodOdds], options: R
     what = "placed" if workload.pods == 1 else "all placed"
     yield Heading((f"{workload.workload}: {count(workload.pods, 'pod')}, {what} in ", _styled(workload.all_placed)))
     if workload.pods > 1:
-        for name, told in (("Zones", workload.zones), ("Nodes", workload.nodes)):
-            if told:
-                yield line(f"{name}: {_parts(told, options.top)}")
+        for name, shares in (("Zones", workload.zones), ("Nodes", workload.nodes)):
+            if shares:
+                yield line(f"{name}: {_parts(shares, options.top)}")
     yield _pod_table(pods, options)
 
 
@@ -133,13 +133,13 @@ def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
     is_evicting = any(pod.evicted.runs for pod in pods)
     rows = tuple(
         (
-            each.pod,
-            _percent(each.placed.share),
-            _percent(each.pending.share),
-            *((_percent(each.evicted.share),) if is_evicting else ()),
-            _places(each, options.top),
+            pod.pod,
+            _percent(pod.placed.share),
+            _percent(pod.pending.share),
+            *((_percent(pod.evicted.share),) if is_evicting else ()),
+            _places(pod, options.top),
         )
-        for each in _shown(pods, options)
+        for pod in _shown(pods, options)
     )
     titles = tuple(title for title in _TITLES if is_evicting or title != "EVICTED")
     return Table(titles, rows, f"<{'>' * (len(titles) - 2)}<", note=_left_out(pods, options))
@@ -147,15 +147,15 @@ def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
 
 def _fate_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
     """Tell in a word or two what becomes of each pod of a change."""
-    rows = tuple((each.pod, _fate(each), _places(each, options.top)) for each in _shown(pods, options))
+    rows = tuple((pod.pod, _fate(pod), _places(pod, options.top)) for pod in _shown(pods, options))
     return Table(("POD", "IS THEN", "WHERE (95 % interval)"), rows, "<<<", note=_left_out(pods, options))
 
 
 def _fate(pod: PodOdds) -> str:
     ends = (("placed", pod.placed), ("pending", pod.pending), ("gone for good", pod.gone), ("blocked", pod.blocked))
     happens = [*((word, share) for word, share in ends if share and share.runs), ("preempted", pod.evicted)]
-    told = (word if share.share == 1 else f"{word} {_percent(share.share)}" for word, share in happens if share.runs)
-    return ", ".join(told)
+    words = (word if share.share == 1 else f"{word} {_percent(share.share)}" for word, share in happens if share.runs)
+    return ", ".join(words)
 
 
 def _shown(pods: Sequence[PodOdds], options: ReportOptions) -> Sequence[PodOdds]:
@@ -169,16 +169,16 @@ def _left_out(pods: Sequence[PodOdds], options: ReportOptions) -> str:
 
 def _places(pod: PodOdds, most: int | None) -> str:
     nodes = list(pod.nodes.items())
-    told = nodes if most is None else nodes[:most]
-    text = ", ".join(f"{node} {_share(share)}" for node, share in told)
-    return f"{text} and {len(nodes) - len(told)} more" if len(told) < len(nodes) else text or "nowhere"
+    shown = nodes if most is None else nodes[:most]
+    text = ", ".join(f"{node} {_share(share)}" for node, share in shown)
+    return f"{text} and {len(nodes) - len(shown)} more" if len(shown) < len(nodes) else text or "nowhere"
 
 
 def _parts(parts: Mapping[str, float], most: int | None) -> str:
     names = list(parts.items())
-    told = names if most is None else names[:most]
-    text = ", ".join(f"{name} {_percent(share)}" for name, share in told)
-    return f"{text} and {len(names) - len(told)} more" if len(told) < len(names) else text
+    shown = names if most is None else names[:most]
+    text = ", ".join(f"{name} {_percent(share)}" for name, share in shown)
+    return f"{text} and {len(names) - len(shown)} more" if len(shown) < len(names) else text
 
 
 def _example_blocks(examples: Sequence[RunExample]) -> Iterator[Block]:
@@ -204,9 +204,9 @@ def _ending(example: RunExample) -> str:
         (example.blocked or (), "may not be evicted", "may not be evicted"),
         (example.evicted, "is evicted", "are evicted"),
     )
-    for pods, of_one, of_several in ends:
+    for pods, singular, plural in ends:
         if pods:
-            parts.append(f"{name_ranges(pods)} {of_one if len(pods) == 1 else of_several}")
+            parts.append(f"{name_ranges(pods)} {singular if len(pods) == 1 else plural}")
     return ", ".join(parts) or "every pod is placed"
 
 

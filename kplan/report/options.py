@@ -25,9 +25,9 @@ class JsonFormat(StrEnum):
             return cls(value[1:])
         if not value.startswith(JSONPATH):
             return None
-        made = str.__new__(cls, value)
-        made._name_, made._value_ = "JSONPATH", value
-        return made
+        member = str.__new__(cls, value)
+        member._name_, member._value_ = "JSONPATH", value
+        return member
 
     @property
     def template(self) -> str | None:

@@ -87,13 +87,13 @@ def _ends(members: Sequence[PodPlacement]) -> list[str]:
     alike: dict[tuple[Outcome, str], list[PodPlacement]] = {}
     for member in members:
         alike.setdefault((member.outcome, member.message), []).append(member)
-    return list(dict.fromkeys(_end(each[0], len(each)) for each in alike.values()))
+    return list(dict.fromkeys(_end(members[0], len(members)) for members in alike.values()))
 
 
 def _end(member: PodPlacement, n_alike: int) -> str:
-    found = member.preemption
-    if member.outcome is Outcome.UNSCHEDULABLE and found is not None and found.nominated_node:
-        fits = f"fits by evicting {count(len(found.victims), 'pod')}"
+    preemption = member.preemption
+    if member.outcome is Outcome.UNSCHEDULABLE and preemption is not None and preemption.nominated_node:
+        fits = f"fits by evicting {count(len(preemption.victims), 'pod')}"
         return fits if n_alike == 1 else f"the first of {n_alike} {fits}"
     return STATES[member.outcome]
 
@@ -106,7 +106,9 @@ def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Blo
     shown = ordered if shows_all else ordered[: max(n_first, _MOST_ROWS)]
     suffix = "" if options.is_wide else common_suffix({node for row in shown for node in row.nodes})
     tables = (_table(shown, suffix, most) for most in (None if options.is_wide else 3, 2, 1))
-    table = next((each for each in tables if options.is_wide or natural_width(each) <= options.width), None)
+    table = next(
+        (candidate for candidate in tables if options.is_wide or natural_width(candidate) <= options.width), None
+    )
     left_out = len(ordered) - len(shown)
     more = f"and {count(left_out, 'more workload')}, all scheduled (-o wide shows all)" if left_out else ""
     yield replace(table or _table(shown, suffix, 1), note=more)

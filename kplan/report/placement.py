@@ -63,7 +63,7 @@ def _groups(document: PlacementReport) -> list[list[PodPlacement]]:
     ]
 
 
-def _is_one_pod(members: Sequence[PodPlacement]) -> bool:
+def _is_single_pod(members: Sequence[PodPlacement]) -> bool:
     return len(members) == 1 or not members[0].pod.origin
 
 
@@ -72,19 +72,19 @@ def _sentence(document: PlacementReport) -> str:
     groups = _groups(document)
     if len(groups) == 1 and not document.unlisted:
         members = groups[0]
-        if _is_one_pod(members):
+        if _is_single_pod(members):
             return plain(decision_heading(members[0].pod.key, members[0]).spans)
         return plain(_workload_heading(members).spans)
     current = [placement.current for placement in document.placements]
-    if current and all(isinstance(each, Current) for each in current):
-        return _whereabouts_sentence([each for each in current if isinstance(each, Current)])
+    if current and all(isinstance(whereabouts, Current) for whereabouts in current):
+        return _whereabouts_sentence([whereabouts for whereabouts in current if isinstance(whereabouts, Current)])
     workloads = len(groups) if all(members[0].pod.origin for members in groups) else 0
     return summary_text(document, workloads)
 
 
 def _whereabouts_sentence(current: Sequence[Current]) -> str:
-    stay = sum(each.still_best for each in current)
-    elsewhere = sum(each.still_fits and not each.still_best for each in current)
+    stay = sum(whereabouts.still_best for whereabouts in current)
+    elsewhere = sum(whereabouts.still_fits and not whereabouts.still_best for whereabouts in current)
     out = len(current) - stay - elsewhere
     numbers = (
         (stay, "would go again where they run"),
@@ -103,9 +103,9 @@ def _overview(
         return
     more: dict[str, Counter[str]] = {}
     n_more: Counter[str] = Counter()
-    for each in document.unlisted:
-        more.setdefault(each.workload, Counter()).update(each.nodes)
-        n_more[each.workload] += each.pods
+    for unlisted in document.unlisted:
+        more.setdefault(unlisted.workload, Counter()).update(unlisted.nodes)
+        n_more[unlisted.workload] += unlisted.pods
     rows = []
     for members in groups:
         pod = members[0].pod
@@ -145,7 +145,7 @@ def _only(document: PlacementReport, members: Sequence[PodPlacement], options: R
         yield verdict_heading(_sentence(document))
         yield from opening_blocks(document, options)
         yield from _in_full(members, n_nodes, options)
-    elif _is_one_pod(members):
+    elif _is_single_pod(members):
         yield decision_heading(first.pod.key, first, level=0)
         yield from opening_blocks(document, options)
         yield from decision_blocks(first, n_nodes, options)
@@ -156,7 +156,7 @@ def _only(document: PlacementReport, members: Sequence[PodPlacement], options: R
 
 
 def _in_full(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
-    if _is_one_pod(members):
+    if _is_single_pod(members):
         yield decision_heading(members[0].pod.key, members[0])
         yield from decision_blocks(members[0], n_nodes, options)
     else:
@@ -172,18 +172,18 @@ def _that_need_attention(
     for members in groups:
         failed = [member for member in members if not _is_well(member)]
         if failed:
-            reasons = tuple(dict.fromkeys(_reason(each) for each in failed))
+            reasons = tuple(dict.fromkeys(_reason(member) for member in failed))
             is_daemon = _is_daemon_set(members)
             alike.setdefault((reasons, workload_name(members[0]) if is_daemon else ""), []).append(members)
     for ending in alike.values():
         members = ending[0]
-        if len(ending) == 1 and _is_one_pod(members):
+        if len(ending) == 1 and _is_single_pod(members):
             yield decision_heading(members[0].pod.key, members[0])
         elif len(ending) == 1:
             yield _workload_heading(members)
         else:
             first = next(member for member in members if not _is_well(member))
-            names = listing([workload_name(each[0]) for each in ending], most=_MOST_NAMES)
+            names = listing([workload_name(member[0]) for member in ending], most=_MOST_NAMES)
             yield Heading((f"{names}: ", Span(f"each {outcome_text(first)}", OUTCOME_STYLES[first.outcome])))
         yield from _origin(members[0].pod.origin or None)
         yield from _ends(members, n_nodes, options)
@@ -249,12 +249,12 @@ def workload_groups(pods: Sequence[PodRef]) -> list[list[int]]:
 
 def unplaced_daemons(decisions: Sequence[tuple[Outcome, PodRef]]) -> set[int]:
     """Return the first pods of DaemonSets that have no place: each is about a node of its own."""
-    found = (
+    unplaced = (
         index
         for index, (outcome, pod) in enumerate(decisions)
         if outcome is not Outcome.SCHEDULED and pod.origin and pod.origin.kind == DAEMON_SET
     )
-    return set(itertools.islice(found, _MOST_DAEMONS))
+    return set(itertools.islice(unplaced, _MOST_DAEMONS))
 
 
 def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[Sequence[int]]) -> set[int]:
@@ -266,24 +266,24 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
     """
     chosen: set[int] = set()
     for group in groups:
-        seen: dict[tuple[Outcome, str], int] = {}
+        first: dict[tuple[Outcome, str], int] = {}
         for index in group:
-            seen.setdefault(decisions[index], index)
-        chosen.update(seen.values())
+            first.setdefault(decisions[index], index)
+        chosen.update(first.values())
     return chosen
 
 
 def _workload_heading(members: Sequence[PodPlacement], level: int = 1) -> Heading:
     """Say in one line what came of the pods of a workload."""
     outcomes = Counter(member.outcome for member in members)
-    worst = next((each for each in _WORST_FIRST if outcomes[each]), Outcome.SCHEDULED)
+    worst = next((outcome for outcome in _WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
     name = workload_name(members[0])
     if _is_daemon_set(members):
-        told = nodes_text(members)
+        ending = nodes_text(members)
     else:
         ends = ", ".join(f"{number} {outcome.lower()}" for outcome, number in outcomes.items())
-        told = f"{count(len(members), 'replica')}, {ends}"
-    return Heading((f"{name}: ", Span(told, OUTCOME_STYLES[worst])), level, name if level else "")
+        ending = f"{count(len(members), 'replica')}, {ends}"
+    return Heading((f"{name}: ", Span(ending, OUTCOME_STYLES[worst])), level, name if level else "")
 
 
 def _origin(origin: Origin | None) -> Iterator[Block]:
@@ -358,9 +358,9 @@ def _case(
     if members and not is_scheduled:
         message = f"{nodes_text(members)}; {daemon_message(placement)}"
     if counted and is_scheduled:
-        message = f"{', '.join(each.text for each in counted)}; {message}"
+        message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
     blocks = [decision_heading(key, placement), *decision_blocks(placement, document.snapshot.nodes, options)]
-    detail = "\n".join(plain(each).rstrip() for each in layout(blocks, _DETAIL_WIDTH))
+    detail = "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, _DETAIL_WIDTH))
     rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
     return located(Case(key, state, rule, message, detail), placement)
 

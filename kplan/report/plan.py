@@ -74,7 +74,7 @@ def plan_sentence(document: PlanReport) -> str:
     parts = [f"{summary.placed} placed", *(f"{number} {word}" for number, word in counts if number)]
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
-    n_pods = len(document.changes) + sum(each.pods for each in document.unlisted)
+    n_pods = len(document.changes) + sum(unlisted.pods for unlisted in document.unlisted)
     return f"{count(n_pods, 'pod')}: {', '.join(parts)}"
 
 
@@ -86,17 +86,17 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             namespace, _, name = change.pod.partition("/")
             key = (namespace, change.workload or f"Pod/{name}")
             placed.setdefault(key, []).append(document.placements[change.attempt])
-    made = tuple(Change) if options.in_full else (Change.NEW,)
-    new = [workload for workload in document.workloads if workload.change in made]
-    for each in new if options.in_full or len(new) == 1 else ():
-        members = placed.get((each.namespace, f"{each.kind}/{each.name}"), [])
+    wanted = tuple(Change) if options.in_full else (Change.NEW,)
+    new = [workload for workload in document.workloads if workload.change in wanted]
+    for workload in new if options.in_full or len(new) == 1 else ():
+        members = placed.get((workload.namespace, f"{workload.kind}/{workload.name}"), [])
         first = next((member for member in members if member.feasible_count), None)
         if first is not None:
             yield decision_heading(f"{first.pod.key} (the first of them)" if len(members) > 1 else first.pod.key, first)
             yield from decision_blocks(first, document.snapshot.nodes, options)
 
 
-def verdict_told(document: PlanReport) -> Verdict:
+def verdict_for_tables(document: PlanReport) -> Verdict:
     """Return the verdict with each pod that stays pending named as before the plan, as the tables have it."""
     before = {
         change.recreated_as: change.pod
@@ -105,18 +105,20 @@ def verdict_told(document: PlanReport) -> Verdict:
     }
     verdict = document.verdict
     lines = {
-        f"{each.object}: {each.text}": f"{before[each.object]}: {each.text}"
-        for each in verdict.counted
-        if each.object in before
+        f"{event.object}: {event.text}": f"{before[event.object]}: {event.text}"
+        for event in verdict.counted
+        if event.object in before
     }
     return structs.replace(
         verdict,
-        because=tuple(lines.get(each, each) for each in verdict.because),
-        counted=tuple(structs.replace(each, object=before.get(each.object, each.object)) for each in verdict.counted),
+        because=tuple(lines.get(reason, reason) for reason in verdict.because),
+        counted=tuple(
+            structs.replace(event, object=before.get(event.object, event.object)) for event in verdict.counted
+        ),
     )
 
 
-def told_attempts(changes: Sequence[PodChange]) -> list[int]:
+def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
     """List the placements that tables tell about in full: of pods that stay pending, the first of some messages.
 
     Of a DaemonSet's pods each is about a node of its own.
@@ -133,7 +135,7 @@ def told_attempts(changes: Sequence[PodChange]) -> list[int]:
 
 def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Tell why pods stay pending: once for all that do so for one reason, and for all of a DaemonSet."""
-    in_full = set(told_attempts(document.changes))
+    in_full = set(attempts_in_full(document.changes))
     groups: dict[tuple[str, ...], list[PodChange]] = {}
     for change in document.changes:
         if change.action is Action.PENDING:
@@ -146,8 +148,8 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield from _daemons(document, members, options)
             continue
         words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
-        each = "" if len(members) == 1 else "each "
-        yield Heading((f"{_names_of(members)}: ", Span(f"{each}{words}", "bad")))
+        prefix = "" if len(members) == 1 else "each "
+        yield Heading((f"{_names_of(members)}: ", Span(f"{prefix}{words}", "bad")))
         placement = None if first.attempt is None else document.placements[first.attempt]
         if placement is not None and first.attempt in in_full:
             yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
@@ -168,8 +170,8 @@ def _names_of(members: Sequence[PodChange]) -> str:
 
 def _daemons(document: PlanReport, members: Sequence[PodChange], options: ReportOptions) -> Iterator[Block]:
     wanted = sum(workload_of(change) == workload_of(members[0]) for change in document.changes)
-    told = f"{wanted - len(members)} of {count(wanted, 'node')}"
-    yield Heading((f"{workload_of(members[0])}: ", Span(told, "bad")))
+    placed = f"{wanted - len(members)} of {count(wanted, 'node')}"
+    yield Heading((f"{workload_of(members[0])}: ", Span(placed, "bad")))
     placements = [document.placements[member.attempt] for member in members if member.attempt is not None]
     yield from daemon_blocks(placements, options)
 
@@ -195,18 +197,18 @@ def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Ca
     state: State = "failed" if counted else "passed" if is_placed else "skipped"
     message = _message(change, placement.diagnosis or "" if placement is not None else "")
     if counted and change.action is not Action.PENDING:
-        message = f"{', '.join(each.text for each in counted)}; {message}"
+        message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
     rule = counted[0].rule if counted else _RULES[change.action]
     detail = message
     if change.action is Action.PENDING and placement is not None:
         blocks = decision_blocks(placement, document.snapshot.nodes, options)
-        detail = "\n".join([message, *(plain(each).rstrip() for each in layout(blocks, _DETAIL_WIDTH))])
+        detail = "\n".join([message, *(plain(text_line).rstrip() for text_line in layout(blocks, _DETAIL_WIDTH))])
     case = Case(change.pod, state, rule, message, detail)
     if placement is None:
         return case
-    found = located(case, placement)
+    case_here = located(case, placement)
     # Of a pod that is made anew in the plan only the plan itself tells more.
-    return found if placement.pod.key == change.pod else replace(found, more="")
+    return case_here if placement.pod.key == change.pod else replace(case_here, more="")
 
 
 _RULES: Mapping[Action, str] = {

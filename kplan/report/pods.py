@@ -15,21 +15,21 @@ _COLUMNS = ("NAMESPACE", "NAME", "FROM", "PODS", "TAKEN", "FILLED IN BY")
 
 def render_yaml(report: PodsReport) -> str:
     """Write the pods as YAML; comments say where each comes from, what filled it in, or why it is refused."""
-    return "".join(_document(made) for made in report.pods)
+    return "".join(_document(pods) for pods in report.pods)
 
 
-def _document(made: PodsMade) -> str:
-    lines = ["---", f"# {_from(made)}"]
-    if made.refusal:
-        return "\n".join([*lines, f"# refused: {visible(made.refusal)}", ""])
-    lines += [f"# {_told(change)}" for change in _notable(made.changes)]
-    return "\n".join([*lines, as_yaml(made.object)])
+def _document(pods: PodsMade) -> str:
+    lines = ["---", f"# {_from(pods)}"]
+    if pods.refusal:
+        return "\n".join([*lines, f"# refused: {visible(pods.refusal)}", ""])
+    lines += [f"# {_change_text(change)}" for change in _notable(pods.changes)]
+    return "\n".join([*lines, as_yaml(pods.object)])
 
 
-def _from(made: PodsMade) -> str:
-    source = made.source
+def _from(pods: PodsMade) -> str:
+    source = pods.source
     line = "" if source.line is None else f", line {source.line}"
-    number = "" if made.count == 1 else f", {made.count} pods"
+    number = "" if pods.count == 1 else f", {pods.count} pods"
     return visible(f"{source.kind} {source.namespace}/{source.name}{number} ({source.file}{line})")
 
 
@@ -42,7 +42,7 @@ def _notable(changes: tuple[FilledField, ...]) -> Iterator[FilledField]:
     )
 
 
-def _told(change: FilledField) -> str:
+def _change_text(change: FilledField) -> str:
     """Say what filled in a field: ``spec.priority 10 from PriorityClass usual``."""
     if change.value is None:
         return visible(f"{change.field} taken away: {change.source}")
@@ -57,15 +57,15 @@ def render_table(report: PodsReport) -> str:
 
     rows: list[list[str]] = []
     refusals: list[str] = []
-    for made in report.pods:
-        metadata, source = made.object["metadata"], made.source
-        sources = dict.fromkeys(change.source.split()[0] for change in _notable(made.changes))
-        taken = "no" if made.refusal else "yes"
+    for pods in report.pods:
+        metadata, source = pods.object["metadata"], pods.source
+        sources = dict.fromkeys(change.source.split()[0] for change in _notable(pods.changes))
+        accepted = "no" if pods.refusal else "yes"
         name = metadata.get("name") or metadata.get("generateName", "")
         maker = f"{source.kind}/{source.name}"
-        row = (source.namespace, name, maker, str(made.count), taken, ", ".join(sources))
+        row = (source.namespace, name, maker, str(pods.count), accepted, ", ".join(sources))
         rows.append([visible(cell) for cell in row])
-        refusals += [visible(f"{maker}: {made.refusal}")] if made.refusal else []
+        refusals += [visible(f"{maker}: {pods.refusal}")] if pods.refusal else []
     table = tabulate(rows, _COLUMNS, tablefmt="plain", disable_numparse=True)
     return "\n".join([table, *([""] if refusals else []), *refusals]) + "\n"
 
@@ -73,8 +73,8 @@ def render_table(report: PodsReport) -> str:
 def render_names(report: PodsReport) -> str:
     """Write the names of the pods that would exist, a line each."""
     names = [
-        f"pod/{made.object['metadata']['namespace']}/{made.object['metadata'].get('name', '')}"
-        for made in report.pods
-        if not made.refusal and made.count
+        f"pod/{pods.object['metadata']['namespace']}/{pods.object['metadata'].get('name', '')}"
+        for pods in report.pods
+        if not pods.refusal and pods.count
     ]
     return "".join(f"{visible(name)}\n" for name in names)

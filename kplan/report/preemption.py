@@ -50,9 +50,9 @@ def preemption_blocks(document: PreemptionReport, options: ReportOptions) -> Ite
         yield from opening_blocks(document, options)
         if tries:
             yield from tries_blocks(tries, options)
-        told = [each for each in document.placements if options.in_full or _needs_attention(each)]
-        for placement in told:
-            yield from _one(document, placement, options, is_brief=not options.in_full)
+        shown = [placement for placement in document.placements if options.in_full or _needs_attention(placement)]
+        for placement in shown:
+            yield from _pod_blocks(document, placement, options, is_brief=not options.in_full)
     if document.aftermath:
         yield from _aftermath(document.aftermath, is_brief=len(tries) > 1 and not options.in_full)
     yield from closing_blocks(document)
@@ -61,7 +61,7 @@ def preemption_blocks(document: PreemptionReport, options: ReportOptions) -> Ite
 def _only(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
     """Tell about the only pod in full: whom it evicts is the verdict. It may have been tried twice."""
     for index, placement in enumerate(document.placements):
-        heading, *others = _one(document, placement, options)
+        heading, *others = _pod_blocks(document, placement, options)
         if index == 0 and isinstance(heading, Heading):
             yield replace(heading, level=0)
             yield from opening_blocks(document, options)
@@ -71,10 +71,14 @@ def _only(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
 
 
 def _needs_attention(placement: PodPlacement) -> bool:
-    found = placement.preemption
+    preemption = placement.preemption
     if placement.outcome is Outcome.SCHEDULED:
         return False
-    return found is None or found.nominated_node is None or any(victim.pdb_violation for victim in found.victims)
+    return (
+        preemption is None
+        or preemption.nominated_node is None
+        or any(victim.pdb_violation for victim in preemption.victims)
+    )
 
 
 def _sentence(document: PreemptionReport) -> str:
@@ -83,8 +87,8 @@ def _sentence(document: PreemptionReport) -> str:
     if not document.placements:
         return "No pod needs to evict another: every pending pod that is looked at fits somewhere"
     tries = tries_of(document.placements)
-    evicting = sum(each.evicts is not None for each in tries)
-    fits = sum(each.evicts is None and each.node is not None for each in tries)
+    evicting = sum(pod.evicts is not None for pod in tries)
+    fits = sum(pod.evicts is None and pod.node is not None for pod in tries)
     numbers = (
         (evicting, f"by evicting {count(summary.victims, 'other pod')}"),
         (fits, "as things are"),
@@ -98,47 +102,47 @@ def _sentence(document: PreemptionReport) -> str:
     return f"{count(summary.pods, 'pod')}: {', '.join(parts)}"
 
 
-def _one(
+def _pod_blocks(
     document: PreemptionReport, placement: PodPlacement, options: ReportOptions, *, is_brief: bool = False
 ) -> Iterator[Block]:
-    key, found = placement.pod.key, placement.preemption
-    if found is None:
+    key, preemption = placement.pod.key, placement.preemption
+    if preemption is None:
         yield decision_heading(key, placement)
         yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=is_brief)
         return
-    if found.nominated_node is None:
+    if preemption.nominated_node is None:
         yield Heading((f"{key}: ", Span("no eviction helps", "bad")), about=key)
         yield from diagnosis_blocks(placement, options)
-        yield line(f"{_capitalized(why_no_eviction(found))}.")
+        yield line(f"{_capitalized(why_no_eviction(preemption))}.")
     else:
-        victims = found.victims
+        victims = preemption.victims
         names = count(len(victims), "pod")
-        yield Heading((f"{key}: ", Span(f"evicts {names} on {found.nominated_node}", "warn")), about=key)
+        yield Heading((f"{key}: ", Span(f"evicts {names} on {preemption.nominated_node}", "warn")), about=key)
         yield from diagnosis_blocks(placement, options)
-        yield from _choice(found, found.nominated_node)
+        yield from _choice(preemption, preemption.nominated_node)
         yield from _victims(document, victims, options)
         yield from _broken_budgets(victims)
-        yield from _runners_up(found, options)
+        yield from _runners_up(preemption, options)
         if options.explain:
-            yield from _reprieves(found, options)
+            yield from _reprieves(preemption, options)
     if not is_brief:
-        yield from _not_helpful(found)
-    if found.cleared_nominations:
-        names = listing(found.cleared_nominations)
+        yield from _not_helpful(preemption)
+    if preemption.cleared_nominations:
+        names = listing(preemption.cleared_nominations)
         yield line(f"Pods of lower priority that lose their nomination to that node: {names}.")
     if placement.message:
         yield Preformatted("kube-scheduler writes", placement.message)
 
 
-def _choice(found: Preemption, taken: str) -> Iterator[Block]:
-    number = len(found.candidates)
+def _choice(preemption: Preemption, chosen: str) -> Iterator[Block]:
+    number = len(preemption.candidates)
     if number == 1:
-        yield line(f"{taken} is taken: {_DECIDED_BY['only-candidate']}.")
+        yield line(f"{chosen} is taken: {_DECIDED_BY['only-candidate']}.")
         return
-    ties = [node for node in found.ties if node != taken]
+    ties = [node for node in preemption.ties if node != chosen]
     also = f" (equal: {listing(ties)}; kube-scheduler may take any of them)" if ties else ""
-    why = _DECIDED_BY[found.decided_by or "tie"]
-    yield line(f"{taken} is chosen out of {number} nodes where it would help: {why}{also}.")
+    why = _DECIDED_BY[preemption.decided_by or "tie"]
+    yield line(f"{chosen} is chosen out of {number} nodes where it would help: {why}{also}.")
 
 
 def _victims(document: PreemptionReport, victims: Sequence[Victim], options: ReportOptions) -> Iterator[Block]:
@@ -203,14 +207,14 @@ def _broken_budgets(victims: Sequence[Victim]) -> Iterator[Block]:
         )
 
 
-def _runners_up(found: Preemption, options: ReportOptions) -> Iterator[Block]:
-    others = {node: each for node, each in found.candidates.items() if node != found.nominated_node}
+def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Block]:
+    others = {node: candidate for node, candidate in preemption.candidates.items() if node != preemption.nominated_node}
     if not others:
         return
     ranked = sorted(others, key=lambda node: (_rank(others[node].criteria), node))
     shown = ranked if options.top is None else ranked[: options.top]
-    taken = [node for node in found.candidates if node not in others]
-    rows = [_candidate_row(found, node, options) for node in (*taken, *shown)]
+    chosen = [node for node in preemption.candidates if node not in others]
+    rows = [_candidate_row(preemption, node, options) for node in (*chosen, *shown)]
     left_out = len(ranked) - len(shown)
     note = f"and {count(left_out, 'more node')} (--all-nodes shows all)" if left_out else ""
     header = ("CANDIDATE", "VICTIMS", "BUDGETS BROKEN", "TOP PRIORITY", "THAT ONE SINCE", "LOST BY")
@@ -220,19 +224,19 @@ def _runners_up(found: Preemption, options: ReportOptions) -> Iterator[Block]:
         yield Table(header, tuple(rows), "<>>>><", note=note)
 
 
-def _candidate_row(found: Preemption, node: str, options: ReportOptions) -> tuple[Cell, ...]:
-    candidate = found.candidates[node]
+def _candidate_row(preemption: Preemption, node: str, options: ReportOptions) -> tuple[Cell, ...]:
+    candidate = preemption.candidates[node]
     criteria = candidate.criteria
-    is_taken = node == found.nominated_node
+    is_chosen = node == preemption.nominated_node
     started = criteria.latest_start_time
     values: tuple[Cell, ...] = (
-        Span(node, "good") if is_taken else node,
+        Span(node, "good") if is_chosen else node,
         str(criteria.victims),
         str(criteria.pdb_violations),
         str(criteria.highest_victim_priority),
         moment_text(started) if started else "unknown",
     )
-    lost = "chosen" if is_taken else _LOST_BY[candidate.lost_by or None]
+    lost = "chosen" if is_chosen else _LOST_BY[candidate.lost_by or None]
     if options.is_wide or options.explain:
         return (*values, str(criteria.priority_sum), lost, listing(candidate.victims))
     return (*values, lost)
@@ -242,15 +246,15 @@ def _rank(criteria: Criteria) -> tuple[int, int, int, int]:
     return (criteria.pdb_violations, criteria.highest_victim_priority, criteria.priority_sum, criteria.victims)
 
 
-def _reprieves(found: Preemption, options: ReportOptions) -> Iterator[Block]:
+def _reprieves(preemption: Preemption, options: ReportOptions) -> Iterator[Block]:
     """Tell for the candidates how each of their pods of lower priority fared when it was tried to be kept."""
-    order = sorted(found.candidates, key=lambda node: node != found.nominated_node)
+    order = sorted(preemption.candidates, key=lambda node: node != preemption.nominated_node)
     shown = order if options.top is None else order[: options.top]
     rows: list[tuple[Cell, ...]] = []
     for node in shown:
         name: Cell = node
-        for step in found.candidates[node].reprieve or ():
-            fate: Cell = "kept" if step.kept else Span("evicted", "warn")
+        for step in preemption.candidates[node].reprieve or ():
+            fate: Cell = "kept" if step.reprieved else Span("evicted", "warn")
             first = "tried first, since its budget would be violated" if step.pdb_violation else ""
             rows.append((name, str(step.step), step.pod, fate, first))
             name = ""
@@ -259,8 +263,8 @@ def _reprieves(found: Preemption, options: ReportOptions) -> Iterator[Block]:
         yield Table(("NODE", "STEP", "POD", "FATE", "NOTE"), tuple(rows), "<><<<")
 
 
-def _not_helpful(found: Preemption) -> Iterator[Block]:
-    groups = found.not_helpful or ()
+def _not_helpful(preemption: Preemption) -> Iterator[Block]:
+    groups = preemption.not_helpful or ()
     if not groups:
         return
     yield Heading(("Where no eviction helps",), 2)
@@ -272,28 +276,28 @@ def _not_helpful(found: Preemption) -> Iterator[Block]:
 
 def _aftermath(aftermath: Sequence[Aftermath], *, is_brief: bool) -> Iterator[Block]:
     yield Heading(("Where the victims go, if all of these take place in queue order",))
-    for each in aftermath:
+    for victim in aftermath:
         yield line(
-            Span(each.victim, "strong"),
-            f" (from {each.from_node}, for {each.by}) ",
-            *_fate(each, is_brief=is_brief),
+            Span(victim.victim, "strong"),
+            f" (from {victim.from_node}, for {victim.by}) ",
+            *_fate(victim, is_brief=is_brief),
             is_item=True,
         )
 
 
-def _fate(each: Aftermath, *, is_brief: bool) -> tuple[Cell, ...]:
-    placement = each.placement
-    if each.circling:
+def _fate(victim: Aftermath, *, is_brief: bool) -> tuple[Cell, ...]:
+    placement = victim.placement
+    if victim.circling:
         return Span("goes round", "bad"), ": its replacements are evicted again and again"
-    if each.recreated_as is None or placement is None:
+    if victim.recreated_as is None or placement is None:
         return Span("is gone", "bad"), ": no controller recreates it"
     if placement.node is not None:
-        return "-> ", Span(placement.node, "good"), f", recreated as {each.recreated_as}"
+        return "-> ", Span(placement.node, "good"), f", recreated as {victim.recreated_as}"
     preemption = placement.preemption
     if preemption is not None and preemption.nominated_node:
-        return Span("evicts others", "warn"), f" on {preemption.nominated_node}, recreated as {each.recreated_as}"
+        return Span("evicts others", "warn"), f" on {preemption.nominated_node}, recreated as {victim.recreated_as}"
     why = "" if is_brief else f": {placement.message}"
-    return Span("stays pending", "bad"), f", recreated as {each.recreated_as}{why}"
+    return Span("stays pending", "bad"), f", recreated as {victim.recreated_as}{why}"
 
 
 def _capitalized(text: str) -> str:
@@ -303,9 +307,9 @@ def _capitalized(text: str) -> str:
 def _names(document: PreemptionReport) -> Iterator[str]:
     """List pods with the node where they get in and whom they evict; ``-`` for nowhere and nobody."""
     for placement in document.placements:
-        found = placement.preemption
-        victims = ",".join(victim.key for victim in found.victims) if found is not None else ""
-        nominated = found.nominated_node if found is not None else None
+        preemption = placement.preemption
+        victims = ",".join(victim.key for victim in preemption.victims) if preemption is not None else ""
+        nominated = preemption.nominated_node if preemption is not None else None
         yield f"{placement.pod.key} {placement.node or nominated or '-'} {victims or '-'}"
 
 

@@ -34,12 +34,12 @@ def queue_table(queue: Sequence[QueueEntry]) -> Table:
     """Arrange a queue, first in turn first."""
     rows: list[tuple[Cell, ...]] = [
         (
-            str(each.position) if each.place is QueuePlace.ACTIVE else "-",
-            each.pod,
-            Span(each.place, _STYLES[each.place]),
-            each.reason,
+            str(entry.position) if entry.place is QueuePlace.ACTIVE else "-",
+            entry.pod,
+            Span(entry.place, _STYLES[entry.place]),
+            entry.reason,
         )
-        for each in queue
+        for entry in queue
     ]
     return Table(("TURN", "POD", "PLACE", "WHY THERE"), tuple(rows), "><<<")
 
@@ -57,15 +57,15 @@ def _title(document: QueueReport) -> str:
 
 
 def _cases(document: QueueReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as every view's
-    for each in document.queue:
-        is_active = each.place is QueuePlace.ACTIVE
-        state: State = "failed" if document.verdict.counted_of(each.pod) else "passed" if is_active else "skipped"
-        message = f"turn {each.position}: {each.reason}" if is_active else each.reason
-        yield Case(each.pod, state, each.place, message, message)
+    for entry in document.queue:
+        is_active = entry.place is QueuePlace.ACTIVE
+        state: State = "failed" if document.verdict.counted_of(entry.pod) else "passed" if is_active else "skipped"
+        message = f"turn {entry.position}: {entry.reason}" if is_active else entry.reason
+        yield Case(entry.pod, state, entry.place, message, message)
 
 
 def _names(document: QueueReport) -> list[str]:
-    return [each.pod for each in document.queue if each.place is QueuePlace.ACTIVE]
+    return [entry.pod for entry in document.queue if entry.place is QueuePlace.ACTIVE]
 
 
 VIEW = View(_title, queue_blocks, _cases, _names)

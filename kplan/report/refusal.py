@@ -8,7 +8,7 @@ from kplan.documents.base import now
 from kplan.errors import Problem
 from kplan.report.markdown import escape_markdown
 from kplan.report.repository import file_in
-from kplan.report.view import Case, Told
+from kplan.report.view import Case, CaseReport
 from kplan.report.words import count
 from kplan.visible import visible
 
@@ -18,9 +18,9 @@ _MOST_PROBLEMS = 50
 _FAILED = 2
 
 
-def refused(problems: Sequence[Problem], here: str, repository: str) -> Told:
+def refused(problems: Sequence[Problem], here: str, repository: str) -> CaseReport:
     """Return each problem as a case of its own, on its line."""
-    return Told(
+    return CaseReport(
         kind="Refusal",
         title=f"kplan: nothing was decided: {count(len(problems), 'problem')} with what was given",
         generated_at=now(),
@@ -47,10 +47,10 @@ def _case(problem: Problem, here: str, repository: str) -> Case:
     )
 
 
-def refused_in_markdown(told: Told) -> str:
+def refused_in_markdown(report: CaseReport) -> str:
     """Write the page that sums a job up."""
-    items = [f"- **{escape_markdown(_place(case))}** {escape_markdown(case.message)}" for case in told.cases]
-    return "\n".join([f"# {escape_markdown(told.title)}", "", *items, ""])
+    items = [f"- **{escape_markdown(_place(case))}** {escape_markdown(case.message)}" for case in report.cases]
+    return "\n".join([f"# {escape_markdown(report.title)}", "", *items, ""])
 
 
 def _place(case: Case) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from kplan.documents.base import Report, to_json
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
 from kplan.report.repository import file_in
-from kplan.report.view import Case, Told, View, warning_cases
+from kplan.report.view import Case, CaseReport, View, warning_cases
 from kplan.visible import as_yaml, escape_json, shown
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
     from kplan.report.text import render_plain, render_terminal
 
     blocks = list(view.blocks(document, options))
-    verdict = _verdict_told(document)
+    verdict = _verdict_for_tables(document)
     if output != "html":
         blocks = arranged(blocks, verdict, is_wide=options.is_wide)
     if output == "markdown":
@@ -84,17 +84,17 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
     return render_terminal(blocks, options.width) if options.has_colour else render_plain(blocks, options.width)
 
 
-def _verdict_told(document: Report) -> Verdict:
+def _verdict_for_tables(document: Report) -> Verdict:
     """Return the verdict in the names that the tables have."""
     if document.kind != "PlanReport":
         return document.verdict
-    from kplan.report.plan import verdict_told
+    from kplan.report.plan import verdict_for_tables
 
-    return verdict_told(cast("PlanReport", document))
+    return verdict_for_tables(cast("PlanReport", document))
 
 
 def _for_programs(document: Report, output: str, view: View[Any], options: ReportOptions) -> str:
-    told = Told(
+    report = CaseReport(
         kind=document.kind,
         title=view.title(document),
         generated_at=document.generated_at,
@@ -103,7 +103,7 @@ def _for_programs(document: Report, output: str, view: View[Any], options: Repor
         exit_code=document.verdict.exit_code,
         facts=_facts(document),
     )
-    return render_for_programs(told, output)
+    return render_for_programs(report, output)
 
 
 def _cases(document: Report, view: View[Any], options: ReportOptions) -> list[Case]:
@@ -113,19 +113,19 @@ def _cases(document: Report, view: View[Any], options: ReportOptions) -> list[Ca
     return [replace(case, file=files[case.file]) for case in cases]
 
 
-def render_for_programs(told: Told, output: str) -> str:
+def render_for_programs(report: CaseReport, output: str) -> str:
     """Write what went wrong as `junit`, `github` or `sarif`."""
     if output == "junit":
         from kplan.report.junit import render_junit
 
-        return render_junit(told)
+        return render_junit(report)
     if output == "sarif":
         from kplan.report.sarif import render_sarif
 
-        return render_sarif(told)
+        return render_sarif(report)
     from kplan.report.github import render_github
 
-    return render_github(told)
+    return render_github(report)
 
 
 def _facts(document: Report) -> list[tuple[str, str]]:

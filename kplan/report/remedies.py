@@ -30,16 +30,16 @@ def diagnosis_blocks(placement: PodPlacement, options: ReportOptions) -> Iterato
     if not isinstance(placement.diagnosis, str):
         return
     yield line(Span(placement.diagnosis, "strong"))
-    found = placement.remedies or ()
+    remedies = placement.remedies or ()
     tells_all = options.explain or placement.current is None
-    shown = found if tells_all else found[:1]
+    shown = remedies if tells_all else remedies[:1]
     if len(shown) == 1:
-        left_out = len(found) - 1
+        left_out = len(remedies) - 1
         more = f" ({left_out} more with --explain)" if left_out else ""
         yield line(Span("What would help", "strong"), f": {remedy_text(shown[0])}.{more}")
     elif shown:
         yield line(Span("What would help", "strong"), ", any one of:")
-        yield from (Line((remedy_text(each),), 2, is_item=True) for each in shown)
+        yield from (Line((remedy_text(remedy),), 2, is_item=True) for remedy in shown)
 
 
 def remedy_text(remedy: r.Remedy) -> str:
@@ -87,7 +87,7 @@ def _lowered(c: r.RequestChange) -> str:
 def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
     match remedy:
         case r.LowerRequest(change=c):
-            return " and ".join(_lowered(each) for each in (c, *(remedy.also or ())))
+            return " and ".join(_lowered(request) for request in (c, *(remedy.also or ())))
         case r.TolerateTaint(change=c):
             return f"tolerate {'taint' if len(c.taints) == 1 else 'taints'} {listing(c.taints)}"
         case r.CorrectSelector(change=c):
@@ -116,7 +116,7 @@ def _change(remedy: r.Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one case
         case r.LowerReplicas(change=c):
             return f"ask for {count(c.to, 'replica')} of {c.workload} instead of {c.old}: as many as fit"
         case r.SplitReplicas(change=c):
-            each = ", ".join(f"{part.to} {part.resource}" for part in c.requests)
-            return f"split {c.workload} into {count(c.to, 'replica')} instead of {c.old}, each asking for {each}"
+            amounts = ", ".join(f"{part.to} {part.resource}" for part in c.requests)
+            return f"split {c.workload} into {count(c.to, 'replica')} instead of {c.old}, each asking for {amounts}"
         case _:
             assert_never(remedy)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from kplan import __version__
 from kplan.report.rules import rule_of
-from kplan.report.view import Case, Told, alike, told_in_brief
+from kplan.report.view import Case, CaseReport, alike, brief_lines
 from kplan.visible import as_json
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -18,26 +18,26 @@ _ROOT = "%SRCROOT%"
 _ANSWERED = (0, 1)
 
 
-def render_sarif(told: Told) -> str:
+def render_sarif(report: CaseReport) -> str:
     """Write a SARIF log with one run: a result a workload; what went well is not in it."""
-    groups = alike(case for case in told.cases if case.state in _LEVELS)
+    groups = alike(case for case in report.cases if case.state in _LEVELS)
     rules = sorted({cases[0].rule for cases in groups})
     run = {
         "tool": {"driver": {"name": "kplan", "version": __version__, "rules": [_rule(rule) for rule in rules]}},
-        "automationDetails": {"id": f"kplan/{told.kind}/"},
+        "automationDetails": {"id": f"kplan/{report.kind}/"},
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
-        "invocations": [_invocation(told)],
-        "results": [_result(cases, rules, told.source) for cases in groups],
+        "invocations": [_invocation(report)],
+        "results": [_result(cases, rules, report.source) for cases in groups],
         "columnKind": "utf16CodeUnits",
     }
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
 
 
-def _invocation(told: Told) -> dict[str, Any]:
+def _invocation(report: CaseReport) -> dict[str, Any]:
     return {
-        "executionSuccessful": told.exit_code in _ANSWERED,
-        "exitCode": told.exit_code,
-        "endTimeUtc": told.generated_at,
+        "executionSuccessful": report.exit_code in _ANSWERED,
+        "exitCode": report.exit_code,
+        "endTimeUtc": report.generated_at,
     }
 
 
@@ -60,7 +60,7 @@ def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[st
         "ruleId": case.rule,
         "ruleIndex": rules.index(case.rule),
         "level": _LEVELS[case.state],
-        "message": {"text": "\n".join([f"{case.about}: {case.rule}", *told_in_brief(cases)])},
+        "message": {"text": "\n".join([f"{case.about}: {case.rule}", *brief_lines(cases)])},
         "locations": [
             {
                 # Code scanning takes no result without a place in a file.

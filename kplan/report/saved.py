@@ -48,10 +48,10 @@ def _with_kinds(value: Any) -> Any:
         return [_with_kinds(item) for item in value]
     if not isinstance(value, dict):
         return value
-    found = {key: _with_kinds(item) for key, item in value.items()}
+    fields = {key: _with_kinds(item) for key, item in value.items()}
     if isinstance(value.get("reasons"), list) and isinstance(value.get("details"), list):
-        found["details"] = [_with_kind(detail) for detail in value["details"]]
-    return found
+        fields["details"] = [_with_kind(detail) for detail in value["details"]]
+    return fields
 
 
 def _with_kind(detail: Any) -> Any:

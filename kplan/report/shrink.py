@@ -35,13 +35,15 @@ def shrink_blocks(document: ShrinkReport, options: ReportOptions) -> Iterator[Bl
         yield line(f"Together they free {_amounts(document.frees)}.")
         resources = [name for name in document.frees if name != _PODS]
         shown = freed if options.top is None or options.is_wide else freed[:_MOST_ROWS]
-        header = ("ORDER", "NODE", "PODS MOVED", *(("DELETED",) if any(each.deleted for each in freed) else ()))
-        rows = tuple(_row(number, each, resources, header) for number, each in enumerate(shown, 1))
+        header = ("ORDER", "NODE", "PODS MOVED", *(("DELETED",) if any(node.deleted for node in freed) else ()))
+        rows = tuple(_row(number, node, resources, header) for number, node in enumerate(shown, 1))
         columns = (*header, *(f"FREES {name}" for name in resources))
         yield Table(columns, rows, "><" + ">" * (len(columns) - 2))
         if len(shown) < len(freed):
             yield line(f"and {len(freed) - len(shown)} more (--all-nodes shows all)")
-    shares = [f"{name} {each.percent_before:.0f}% -> {each.percent_after:.0f}%" for name, each in _told_usage(document)]
+    shares = [
+        f"{name} {usage.percent_before:.0f}% -> {usage.percent_after:.0f}%" for name, usage in _changed_usage(document)
+    ]
     if shares:
         yield line(f"How full the nodes that stay are: {', '.join(shares)}.")
     yield from _staying(document, options)
@@ -66,16 +68,16 @@ def _amounts(frees: Mapping[str, str]) -> str:
     return ", ".join(f"{readable(amount)} {name}" for name, amount in frees.items() if name != _PODS) or "nothing"
 
 
-def _row(number: int, each: FreedNode, resources: list[str], header: tuple[str, ...]) -> tuple[Cell, ...]:
-    deleted = (str(each.deleted),) if "DELETED" in header else ()
-    amounts = (readable(each.frees[name]) if name in each.frees else "-" for name in resources)
-    return (str(number), Span(each.name, "good"), str(each.moved), *deleted, *amounts)
+def _row(number: int, node: FreedNode, resources: list[str], header: tuple[str, ...]) -> tuple[Cell, ...]:
+    deleted = (str(node.deleted),) if "DELETED" in header else ()
+    amounts = (readable(node.frees[name]) if name in node.frees else "-" for name in resources)
+    return (str(number), Span(node.name, "good"), str(node.moved), *deleted, *amounts)
 
 
-def _told_usage(document: ShrinkReport) -> Iterator[tuple[str, Usage]]:
-    for name, each in document.usage.items():
-        if document.freed and each.percent_before != each.percent_after:
-            yield name, each
+def _changed_usage(document: ShrinkReport) -> Iterator[tuple[str, Usage]]:
+    for name, usage in document.usage.items():
+        if document.freed and usage.percent_before != usage.percent_after:
+            yield name, usage
 
 
 def _staying(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
@@ -91,15 +93,15 @@ def _staying(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
     for why, words in _WORDS.items():
         mine = [stay for stay in stays if stay.why == why]
         if mine:
-            names = name_ranges([each.name for each in mine], most=_MOST_NAMES)
+            names = name_ranges([stay.name for stay in mine], most=_MOST_NAMES)
             yield line(f"{len(mine)}: {words}{_example(mine[0])} ({names})", is_item=True)
 
 
-def _example(each: StayingNode) -> str:
-    if not each.pod:
+def _example(stay: StayingNode) -> str:
+    if not stay.pod:
         return ""
-    said = f": {each.because}" if each.because else ""
-    return f", such as {each.pod} of {each.name}{said}"
+    reason = f": {stay.because}" if stay.because else ""
+    return f", such as {stay.pod} of {stay.name}{reason}"
 
 
 def _title(document: ShrinkReport) -> str:
@@ -107,15 +109,15 @@ def _title(document: ShrinkReport) -> str:
 
 
 def _cases(document: ShrinkReport, options: ReportOptions) -> Iterator[Case]:  # noqa: ARG001 - as the others
-    for each in document.freed:
-        yield Case(each.name, "passed", "CanGo", f"can go: {count(each.moved, 'pod')} placed elsewhere")
+    for node in document.freed:
+        yield Case(node.name, "passed", "CanGo", f"can go: {count(node.moved, 'pod')} placed elsewhere")
     for stays in document.stays:
         detail = f"{stays.pod}: {stays.because}" if stays.pod else ""
         yield Case(stays.name, "skipped", "Stays", f"stays: {_WORDS[stays.why]}", detail)
 
 
 def _names(document: ShrinkReport) -> list[str]:
-    return [each.name for each in document.freed]
+    return [node.name for node in document.freed]
 
 
 VIEW = View(_title, shrink_blocks, _cases, _names)

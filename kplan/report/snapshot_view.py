@@ -163,9 +163,9 @@ def _missing_lines(missing: Sequence[MissingKind]) -> list[str]:
     if not missing:
         return []
     lines = ["", "Missing:"]
-    for each in missing:
-        blind = f"; blind without it: {', '.join(each.blinds)}" if each.blinds else ""
-        lines.append(f"  {each.resource}: {each.reason}{blind}")
+    for kind in missing:
+        blind = f"; blind without it: {', '.join(kind.blinds)}" if kind.blinds else ""
+        lines.append(f"  {kind.resource}: {kind.reason}{blind}")
     return lines
 
 

@@ -31,8 +31,8 @@ def fold(text: str, width: int) -> list[str]:
     for word in text.split():
         for number, piece in enumerate(_PIECE.findall(word)):
             blank = " " if line and not number else ""
-            is_kept_whole = not number and len(word) <= width < len(line) + len(blank) + len(word)
-            if line and (is_kept_whole or len(line) + len(blank) + len(piece) > width):
+            stays_whole = not number and len(word) <= width < len(line) + len(blank) + len(word)
+            if line and (stays_whole or len(line) + len(blank) + len(piece) > width):
                 lines.append(line)
                 line, blank = "", ""
             line += blank + piece
@@ -59,19 +59,19 @@ def rich_table(table: Table, width: int, styles: dict[str, str]) -> RichTable:
     from rich.text import Text
 
     widths = _widths(table, width)
-    made = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style=styles["header"])
+    terminal_table = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style=styles["header"])
     for heading, side, limit in zip(table.header, table.align, widths, strict=True):
-        made.add_column(
+        terminal_table.add_column(
             "\n".join(fold(heading, limit)), justify="right" if side == ">" else "left", width=limit, no_wrap=True
         )
     for row in table.rows:
-        made.add_row(
+        terminal_table.add_row(
             *(
                 Text("\n".join(fold(span.text, limit)), styles.get(span.style, ""))
                 for span, limit in zip(spans_of(row), widths, strict=True)
             )
         )
-    return made
+    return terminal_table
 
 
 def natural_width(table: Table) -> int:
@@ -101,7 +101,7 @@ def _widths(table: Table, width: int) -> list[int]:
 def _narrow(widths: list[int], least: Sequence[int], most: int) -> None:
     """Take from the widest columns that may be narrower, until all together are as wide as allowed."""
     while sum(widths) > most:
-        index = max(range(len(widths)), key=lambda each: (widths[each] > least[each], widths[each]))
+        index = max(range(len(widths)), key=lambda column: (widths[column] > least[column], widths[column]))
         if widths[index] <= least[index]:
             return
         widths[index] -= 1

@@ -26,7 +26,7 @@ TextLine = list[Span]
 
 def render_plain(blocks: Iterable[Block], width: int) -> str:
     """Write a report without any colour."""
-    return "\n".join(plain(each).rstrip() for each in layout(blocks, width)) + "\n"
+    return "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, width)) + "\n"
 
 
 def render_terminal(blocks: Iterable[Block], width: int) -> str:
@@ -51,8 +51,8 @@ def render_terminal(blocks: Iterable[Block], width: int) -> str:
         write([[]] if has_gap else [])
         if isinstance(block, Table):
             left = len(_STEP) * block.indent
-            made = rich_table(block, max(width, MIN_WIDTH) - left, _RICH_STYLES)
-            console.print(Padding(made, (0, 0, 0, left)), soft_wrap=True)
+            terminal_table = rich_table(block, max(width, MIN_WIDTH) - left, _RICH_STYLES)
+            console.print(Padding(terminal_table, (0, 0, 0, left)), soft_wrap=True)
             write(_note(block, max(width, MIN_WIDTH)))
         else:
             write(_lines_of(block, max(width, MIN_WIDTH)))
@@ -137,12 +137,12 @@ def _words(spans: Sequence[Span]) -> Iterator[tuple[str, Style]]:
     styles: list[Style] = []
     for span in spans:
         styles += [span.style] * len(span.text)
-    for found in re.finditer(r"\s+|\S+", text):
-        yield found.group(), styles[found.start()]
+    for word in re.finditer(r"\s+|\S+", text):
+        yield word.group(), styles[word.start()]
 
 
 def _without_trailing_blanks(spans: TextLine) -> TextLine:
-    kept = list(spans)
-    while kept and kept[-1].text.isspace():
-        kept.pop()
-    return kept
+    remaining = list(spans)
+    while remaining and remaining[-1].text.isspace():
+        remaining.pop()
+    return remaining

@@ -34,28 +34,31 @@ def tries_of(placements: Sequence[PodPlacement]) -> list[Tries]:
 
 
 def _of(tries: Sequence[PodPlacement]) -> Tries:
-    found = next((each.preemption for each in tries if each.preemption and each.preemption.nominated_node), None)
+    preemption = next(
+        (placement.preemption for placement in tries if placement.preemption and placement.preemption.nominated_node),
+        None,
+    )
     last = tries[-1]
-    return Tries(last, found, last.node or (found.nominated_node if found is not None else None))
+    return Tries(last, preemption, last.node or (preemption.nominated_node if preemption is not None else None))
 
 
 def tries_blocks(tries: Sequence[Tries], options: ReportOptions) -> Iterator[Block]:
     """Table what came of pods, those that get in nowhere first."""
-    ordered = sorted(tries, key=lambda each: each.node is not None)
-    yield Table(("POD", "EVICTS", "ON NODE", "STATE"), tuple(_row(each, options) for each in ordered), "<<<<")
-    if not options.in_full and any(each.evicts for each in tries):
+    ordered = sorted(tries, key=lambda pod: pod.node is not None)
+    yield Table(("POD", "EVICTS", "ON NODE", "STATE"), tuple(_row(pod, options) for pod in ordered), "<<<<")
+    if not options.in_full and any(pod.evicts for pod in tries):
         yield line(Span(_TELLS_MORE, "dim"))
 
 
-def _row(each: Tries, options: ReportOptions) -> tuple[Cell, ...]:
-    key = each.placement.pod.key
-    if each.evicts is None:
-        state = Span("fits as things are", "good") if each.node is not None else Span(_nowhere(each.placement), "bad")
-        return (key, "-", each.node or "-", state)
-    victims = [victim.key for victim in each.evicts.victims]
-    broken = sum(victim.pdb_violation for victim in each.evicts.victims)
+def _row(pod: Tries, options: ReportOptions) -> tuple[Cell, ...]:
+    key = pod.placement.pod.key
+    if pod.evicts is None:
+        state = Span("fits as things are", "good") if pod.node is not None else Span(_nowhere(pod.placement), "bad")
+        return (key, "-", pod.node or "-", state)
+    victims = [victim.key for victim in pod.evicts.victims]
+    broken = sum(victim.pdb_violation for victim in pod.evicts.victims)
     state = Span("violates a disruption budget", "bad") if broken else Span("gets in", "warn")
-    return (key, listing(victims, most=len(victims) if options.is_wide else _MOST_VICTIMS), each.node or "-", state)
+    return (key, listing(victims, most=len(victims) if options.is_wide else _MOST_VICTIMS), pod.node or "-", state)
 
 
 def _nowhere(placement: PodPlacement) -> str:

@@ -40,24 +40,24 @@ def unlisted_cases(document: PlacementReport | PlanReport) -> list[Case]:
     """Return a case for the pods of a workload that end alike; failed where such an end fails the verdict."""
     counts = {Outcome.UNSCHEDULABLE: "unschedulable", Outcome.ERROR: "unschedulable", Outcome.GATED: "gated"}
     cases = []
-    for each in document.unlisted:
-        fails = each.outcome in counts and counts[each.outcome] in document.verdict.fail_on
-        is_scheduled = each.outcome is Outcome.SCHEDULED
-        message = f"{count(each.pods, 'pod')} not listed one by one: {each.message or _ending(each)}"
-        rule = "NotLookedAt" if each.outcome is None else each.outcome.value
+    for group in document.unlisted:
+        fails = group.outcome in counts and counts[group.outcome] in document.verdict.fail_on
+        is_scheduled = group.outcome is Outcome.SCHEDULED
+        message = f"{count(group.pods, 'pod')} not listed one by one: {group.message or _ending(group)}"
+        rule = "NotLookedAt" if group.outcome is None else group.outcome.value
         state = "failed" if fails else "passed" if is_scheduled else "skipped"
-        cases.append(Case(each.workload, state, rule, message, message))  # type: ignore[arg-type]  # one of its words
+        cases.append(Case(group.workload, state, rule, message, message))  # type: ignore[arg-type]  # one of its words
     return cases
 
 
-def _ending(each: Unlisted) -> str:
-    return "not looked at" if each.outcome is None else each.outcome.lower()
+def _ending(group: Unlisted) -> str:
+    return "not looked at" if group.outcome is None else group.outcome.lower()
 
 
-def _where(each: Unlisted, options: ReportOptions) -> str:
-    if not each.nodes:
+def _where(group: Unlisted, options: ReportOptions) -> str:
+    if not group.nodes:
         return ""
-    ordered = sorted(each.nodes.items(), key=lambda item: (-item[1], item[0]))
+    ordered = sorted(group.nodes.items(), key=lambda item: (-item[1], item[0]))
     shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
     names = ", ".join(f"{node} ({n})" for node, n in shown)
     left_out = len(ordered) - len(shown)

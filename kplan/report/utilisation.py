@@ -44,10 +44,10 @@ def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iter
     rows = [_row("cluster", whole, resources, options)]
     for kind, groups in (("zone", utilisation.zones), ("pool", utilisation.pools)):
         if len(groups) > 1 or options.is_wide:
-            rows += [_row(f"{kind} {name or '(none)'}", each, resources, options) for name, each in groups.items()]
+            rows += [_row(f"{kind} {name or '(none)'}", group, resources, options) for name, group in groups.items()]
     if options.is_wide:
         nodes = utilisation.nodes.items()
-        rows += [_row(name, NodeGroup(nodes=1, resources=each), resources, options) for name, each in nodes]
+        rows += [_row(name, NodeGroup(nodes=1, resources=group), resources, options) for name, group in nodes]
     yield Heading(("How full the nodes are, before -> after",))
     label = utilisation.pool_label
     has_pools = len(utilisation.pools) > 1 or (options.is_wide and utilisation.pools)
@@ -72,8 +72,8 @@ def _share(usage: Usage | None, options: ReportOptions) -> Cell:
 
 def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> Iterator[Block]:
     """Tell how large a further pod can be, resource by resource, and how much is free in all."""
-    told = [fit for fit in fits if fit.before.node is not None or fit.after.node is not None]
-    if not told:
+    shown = [fit for fit in fits if fit.before.node is not None or fit.after.node is not None]
+    if not shown:
         return
     rows: list[tuple[Cell, ...]] = [
         (
@@ -83,7 +83,7 @@ def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> It
             "-" if fit.after.free == "0" else fit.after.node or "-",
             readable(fit.after.total_free),
         )
-        for fit in (told if options.is_wide else told[:_MOST_RESOURCES])
+        for fit in (shown if options.is_wide else shown[:_MOST_RESOURCES])
     ]
     yield Heading(("The largest pod that still fits",))
     note = "on nodes that take any pod: not cordoned, no taint that repels, not full of pods"

@@ -39,7 +39,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CaseReport:
     """What programs are told of an answer."""
 
     kind: str  #: of document, such as PlacementReport
@@ -61,10 +61,10 @@ def alike(cases: Iterable[Case]) -> list[list[Case]]:
     return list(groups.values())
 
 
-def told_in_brief(cases: Sequence[Case]) -> list[str]:
+def brief_lines(cases: Sequence[Case]) -> list[str]:
     """Say of cases that are alike how many, why, what would help, and how to ask for more: a line each."""
     case = cases[0]
-    names = name_ranges([each.name for each in cases])
+    names = name_ranges([case.name for case in cases])
     lines = [f"{count(len(cases), 'pod')}: {names}"] if len(cases) > 1 else []
     lines += [" ".join(line.split()) for line in case.message.splitlines()]
     lines += [f"What would help: {case.would_help}"] if case.would_help else []
@@ -75,7 +75,7 @@ def told_in_brief(cases: Sequence[Case]) -> list[str]:
 
 def warning_cases(document: Report) -> list[Case]:
     """Return what may make the answer differ from the cluster's; it counts as failed when `--fail-on` says so."""
-    counted = {(each.object, each.rule) for each in document.verdict.counted}
+    counted = {(event.object, event.rule) for event in document.verdict.counted}
     return [
         Case(
             warning.object,

@@ -43,8 +43,8 @@ def name_ranges(names: Sequence[str], most: int | None = 4) -> str:
     runs: list[list[str]] = []
     previous: tuple[str, int] | None = None
     for name in names:
-        found = _NUMBERED.fullmatch(name)
-        numbered = (found[1], int(found[2])) if found and str(int(found[2])) == found[2] else None
+        match_ = _NUMBERED.fullmatch(name)
+        numbered = (match_[1], int(match_[2])) if match_ and str(int(match_[2])) == match_[2] else None
         if numbered is not None and previous is not None and numbered == (previous[0], previous[1] + 1):
             runs[-1].append(name)
         else:
@@ -79,13 +79,13 @@ def age_text(since: str | None, now: str | None) -> str:
 
 def moment_text(moment: str) -> str:
     """Write a moment to the minute, in UTC; what is no time as it is."""
-    found = _parse(moment)
-    return moment if found is None else found.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+    time = _parse(moment)
+    return moment if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def _parse(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

@@ -470,7 +470,7 @@ def test_every_lower_priority_pod_tells_the_step_that_decided_about_it():
 
     steps = found.reprieves()
     assert list(steps) == ["a"]
-    assert [(each.pod, each.step, each.pdb_violation, each.kept) for each in steps["a"]] == [
+    assert [(each.pod, each.step, each.pdb_violation, each.reprieved) for each in steps["a"]] == [
         ("default/p3", 1, True, True),
         ("default/p1", 2, False, True),
         ("default/p2", 3, False, False),

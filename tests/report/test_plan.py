@@ -6,14 +6,14 @@ import kplan
 from kplan.documents.plan import PlanReport
 from kplan.planner.explanation import Shown
 from kplan.report.options import ReportOptions
-from kplan.report.plan import VIEW, told_attempts
+from kplan.report.plan import VIEW, attempts_in_full
 from kplan.report.registry import render
 from tests.report.documents import node, pod
 
 
 def document(*objects: dict[str, Any], in_full: bool = True) -> PlanReport:
     planned = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
-    told = told_attempts(planned.changes)
+    told = attempts_in_full(planned.changes)
     return planned.report(nodes_of=dict.fromkeys(told, Shown()) if in_full else {})
 
 
@@ -49,13 +49,13 @@ def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> N
     selectors = [{"nodeSelector": {"disk": f"kind-{i}"}, "cpu": f"{i + 5}"} for i in range(7)]
     report = document(node("n"), *(pod(f"p{i}", **each) for i, each in enumerate(selectors)))
 
-    assert len(told_attempts(report.changes)) == 1
+    assert len(attempts_in_full(report.changes)) == 1
     assert text(report, explain=True).count("What stands in the way") == 1
 
     reasons = [f"extra.example.com/kind-{i}" for i in range(7)]
     asks = [[{"name": "c", "image": "i", "resources": {"requests": {name: "1"}}}] for name in reasons]
     report = document(node("n"), *(pod(f"p{i}", containers=each) for i, each in enumerate(asks)))
-    assert len(told_attempts(report.changes)) == 5
+    assert len(attempts_in_full(report.changes)) == 5
     assert text(report, explain=True).count("What stands in the way") == 5
     assert text(report).count("What would help") == 0
     assert text(report).count("kube-scheduler writes") == 7

@@ -11,7 +11,7 @@ from kplan.documents.schemas import load_schema
 from kplan.planner.capacity import Template
 from kplan.planner.explanation import Shown
 from kplan.report.options import ReportOptions
-from kplan.report.plan import told_attempts
+from kplan.report.plan import attempts_in_full
 from kplan.report.registry import FORMATS, render
 from kplan.rules.pod_info import PodInfo
 from tests.scenarios import key, pending, planner, scenarios
@@ -35,7 +35,7 @@ def told(document: Report) -> None:
 def test_queues(area: str, number: int) -> None:
     scenario = scenarios(area)[number]
     planned = planner(scenario).plan_queue()
-    in_full = told_attempts(planned.changes)
+    in_full = attempts_in_full(planned.changes)
     shown = {index: Shown() if index in in_full else () for index in range(len(planned.placements))}
 
     told(planned.report(nodes_of=shown))

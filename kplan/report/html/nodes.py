@@ -17,14 +17,14 @@ _MANY = 40
 """A table of more nodes scrolls within the page."""
 
 
-def nodes_table(cluster: ClusterMap, told: Collection[str]) -> str:
+def nodes_table(cluster: ClusterMap, described: Collection[str]) -> str:
     """Write a row a node: its group, how full it is before and after, which pods come and go.
 
     Parameters
     ----------
     told : pods that the report tells about in a part of their own; links to all others lead to this table
     """
-    placed = set(told)
+    placed = set(described)
     has_groups = cluster.group_label is not None
     names = ("Node", *(("Group",) if has_groups else ()), *cluster.resources, "Pods that come and go")
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)

@@ -74,8 +74,8 @@ def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is:
 
 
 def _map_of(document: Report) -> ClusterMap | None:
-    found = getattr(document, "cluster", UNSET)
-    return found if isinstance(found, ClusterMap) and found.nodes else None
+    cluster = getattr(document, "cluster", UNSET)
+    return cluster if isinstance(cluster, ClusterMap) and cluster.nodes else None
 
 
 def _placements(document: Report) -> tuple[PodPlacement, ...]:
@@ -97,8 +97,8 @@ def _facts(document: Report) -> str:
         ("Scheduler", f"v{scheduler.kubernetes_version}, configuration {scheduler.config_source}"),
         ("Generated", document.generated_at),
     ]
-    told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
-    return f"<h2>About this report</h2><dl>{told}</dl>"
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    return f"<h2>About this report</h2><dl>{items}</dl>"
 
 
 def _embedded(document: Report) -> str:
@@ -187,8 +187,8 @@ class _Inside:
         return "".join(self._styled(cell) for cell in cells)
 
     def _styled(self, cell: Cell) -> str:
-        said = plain(cell)
-        text = escape(said)
-        if said in self._nodes:
-            text = f'<a href="#{node_anchor(self._nodes[said])}">{text}</a>'
+        name = plain(cell)
+        text = escape(name)
+        if name in self._nodes:
+            text = f'<a href="#{node_anchor(self._nodes[name])}">{text}</a>'
         return f'<span class="{cell.style}">{text}</span>' if isinstance(cell, Span) and cell.style else text

@@ -91,13 +91,13 @@ def _marks(node: NodeLoad, moment: Moment) -> str:
 def _bar(resource: str, node: NodeLoad, position: int, moment: Moment) -> str:
     """Draw a resource as one bar: what stays, then what arrives (striped) or leaves (outlined)."""
     then, now = share(node, position, "before"), share(node, position, "after")
-    kept, changed = (min(then, now), abs(now - then))
+    staying, changed = (min(then, now), abs(now - then))
     shown = then if moment == "before" else now
     moving = changed if (moment == "before") == (now < then) else 0.0
-    rects = f'<rect class="kept" width="{_width(kept)}" height="8"/>'
+    rects = f'<rect class="kept" width="{_width(staying)}" height="8"/>'
     if moving > 0:
         kind = "leaving" if moment == "before" else "arriving"
-        rects += f'<rect class="{kind}" x="{_width(kept)}" width="{_width(moving)}" height="8"/>'
+        rects += f'<rect class="{kind}" x="{_width(staying)}" width="{_width(moving)}" height="8"/>'
     name = f'<span title="{escape(resource)}">{escape(resource.rpartition("/")[2])}</span>'
     return (
         f'<div class="bar">{name}<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
@@ -124,10 +124,10 @@ def _heat_map(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int]) -
         width, height = min(len(indices), columns) * _CELL, -(-len(indices) // columns) * _CELL
         shown = width * min(max(_MOST_COLUMNS / (2 * columns), 1.0), _LARGEST)
         label = f"{group or 'no group'}: {len(indices)} nodes"
-        said = f"{label}, {_in_words(cluster, indices, moment)}"
+        description = f"{label}, {_in_words(cluster, indices, moment)}"
         parts.append(
             f'<div class="heat g{colours[group]}"><h3>{escape(label)}</h3><svg viewBox="0 0 {width} {height}" '
-            f'style="max-width:{shown:.0f}px" role="img" aria-label="{escape(said)}">'
+            f'style="max-width:{shown:.0f}px" role="img" aria-label="{escape(description)}">'
             f"{cells}</svg></div>"
         )
     return f'<div class="heats">{"".join(parts)}</div>'

@@ -14,13 +14,13 @@ MOST_NODES = 12
 def scores_by_plugin(placements: Sequence[PodPlacement]) -> str:
     """Draw the scores of each placement that has some, those that look alike once."""
     drawn: list[str] = []
-    seen: set[str] = set()
+    tables: set[str] = set()
     for placement in placements:
         if not placement.scores:
             continue
         table = _table(placement)
-        if table not in seen and len(drawn) < MOST_PLACEMENTS:
-            seen.add(table)
+        if table not in tables and len(drawn) < MOST_PLACEMENTS:
+            tables.add(table)
             drawn.append(f"<details><summary>{escape(placement.pod.key)}</summary>{table}</details>")
     return f"<h2>Scores by plugin</h2>{''.join(drawn)}" if drawn else ""
 

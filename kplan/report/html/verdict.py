@@ -17,17 +17,17 @@ def verdict_box(document: Report, cases: Iterable[Case]) -> str:
     if not document.verdict.failed:
         return '<div class="verdict"><p><strong>Passed.</strong> Nothing that counts as a failure happened.</p></div>'
     groups = alike(case for case in cases if case.state == "failed")
-    told = [_told(group) for group in groups[:_MOST]]
-    if not told:
-        told = [f"<li>{escape(reason)}</li>" for reason in document.verdict.because[:_MOST]]
-    left_out = (len(groups) or len(document.verdict.because)) - len(told)
-    told += [f"<li>and {left_out} more</li>"] if left_out > 0 else []
-    return f'<div class="verdict failed"><p><strong>Failed.</strong></p><ul>{"".join(told)}</ul></div>'
+    items = [_failure(group) for group in groups[:_MOST]]
+    if not items:
+        items = [f"<li>{escape(reason)}</li>" for reason in document.verdict.because[:_MOST]]
+    left_out = (len(groups) or len(document.verdict.because)) - len(items)
+    items += [f"<li>and {left_out} more</li>"] if left_out > 0 else []
+    return f'<div class="verdict failed"><p><strong>Failed.</strong></p><ul>{"".join(items)}</ul></div>'
 
 
-def _told(cases: Sequence[Case]) -> str:
+def _failure(cases: Sequence[Case]) -> str:
     case = cases[0]
-    facts = [f"{count(len(cases), 'pod')}: {name_ranges([each.name for each in cases])}"] if len(cases) > 1 else []
+    facts = [f"{count(len(cases), 'pod')}: {name_ranges([case.name for case in cases])}"] if len(cases) > 1 else []
     facts += [f"{case.file}:{case.line}" if case.line is not None else case.file] if case.file else []
     lines = [f"<strong>{escape(f'{case.about}: {case.rule}')}</strong>"]
     lines += [f'<span class="dim">{escape(", ".join(facts))}</span>'] if facts else []
