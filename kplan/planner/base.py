@@ -332,7 +332,7 @@ class Base:
             if self.on_progress is not None:
                 self.on_progress(len(placements), len(asked.rows))
         more = {self.info_of(asked, row).key: n for row, n in asked.more.items()}
-        return Plan(tuple(placements), self.session.cluster, session, partial(self.context, asked), more)
+        return Plan(tuple(placements), self.session.cluster, session, more, make_context=partial(self.context, asked))
 
     def _teller(self, index: int, known: Explanation | None, replay: Replay, names: list[str]) -> Explain:
         def tell(nodes: NodesShown) -> Explanation:

@@ -1,4 +1,4 @@
-"""How many replicas fit, where, what stops the next one, and what would have to be added."""
+"""Place replicas until one does not fit, and count them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from kplan.planner.at_once import fill_at_once
 from kplan.planner.sequence import nominates, settle
 from kplan.rules.pod_info import PodInfo
 
-_TOLD_EVERY = 256
+_PROGRESS_EVERY = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Pods to fit."""
+    """A pod to place again and again, or a list of pods to place in turn."""
 
     name: str  #: for reports
-    replicas: tuple[PodInfo, ...]  #: pods one after another
+    replicas: tuple[PodInfo, ...]  #: the pods; one that stands for all replicas unless `are_distinct`
     share: int = 1  #: how many are placed in a row before it is the next template's turn
-    refused: str = ""  #: why the API server would not take such a pod; empty when it would
-    are_distinct: bool = False  #: each replica is a pod of its own, and there are no more; else they all are the first
+    refused: str = ""  #: why the API server refuses such a pod; empty when it accepts it
+    are_distinct: bool = False  #: the replicas differ from each other, and there are no more than `replicas` holds
     origin: Origin | None = None  #: the manifest that they come from
 
     def replica(self, index: int) -> PodInfo | None:
-        """Return the pod of a replica, or None when there are no more."""
+        """Return the pod of the replica with this index, or None when there are no more."""
         if not self.are_distinct:
             return self.replicas[0]
         return self.replicas[index] if index < len(self.replicas) else None
@@ -38,19 +38,19 @@ class Template:
 
 @dataclass
 class Fit:
-    """What fitted."""
+    """The replicas that fit, and what stops the next one."""
 
     placed: Counter[tuple[int, int]] = field(default_factory=Counter)  #: (template, node row) -> number of replicas
-    counts: list[int] = field(default_factory=list)  #: replicas of each template
-    evicted: list[int] = field(default_factory=list)  #: pods that had to go, where that is allowed
-    #: the decision about the first replica that did not fit; live, see `kplan.planner.sequence`; None when all did
+    counts: list[int] = field(default_factory=list)  #: number of placed replicas of each template
+    evicted: list[int] = field(default_factory=list)  #: pods that the replicas evict, where that is allowed
+    #: the decision about the first replica that does not fit; live, see `kplan.planner.sequence`; None when all fit
     stop: CycleResult | None = None
-    stopped_template: int | None = None  #: whose replica that was
-    exhausted_template: int | None = None  #: whose replicas were all placed before the count was over; None for none
+    stopped_template: int | None = None  #: the template of that replica
+    exhausted_template: int | None = None  #: the template whose last distinct replica fits, which ends the count
 
     @property
     def total(self) -> int:
-        """Replicas of all templates."""
+        """Number of placed replicas of all templates."""
         return sum(self.counts)
 
 
@@ -59,23 +59,23 @@ def fill_from(
     templates: Sequence[Template],
     *,
     limit: int | None = None,
-    one_by_one: int | None = None,
+    limit_one_by_one: int | None = None,
     preempt: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Session, Fit]:
-    """Place replicas in a fork until one does not fit, many at a time where that makes no difference.
+    """Place replicas in a fork until one does not fit, many at a time where that gives the same answer.
 
     Parameters
     ----------
-    start : stays as it is
+    start : forked, not changed
     limit, preempt, progress : as for `fill`
-    one_by_one : the limit where none is given and replicas have to be placed one by one
+    limit_one_by_one : replaces a `limit` of None where the replicas have to be placed one by one
     """
     session = start.fork()
     fit = None if preempt or len(templates) > 1 else _fill_at_once(session, templates[0], limit)
     if fit is None:
         session = start.fork()
-        stop_at = one_by_one if limit is None else limit
+        stop_at = limit_one_by_one if limit is None else limit
         fit = fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
     return session, fit
 
@@ -103,43 +103,43 @@ def fill(
     progress: Callable[[int], None] | None = None,
     course: list[tuple[int, int]] | None = None,
 ) -> Fit:
-    """Place replicas in a session of its own until one does not fit.
+    """Place replicas one by one until one does not fit; changes the session.
 
     Parameters
     ----------
-    limit : stop after so many
-    preempt : make room by evicting pods of lower priority; they do not come back
-    progress : told how many fit so far, now and then
-    course : takes the template and the node row of each replica, in order
+    limit : stop after this many replicas
+    preempt : evict pods of lower priority to make room; nothing recreates them
+    progress : called now and then with the number of replicas placed so far
+    course : the template and the node row of each placed replica are appended to it, in order
     """
-    found = Fit(counts=[0] * len(templates))
+    fit = Fit(counts=[0] * len(templates))
     quotas = _quotas(session, templates)
     for n_placed, index in enumerate(_turns(templates)):
         if limit is not None and n_placed >= limit:
             break
-        info = templates[index].replica(found.counts[index])
+        info = templates[index].replica(fit.counts[index])
         if info is None:
-            found.exhausted_template = index
+            fit.exhausted_template = index
             break
         pod = session.cluster.add_pod(info)
         refused = templates[index].refused or ("" if quotas is None else _charge(quotas, info))
         if refused:
             session.refused[pod] = refused
-        result = _fit_one(session, pod, found, preempt=preempt)
+        result = _place_replica(session, pod, fit, preempt=preempt)
         if result.outcome is not Outcome.SCHEDULED or result.row is None:
-            found.stop, found.stopped_template = result, index
+            fit.stop, fit.stopped_template = result, index
             break
-        found.placed[index, result.row] += 1
+        fit.placed[index, result.row] += 1
         if course is not None:
             course.append((index, result.row))
-        found.counts[index] += 1
-        if progress is not None and n_placed % _TOLD_EVERY == 0:
+        fit.counts[index] += 1
+        if progress is not None and n_placed % _PROGRESS_EVERY == 0:
             progress(n_placed)
-    return found
+    return fit
 
 
 def _quotas(session: Session, templates: Sequence[Template]) -> QuotaLedger | None:
-    """Return the quotas that the replicas use up; None when no namespace of theirs has any."""
+    """Return the quotas that the replicas count against; None when their namespaces have none."""
     world = session.listers.snapshot
     namespaces = {template.replicas[0].namespace for template in templates}
     has_any = any(quota.metadata.namespace in namespaces for quota in world.resource_quotas)
@@ -147,7 +147,7 @@ def _quotas(session: Session, templates: Sequence[Template]) -> QuotaLedger | No
 
 
 def _charge(quotas: QuotaLedger, info: PodInfo) -> str:
-    """Count a replica in the quotas; return why they do not allow it."""
+    """Count a replica against the quotas; return the API server's message when they forbid it, else ``""``."""
     try:
         quotas.charge(info.pod)
     except Rejection as rejection:
@@ -155,18 +155,18 @@ def _charge(quotas: QuotaLedger, info: PodInfo) -> str:
     return ""
 
 
-def _fit_one(session: Session, pod: int, found: Fit, *, preempt: bool) -> CycleResult:
+def _place_replica(session: Session, pod: int, fit: Fit, *, preempt: bool) -> CycleResult:
     result = schedule_pod(session, pod)
     if result.outcome is Outcome.SCHEDULED and result.row is not None:
         session.bind(pod, result.row)
     elif preempt and nominates(result) and result.post_filter is not None:
         leaving = result.post_filter.victims
         settle(session, result)
-        again = schedule_pod(session, pod)
-        if again.outcome is Outcome.SCHEDULED:
-            found.evicted += leaving
-            settle(session, again)
-            return again
+        retry = schedule_pod(session, pod)
+        if retry.outcome is Outcome.SCHEDULED:
+            fit.evicted += leaving
+            settle(session, retry)
+            return retry
     return result
 
 

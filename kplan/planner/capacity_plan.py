@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
 
 from msgspec import UNSET, structs
 
@@ -31,6 +30,7 @@ from kplan.engine.cluster import Cluster
 from kplan.errors import UsageError
 from kplan.framework.session import Session
 from kplan.planner.additions import additions
+from kplan.planner.answer import Answer
 from kplan.planner.base import Base
 from kplan.planner.capacity import Fit, Template, fill_from
 from kplan.planner.cluster_map import cluster_map
@@ -47,48 +47,47 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Capacity:
-    """How many replicas fit."""
+class Capacity(Answer):
+    """How many replicas fit, where, what stops the next one, and what to add for more."""
 
     templates: tuple[Template, ...]
     fit: Fit = field(repr=False)
-    wanted: int | None  #: number asked for, or None for as many as fit
-    limit: int | None  #: number at which the count stopped in any case, or None
-    stop: Placement | None  #: the decision about the first replica that did not fit, or None
+    wanted: int | None  #: the number of replicas that has to fit, or None for as many as fit
+    limit: int | None  #: the number at which the count stops in any case, or None
+    stop: Placement | None  #: the decision about the first replica that does not fit, or None
     session: Session = field(repr=False)
-    tell_context: Callable[[], Context] = field(repr=False)
-    #: what to add to fit all that is wanted; empty when they fit or none was wanted
+    #: nodes to add so that all wanted replicas fit; empty when they fit, or when no number is wanted
     additions: tuple[Addition, ...] = ()
-    shapes_not_tried: int = 0  #: so many shapes of nodes might help too, and were not tried
-    survival: Survival | None = None  #: what was lost in turn; None where nothing was
+    shapes_not_tried: int = 0  #: number of further node shapes that might help and are not tried
+    survival: Survival | None = None  #: the losses that the replicas survive; None where none are tried
     #: the pod of the cluster that `stop` is about; empty where it is about a replica
     stopped_pod: str = ""
-    offers: Offers | None = None  #: what to add from a list of shapes; None where there is none, or all fit
+    offers: Offers | None = None  #: what to buy from a list of shapes; None without a list, or when all fit
 
     @property
     def is_enough(self) -> bool:
-        """Whether all that was wanted fits."""
+        """Whether all wanted replicas fit."""
         return self.wanted is None or self.fit.total >= self.wanted
 
     @property
     def sets(self) -> int | None:
-        """Whole sets of several templates in their ratio; None for one template."""
+        """Number of complete sets of several templates in their ratio; None for a single template."""
         if len(self.templates) == 1:
             return None
         return min(n // template.share for template, n in zip(self.templates, self.fit.counts, strict=True))
 
     def per_node(self) -> dict[str, dict[str, int]]:
-        """Return replicas of each template on each node that has any, nodes by name."""
+        """Return node name -> template name -> number of replicas, sorted by node; nodes without any are absent."""
         names = self.session.cluster.nodes.names
-        found: dict[str, dict[str, int]] = {}
+        replicas: dict[str, dict[str, int]] = {}
         for (template, row), count in sorted(self.fit.placed.items(), key=lambda item: (item[0][1], item[0][0])):
-            there = found.setdefault(names[row], {})
+            on_node = replicas.setdefault(names[row], {})
             name = self.templates[template].name
-            there[name] = there.get(name, 0) + count
-        return found
+            on_node[name] = on_node.get(name, 0) + count
+        return replicas
 
     def per_zone(self) -> dict[str, ZoneFit]:
-        """Return replicas and nodes that have any in each zone; those without a zone under an empty name."""
+        """Return zone -> number of replicas and of nodes that have any; nodes without a zone are under ``""``."""
         zones = self.session.cluster.nodes.label(ZONE)
         replicas: Counter[str] = Counter()
         rows: dict[str, set[int]] = {}
@@ -101,18 +100,18 @@ class Capacity:
 
     @cached_property
     def context(self) -> Context:
-        """What a report says besides; among it where the count ended for want of replicas."""
-        context = self.tell_context()
+        """Cluster, scheduler and warnings; among these whether the count ended because replicas ran out."""
+        context = self.make_context()
         if self.fit.exhausted_template is None:
             return context
         template = self.templates[self.fit.exhausted_template]
-        message = f"each replica has claims to itself, so no more than {len(template.replicas)} were looked at"
+        message = f"each replica has its own claims, so no more than {len(template.replicas)} are tried"
         return structs.replace(
             context, warnings=(*context.warnings, InputWarning("ReplicaBound", template.name, message))
         )
 
     def verdict(self, fail_on: Sequence[Condition] | None = None) -> Verdict:
-        """Hold the count against what was wanted; unless told otherwise nothing fails when no number was."""
+        """Return whether the answer fails; by default it cannot when no number of replicas is wanted."""
         default = (NONE,) if self.wanted is None else DEFAULT_FAIL_ON["capacity"]
         chosen = default if fail_on is None else fail_on
         because: list[str] = []
@@ -126,15 +125,15 @@ class Capacity:
         return Verdict.of(chosen, [*gated, *counted_warnings(self.context.warnings, chosen)], because)
 
     def _map(self, before: Cluster) -> ClusterMap:
-        """Return every node without and with the replicas, which are numbered here: in the count they are all alike."""
-        found = cluster_map(before, self.session.cluster)
+        """Return every node without and with the replicas, which get their numbers here: the count has none."""
+        changed = cluster_map(before, self.session.cluster)
         numbers = [itertools.count() for _ in self.templates]
         coming: dict[int, list[str]] = {}
         for (template, row), n in sorted(self.fit.placed.items()):
             own = (f"{self.templates[template].name}-{next(numbers[template])}" for _ in range(n))
             coming.setdefault(row, []).extend(own)
-        nodes = (structs.replace(node, arriving=tuple(coming.get(row, ()))) for row, node in enumerate(found.nodes))
-        return structs.replace(found, nodes=tuple(nodes))
+        nodes = (structs.replace(node, arriving=tuple(coming.get(row, ()))) for row, node in enumerate(changed.nodes))
+        return structs.replace(changed, nodes=tuple(nodes))
 
     def report(
         self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None, before: Cluster | None = None
@@ -144,8 +143,8 @@ class Capacity:
         Parameters
         ----------
         fail_on : what makes the verdict a failure; None for the defaults of `verdict`
-        nodes : the nodes to tell about where the next replica does not fit; None for all
-        before : the cluster without the replicas, to tell about every node without and with them; None not to
+        nodes : the nodes to describe where the next replica does not fit; None for all
+        before : the cluster without the replicas, to list every node without and with them; None for no such list
         """
         infos = self.session.cluster.pods.infos
         stopped = self.fit.stopped_template
@@ -184,10 +183,6 @@ class Capacity:
             offers=self.offers or UNSET,
         )
 
-    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
-        """Return the JSON form of `report`."""
-        return self.report(fail_on=fail_on).to_dict()
-
 
 def measure(
     base: Base,
@@ -203,13 +198,13 @@ def measure(
 
     Parameters
     ----------
-    shapes : what could be added; nodes like those that there are where none is given
+    shapes : the nodes that can be bought; without any, nodes like those of the cluster are tried
     """
     stop_at = limit if wanted is None else wanted if limit is None else min(wanted, limit)
     session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
     stopped = templates[fit.stopped_template or 0]
     stop = None if fit.stop is None else last_placement(session, fit.stop, stopped.origin)
-    answer = Capacity(tuple(templates), fit, wanted, limit, stop, session, base.context)
+    answer = Capacity(tuple(templates), fit, wanted, limit, stop, session, make_context=base.context)
     if answer.is_enough or wanted is None or stop is None or stop.outcome is not Outcome.UNSCHEDULABLE:
         return answer
     if shapes:
@@ -228,19 +223,19 @@ def measure_outlasting(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Capacity:
-    """Count how many replicas fit so that any loss leaves a place for each; see `kplan.planner.losses`.
+    """Count how many replicas fit so that all still fit after any loss; see `kplan.planner.losses`.
 
     Parameters
     ----------
-    lose : so many nodes, or zones, at once
+    lose : how many nodes, or zones, are lost at once
     """
     _refuse_devices(templates)
     losses = possible_losses(base, lose, zones=zones)
     stop_at = limit if wanted is None else wanted if limit is None else min(wanted, limit)
-    found = outlast(base, templates, losses, lose=lose, zones=zones, limit=stop_at, progress=progress)
-    broken, before = found.broken, found.before
-    fit = Fit(Counter(found.course), [0] * len(templates))
-    for index, _ in found.course:
+    outlasting = outlast(base, templates, losses, lose=lose, zones=zones, limit=stop_at, progress=progress)
+    broken, before = outlasting.broken, outlasting.before
+    fit = Fit(Counter(outlasting.course), [0] * len(templates))
+    for index, _ in outlasting.course:
         fit.counts[index] += 1
     if broken is None:
         fit.stop, fit.stopped_template, fit.exhausted_template = (
@@ -248,22 +243,21 @@ def measure_outlasting(
             before.stopped_template,
             before.exhausted_template,
         )
-        session = found.before_session
+        session = outlasting.before_session
     else:
         fit.stop, fit.stopped_template, session = broken.result, broken.template, broken.session
     origin = None if fit.stopped_template is None else templates[fit.stopped_template].origin
     stop = None if fit.stop is None else last_placement(session, fit.stop, origin)
-    tell = partial(_context_of_losses, base, templates)
     return Capacity(
         tuple(templates),
         fit,
         wanted,
         limit,
         stop,
-        found.before_session,
-        tell,
-        survival=found.survival,
+        outlasting.before_session,
+        survival=outlasting.survival,
         stopped_pod="" if broken is None else broken.pod,
+        make_context=partial(_context_of_losses, base, templates),
     )
 
 
@@ -271,14 +265,14 @@ def _refuse_devices(templates: Sequence[Template]) -> None:
     for template in templates:
         if template.replicas[0].pod.spec.resource_claims:
             raise UsageError(
-                f"{template.name} claims devices, and which replica holds which is not followed from loss to loss",
+                f"{template.name} claims devices, and --lose does not follow which replica holds which device",
                 hint="ask without --lose, or leave out the nodes that may be lost with --exclude-nodes",
             )
 
 
 def _context_of_losses(base: Base, templates: Sequence[Template]) -> Context:
     context = base.context()
-    message = "its replicas have volumes of their own, which are taken to be made anew where a replica is lost"
+    message = "its replicas have their own volumes; a replica that replaces a lost one is assumed to get new volumes"
     own = [
         template.name for template in templates if any(volume.persistent_volume_claim for volume in _volumes(template))
     ]
@@ -291,13 +285,13 @@ def _volumes(template: Template) -> Sequence[Volume]:
 
 
 def requests_of(template: Template) -> dict[str, str]:
-    """Return what each pod of a template asks for, as it stands in a report."""
+    """Return resource -> what each pod of a template requests, as a quantity."""
     requests = template.replicas[0].resources.requests
     return {name: quantity_text(name, requests[name]) for name in resource_order(requests) if requests[name]}
 
 
 def without_nodes(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
-    """Return the snapshot without some nodes and without what runs there.
+    """Return the snapshot without some nodes and the pods that run there.
 
     Raises NotFoundError when one of them is not in the snapshot.
     """

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
+from kplan.planner.answer import Answer
 from kplan.planner.base import Base
 from kplan.planner.odds import AskAll, Drawn, Progress, draw, zones_of
 from kplan.planner.question_pods import QuestionPods
@@ -30,7 +31,7 @@ _WORDS: Final[Mapping[Rest, str]] = {Rest.PENDING: PENDING, Rest.GONE: "gone", R
 
 
 @dataclass(frozen=True)
-class Odds:
+class Odds(Answer):
     """What came of many runs."""
 
     runs: int
@@ -46,7 +47,6 @@ class Odds:
     is_change: bool  #: a drain, or manifests of what runs already, rather than pods
     tally: Tally = field(repr=False, compare=False)
     zones: Mapping[str, str] = field(repr=False)
-    tell_context: Callable[[], Context] = field(repr=False, compare=False)
 
     @property
     def pods(self) -> tuple[DrawnPod, ...]:
@@ -62,7 +62,7 @@ class Odds:
     @cached_property
     def context(self) -> Context:
         """What reports say besides: which cluster, which scheduler, what was odd about the question."""
-        found = self.tell_context()
+        found = self.make_context()
         odd = sorted(self.tally.warnings, key=lambda each: (each.code, each.object, each.message))
         return replace(found, warnings=tuple(dict.fromkeys((*found.warnings, *odd))))
 
@@ -89,10 +89,6 @@ class Odds:
             evicted={key: wilson(n, self.runs) for key, n in evicted.items()},
             examples=_examples(self),
         )
-
-    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
-        """Return the OddsReport as JSON values."""
-        return self.report(fail_on=fail_on).to_dict()
 
 
 def odds_of(
@@ -126,7 +122,7 @@ def odds_of(
         is_change=asked is None,
         tally=tally,
         zones=zones_of(base),
-        tell_context=partial(base.context, asked),
+        make_context=partial(base.context, asked),
     )
 
 

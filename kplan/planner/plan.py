@@ -1,46 +1,38 @@
-"""What a plan came to."""
+"""Decisions about pods in order, and their report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
 from msgspec.structs import replace
 
-from kplan.documents.base import Condition, Context
+from kplan.documents.base import Condition
 from kplan.documents.placement import PlacementReport
 from kplan.engine.cluster import Cluster
 from kplan.framework.session import Session
+from kplan.planner.answer import Answer
 from kplan.planner.cluster_map import cluster_map
 from kplan.planner.placement import Placement
 from kplan.planner.placement_report import NodesOf, placement_report
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Decisions in the order in which they were made.
+class Plan(Answer):
+    """Decisions in order.
 
     Attributes
     ----------
-    placements : one a decision; a pod whose preemption was settled has two in a row
+    placements : the decisions; a pod that is tried again after its preemption has two in a row
     before : the cluster before the plan; not to be changed
-    session : the cluster as it stands after the plan; not to be changed
-    tell_context : returns what reports say besides
-    more : NAMESPACE/NAME -> further replicas like the pod that were not looked at, since they end as it does
+    session : the cluster after the plan; not to be changed
+    more : NAMESPACE/NAME -> number of further replicas that are not tried, because they end as this pod does
     """
 
     placements: tuple[Placement, ...]
     before: Cluster = field(repr=False)
     session: Session = field(repr=False)
-    tell_context: Callable[[], Context] = field(repr=False)
     more: Mapping[str, int] = field(default_factory=dict)
-
-    @cached_property
-    def context(self) -> Context:
-        """What reports say besides: which cluster, which scheduler, what was odd about the question."""
-        return self.tell_context()
 
     def report(
         self,
@@ -54,13 +46,9 @@ class Plan:
 
         Parameters
         ----------
-        with_map : tell about every node before and after
+        with_map : list every node before and after
         """
-        found = placement_report(
+        report = placement_report(
             self.context, self.placements, fail_on=fail_on, nodes_of=nodes_of, more=self.more, max_listed=max_listed
         )
-        return replace(found, cluster=cluster_map(self.before, self.session.cluster)) if with_map else found
-
-    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
-        """Return the PlacementReport as JSON values (contract, section 2), complete for all nodes."""
-        return self.report(fail_on=fail_on).to_dict()
+        return replace(report, cluster=cluster_map(self.before, self.session.cluster)) if with_map else report

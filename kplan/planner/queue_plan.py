@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.documents.base import Condition, Context, Counted, InputWarning, Verdict
+from kplan.documents.base import Condition, Counted, InputWarning, Verdict
 from kplan.documents.placement import Outcome, PodPlacement, Unlisted
 from kplan.documents.plan import Action, PlanReport, PlanSummary, PodChange
 from kplan.documents.queue import QueueEntry, QueuePlace, QueueReport, QueueSummary
@@ -19,6 +19,7 @@ from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.framework.listers import Listers
 from kplan.framework.queue import QueuedPod, enqueue
 from kplan.framework.session import Session
+from kplan.planner.answer import Answer
 from kplan.planner.base import Base
 from kplan.planner.cluster_map import cluster_map
 from kplan.planner.incoming import with_objects
@@ -50,7 +51,7 @@ MOST_TIES = 10
 
 
 @dataclass(frozen=True)
-class QueuePlan:
+class QueuePlan(Answer):
     """A scheduling queue worked off to the end."""
 
     placements: tuple[Placement, ...]  #: every decision, in order
@@ -59,12 +60,6 @@ class QueuePlan:
     #: before, after: the cluster; not to be changed
     before: Cluster = field(repr=False)
     after: Cluster = field(repr=False)
-    tell_context: Callable[[], Context] = field(repr=False)  #: returns what reports say besides
-
-    @cached_property
-    def context(self) -> Context:
-        """What reports say besides: which cluster, which scheduler, what was odd about the question."""
-        return self.tell_context()
 
     @cached_property
     def changes(self) -> tuple[PodChange, ...]:
@@ -212,10 +207,6 @@ class QueuePlan:
         n_listed = sum(change.attempt is not None for change in self.changes[:most])
         return unlisted(last, self.more, n_listed)
 
-    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
-        """Return the JSON form of `report`."""
-        return self.report(fail_on=fail_on).to_dict()
-
     def _endings(self) -> list[InputWarning]:
         infos = self.after.pods.infos
         found = [
@@ -243,7 +234,14 @@ def plan_queue(base: Base, asked: QuestionPods, *, recreate: bool, max_rounds: i
         return iter(runs[-1])
 
     plan = base.decide(asked, start, with_successors(base, asked) if recreate else None)
-    return QueuePlan(plan.placements, runs[0], asked, base.session.cluster, plan.session.cluster, plan.tell_context)
+    return QueuePlan(
+        plan.placements,
+        runs[0],
+        asked,
+        base.session.cluster,
+        plan.session.cluster,
+        make_context=plan.make_context,
+    )
 
 
 def with_successors(base: Base, asked: QuestionPods) -> Listers | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
-from kplan.documents.base import Condition, Context
+from kplan.documents.base import Condition
 from kplan.documents.placement import Current, PlacementReport
+from kplan.planner.answer import Answer
 from kplan.planner.base import Base
 from kplan.planner.explanation import Shown
 from kplan.planner.not_found import has_ended, no_pod
@@ -21,12 +22,11 @@ from kplan.rules.pod_info import PodInfo
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class Whereabouts(Answer):
     """Where a pod is, and where it would go today."""
 
     node: str | None  #: the node that it runs on; None for a pending pod
     placement: Placement  #: the decision about it, as if it did not run yet
-    tell_context: Callable[[], Context] = field(repr=False)  #: returns what a report says besides
 
     def current(self) -> Current | None:
         """Return what a report says of the node that the pod runs on."""
@@ -67,7 +67,7 @@ def whereabouts_report(
     max_listed : list so many pods one by one, and count the others; None for all
     """
     report = placement_report(
-        found[0].tell_context(),
+        found[0].context,
         [each.placement for each in found],
         fail_on=DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on,
         nodes_of={index: each.shown(nodes) for index, each in enumerate(found)},
@@ -93,10 +93,10 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
     if error := has_ended(pod):
         raise error
     if pod.spec.node_name:
-        return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), base.context)
+        return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), make_context=base.context)
     asked = base.resolve([key])
     plan = base.decide(asked, lambda session: run_in_order(session, asked.rows, settle_preemption=False))
-    return Whereabouts(None, plan.placements[0], plan.tell_context)
+    return Whereabouts(None, plan.placements[0], make_context=plan.make_context)
 
 
 def _place_again(base: Base, key: str, pod: Pod) -> Placement:

@@ -1,0 +1,36 @@
+"""What the answers to all questions share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from kplan.documents.base import Condition, Context, Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(ABC):
+    """An answer of the planner, from which a report is made."""
+
+    make_context: Callable[[], Context] = field(repr=False, compare=False)  #: called once, for the first report
+
+    @cached_property
+    def context(self) -> Context:
+        """The cluster, the scheduler and the warnings that reports state besides the answer."""
+        return self.make_context()
+
+    @abstractmethod
+    def report(self, *, fail_on: Sequence[Condition] | None = None) -> Report:
+        """Return the report, complete for all nodes.
+
+        Parameters
+        ----------
+        fail_on : what makes the verdict a failure; None for the defaults of the command
+        """
+
+    def to_dict(self, *, fail_on: Sequence[Condition] | None = None) -> dict[str, Any]:
+        """Return the JSON form of `report`."""
+        return self.report(fail_on=fail_on).to_dict()
