@@ -34,7 +34,7 @@ EXTENDER_SCALE = 10
 class CycleResult:
     """A decision with all that led to it.
 
-    Valid until the cluster changes: it refers to live arrays. What is to last must be read out before.
+    Valid until the cluster changes, because it refers to live arrays: copy out of it what has to last.
     """
 
     pod: int
@@ -43,20 +43,22 @@ class CycleResult:
     row: int | None = None  #: the chosen node row, or None
     #: node rows with the best total score, ascending
     ties: RowArray = field(default_factory=lambda: np.zeros(0, np.intp))
-    filter: FilterOutcome | None = None  #: the filters' answers, or None when the cycle did not get that far
+    filter: FilterOutcome | None = None  #: the filters' verdicts, or None when the cycle did not get that far
     scores: ScoreOutcome | None = None  #: None when nothing was scored
-    post_filter: PostFilterResult | None = None  #: what PostFilter found, or None when it was not asked
+    post_filter: PostFilterResult | None = None  #: the result of PostFilter, or None when it did not run
     framework: Framework | None = None
     cycle: CycleState | None = None
     session: Session | None = field(default=None, repr=False)
 
 
 def schedule_pod(session: Session, pod: int, *, looks_for_victims: bool = True) -> CycleResult:
-    """Decide about one pending pod. Nothing changes, but for what Reserve plugins take when a node is chosen.
+    """Run one pending pod's scheduling cycle, up to Permit.
+
+    Nothing changes but what Reserve plugins reserve once a node is chosen: the caller binds the pod.
 
     Parameters
     ----------
-    looks_for_victims : ask PostFilter when no node takes the pod; without it, to find out costs no more than filtering
+    looks_for_victims : run PostFilter when no node fits the pod
     """
     info = session.cluster.pods.infos[pod]
     framework = session.framework_for(info)
@@ -78,7 +80,7 @@ def schedule_pod(session: Session, pod: int, *, looks_for_victims: bool = True) 
 
 
 def turned_down_by(session: Session, pod: int) -> frozenset[str] | None:
-    """Tell which plugins turn a pending pod down as things stand, without looking for victims; None when none does."""
+    """Return the plugins that reject a pending pod now, without looking for victims; None when some node fits it."""
     info = session.cluster.pods.infos[pod]
     framework = session.framework_for(info)
     if framework is None or not framework.run_pre_enqueue(info).is_success or not len(session.cluster):
@@ -95,7 +97,7 @@ def turned_down_by(session: Session, pod: int) -> frozenset[str] | None:
 
 
 def _error_before(info: PodInfo, framework: Framework | None) -> str:
-    """Return why a pod cannot even be tried, or nothing."""
+    """Return why kube-scheduler starts no cycle for a pod; empty when it does."""
     if framework is None:
         return f'profile not found for scheduler name "{info.pod.spec.scheduler_name}"'
     if info.is_terminating:
@@ -121,7 +123,7 @@ def _run_cycle(
     if len(feasible) == 1:
         result.ties = feasible
     else:
-        # Where PreFilter names nodes they are few, and to score all nodes for the shape would cost more than it saves.
+        # PreFilter names few nodes: scoring all nodes for the shape's cache would cost more than it saves.
         result.scores = _score(session, framework, cycle, feasible, None if outcome.rows is not None else entry)
         total = result.scores.total
         result.ties = feasible[total == total.max()]
@@ -129,7 +131,7 @@ def _run_cycle(
 
 
 def _choose(session: Session, result: CycleResult, outcome: FilterOutcome, start: int) -> int:
-    """Take one of the equal best nodes; `start` is where the search began, as an index into the node tree's order."""
+    """Return one of the equal best nodes; `start` is where the search began, an index into the node tree's order."""
     ties = result.ties
     if len(ties) == 1:
         return int(ties[0])
@@ -139,7 +141,7 @@ def _choose(session: Session, result: CycleResult, outcome: FilterOutcome, start
         return int(ties[0])
     drawn = None if result.scores is None else result.scores.drawn
     if drawn is not None and drawn[ties].any():
-        return int(ties[drawn[ties]][0])  # an even draw among these: the first by name stands for all
+        return int(ties[drawn[ties]][0])  # kube-scheduler draws evenly among these: the first by name stands for all
     nodes = session.cluster.nodes
     begin = start if outcome.rows is None else 0
     return first_up(ties, outcome.feasible, nodes.zone_order, nodes.zone_places, begin)
@@ -164,9 +166,9 @@ def _find_nodes(
 ) -> FilterOutcome:
     n_nodes = len(session.cluster)
     if pre_filter.status is not None:
-        nobody = np.zeros(n_nodes, np.bool_)
+        no_node = np.zeros(n_nodes, np.bool_)
         named_by = pre_filter.plugins_with_nodes
-        return FilterOutcome(n_nodes, nobody, pre_filter_status=pre_filter.status, named_by=named_by)
+        return FilterOutcome(n_nodes, no_node, pre_filter_status=pre_filter.status, named_by=named_by)
     nominated = session.nominator.row_of(cycle.pod_id)
     rejected: dict[int, NodeStatus] = {}
     if nominated is not None:
@@ -185,9 +187,9 @@ def _find_nodes(
 def _try_nominated(
     session: Session, framework: Framework, cycle: CycleState, pre_filter: PreFilterOutcome, row: int
 ) -> FilterOutcome:
-    """Look at the nominated node alone, whether or not PreFilter named it.
+    """Filter the nominated node alone, whether or not PreFilter named it.
 
-    When it does not pass, `overrides` say why, unless something failed, which ends nothing here.
+    When it is rejected, `overrides` holds its status. An error does not end the cycle here: the search goes on.
     """
     rows = np.asarray([row], np.intp)
     feasible = np.zeros(len(session.cluster), np.bool_)
@@ -209,12 +211,12 @@ def _try_nominated(
 
 
 def _keep_rejections(outcome: FilterOutcome, rejected: Mapping[int, NodeStatus]) -> None:
-    """Take over what the nominated node was rejected for, where the search did not come to it."""
+    """Add the status of a rejected nominated node to the outcome of a search that did not evaluate that node."""
     for row, status in rejected.items():
-        unseen = outcome.not_evaluated is not None and bool(outcome.not_evaluated[row])
-        if unseen or outcome.position(row) is None:
+        is_not_evaluated = outcome.not_evaluated is not None and bool(outcome.not_evaluated[row])
+        if is_not_evaluated or outcome.position(row) is None:
             outcome.overrides[row] = status
-        if unseen and outcome.not_evaluated is not None:
+        if is_not_evaluated and outcome.not_evaluated is not None:
             outcome.not_evaluated[row] = False
 
 
@@ -267,43 +269,43 @@ def _filter_named(
 def _stop_early(
     session: Session, framework: Framework, outcome: FilterOutcome, rejected: Mapping[int, NodeStatus]
 ) -> None:
-    """Leave out the nodes that kube-scheduler would not look at, when asked to follow it there.
+    """Mark the nodes that kube-scheduler would not evaluate, when the session samples nodes as it does.
 
-    Without scores one feasible node is enough, and the search ends there in any case. The next search starts beyond as
-    many nodes as are feasible or have a status; that of the nominated node counts although the search did not give it.
+    When nothing scores, kube-scheduler stops at the first feasible node, so this does too, sampling or not. The next
+    search starts after as many nodes as are feasible or have a status; a rejected nominated node counts among them.
     """
-    needs_one = not framework.score_plugins and not any(
+    scores_nothing = not framework.score_plugins and not any(
         extender.filters or extender.prioritizes for extender in session.extenders
     )
-    if not session.options.sample and not needs_one:
+    if not session.options.sample and not scores_nothing:
         if outcome.rows is not None:
             n_more = sum(outcome.position(row) is None for row in rejected)
             session.sampling.advance(len(outcome.rows) + n_more, outcome.n_nodes)
         return
     order = session.cluster.nodes.zone_order
     if outcome.rows is not None:
-        asked = np.zeros(outcome.n_nodes, np.bool_)
-        asked[outcome.rows] = True
-        order = order[asked[order]] if len(outcome.rows) < outcome.n_nodes else order
+        is_named = np.zeros(outcome.n_nodes, np.bool_)
+        is_named[outcome.rows] = True
+        order = order[is_named[order]] if len(outcome.rows) < outcome.n_nodes else order
     percentage = framework.profile.percentage_of_nodes_to_score
     if percentage is None:
         percentage = session.config.percentage_of_nodes_to_score or 0
-    limit = 1 if needs_one else num_feasible_nodes_to_find(percentage, len(order))
-    seen = session.sampling.look(order, outcome.feasible, limit)
-    n_more = sum(bool(not seen[row] or outcome.feasible[row]) for row in rejected)
-    session.sampling.advance(int(np.count_nonzero(seen)) + n_more, outcome.n_nodes)
+    limit = 1 if scores_nothing else num_feasible_nodes_to_find(percentage, len(order))
+    evaluated = session.sampling.look(order, outcome.feasible, limit)
+    n_more = sum(bool(not evaluated[row] or outcome.feasible[row]) for row in rejected)
+    session.sampling.advance(int(np.count_nonzero(evaluated)) + n_more, outcome.n_nodes)
     if outcome.absent is not None:
-        seen[np.setdiff1d(np.arange(outcome.n_nodes), order)] = True
-    outcome.feasible = outcome.feasible & seen
-    outcome.not_evaluated = ~seen
+        evaluated[np.setdiff1d(np.arange(outcome.n_nodes), order)] = True
+    outcome.feasible = outcome.feasible & evaluated
+    outcome.not_evaluated = ~evaluated
 
 
 def _raise_errors(outcome: FilterOutcome) -> None:
-    """End the cycle when a filter could not tell.
+    """Raise PluginError when a filter failed on some node.
 
     Upstream reports whichever node failed first; here it is the first by name.
     """
-    # Plain loops: this is asked for every pod.
+    # Plain loops, because this runs for every pod.
     suspects = any(status.code is Code.ERROR for status in outcome.overrides.values()) if outcome.overrides else False
     for _, verdict in outcome.verdicts:
         for reason in verdict.reasons:
@@ -313,7 +315,7 @@ def _raise_errors(outcome: FilterOutcome) -> None:
         return
     for row in outcome.rows_with_code(Code.ERROR).tolist():
         status = outcome.status(row)
-        assert status is not None  # noqa: S101 - it has a code
+        assert status is not None  # noqa: S101 - the node has a code, so it has a status
         raise PluginError(status.error)
 
 
@@ -352,11 +354,15 @@ def _score(
         if not extender.prioritizes or not extender.is_interested(cycle.pod.pod):
             continue
         try:
-            given: Mapping[str, int] = extender.prioritize(cycle.pod.pod, [nodes.nodes[row] for row in feasible])
+            extender_scores: Mapping[str, int] = extender.prioritize(
+                cycle.pod.pod, [nodes.nodes[row] for row in feasible]
+            )
         except ExtenderError:
             continue  # as upstream: no score from this extender
-        column: Int64Array = np.fromiter((given.get(nodes.names[row], 0) for row in feasible), np.int64, len(feasible))
-        drawn[[nodes.row_of[name] for name in given if name in nodes.row_of]] = True
+        column: Int64Array = np.fromiter(
+            (extender_scores.get(nodes.names[row], 0) for row in feasible), np.int64, len(feasible)
+        )
+        drawn[[nodes.row_of[name] for name in extender_scores if name in nodes.row_of]] = True
         weight = extender.weight * EXTENDER_SCALE
         scores.parts.append(ScorePart(rank, extender.name, weight, column, is_full=False))
         scores.total = scores.total + column * weight

@@ -1,4 +1,4 @@
-"""What plugins keep during a cycle, and what they answer at each extension point."""
+"""A cycle's state, and what plugins return at its extension points."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Scope(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """What a PreFilter says beyond "go on"."""
+    """What a PreFilter plugin returns when it does more than accept all nodes."""
 
     skip: bool = False  #: leave this plugin's filter out of this cycle
-    #: the skip holds for every pod of this shape, whatever the cluster holds, so need not be asked again
+    #: the skip holds for every pod of this shape, whatever the cluster contains, so it is cached
     for_shape: bool = False
     status: Status | None = None  #: a rejection or an error; None for success
     nodes: frozenset[str] | None = None  #: the only nodes that can be feasible, by name; None for all
@@ -42,7 +42,7 @@ SKIP_SHAPE = PreFilterResult(skip=True, for_shape=True)
 
 
 class PreScoreResult(enum.Enum):
-    """What a PreScore says beyond "go on" (None)."""
+    """What a PreScore plugin returns to leave out its score; None keeps the score."""
 
     SKIP = enum.auto()
     """Leave this plugin's score out of this cycle."""
@@ -51,10 +51,10 @@ class PreScoreResult(enum.Enum):
 
 
 class CycleState:
-    """One pod's scheduling cycle: the pod, the cluster, and what plugins keep from one extension point to the next.
+    """One pod's scheduling cycle: the pod, the cluster, and the state that plugins pass between extension points.
 
-    A plugin keeps an object of a class of its own: ``cycle.write(_PreFilterState(...))``, later
-    ``cycle.read(_PreFilterState)``. For plugins whose answers are kept per shape, so are these objects.
+    A plugin writes an object of a class of its own, ``cycle.write(_PreFilterState(...))``, and reads it later with
+    ``cycle.read(_PreFilterState)``. Where a plugin's results are cached per shape, its state is too.
     """
 
     __slots__ = ("cluster", "pod", "pod_id", "skipped_filters", "states")
@@ -68,37 +68,37 @@ class CycleState:
         self.states: dict[type, Any] = {}
 
     def write(self, state: object) -> None:
-        """Keep an object under its class."""
+        """Store an object under its class."""
         self.states[type(state)] = state
 
     def read(self, kind: type[T]) -> T:
-        """Return the object of a class that was kept; KeyError when there is none, which is a bug of the plugin."""
-        kept: T = self.states[kind]
-        return kept
+        """Return the stored object of a class; KeyError when there is none, which is a bug of the plugin."""
+        state: T = self.states[kind]
+        return state
 
     def find(self, kind: type[T]) -> T | None:
-        """Return the object of a class that was kept, or None."""
+        """Return the stored object of a class, or None."""
         return self.states.get(kind)
 
 
 class PostFilterFindings(Protocol):
-    """How a PostFilter plugin decided; lasts when the cluster changes."""
+    """How a PostFilter plugin decided; stays valid when the cluster changes."""
 
     def victims(self) -> tuple[Victim, ...]:
         """Return the pods that would be evicted, most important first."""
 
     def to_document(self, message: str) -> Preemption:
-        """Return all that can be told, complete for all nodes; `message` is what all plugins said together."""
+        """Return the document of the decision, with every node; `message` joins what all PostFilter plugins say."""
 
 
 @dataclass
 class PostFilterResult:
-    """What a PostFilter found."""
+    """The result of PostFilter: a nominated node with its victims, or why there is none."""
 
     status: Status  #: SUCCESS when a node was nominated, UNSCHEDULABLE with the text otherwise, ERROR
     nominated_row: int | None = None  #: the node on which room will be made, or None
     victims: tuple[int, ...] = ()  #: pods that leave it, in the order in which they do
     cleared_nominations: tuple[int, ...] = ()  #: pods of lower priority that lose their nomination to it
-    findings: PostFilterFindings | None = None  #: how it was decided; None when nothing can be told
-    #: what the plugins change at once, whether or not a node was nominated; for whoever follows the cycle up
+    findings: PostFilterFindings | None = None  #: how the plugin decided; None when it does not say
+    #: changes that hold whether or not a node was nominated; the caller of the cycle runs them
     effects: tuple[Callable[[], None], ...] = ()

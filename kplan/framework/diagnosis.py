@@ -1,4 +1,4 @@
-"""What the filters said, node by node, and kube-scheduler's message about it.
+"""The filters' verdicts node by node, and the message that kube-scheduler makes of them.
 
 Upstream: pkg/scheduler/framework/types.go Diagnosis, FitError.Error.
 """
@@ -22,9 +22,14 @@ class NodeStatus:
     """Why one node was rejected."""
 
     code: Code
-    plugin: str  #: the first plugin that rejects; empty when none can be named
-    reasons: tuple[Reason, ...]  #: what it says, in its order
-    position: int = 0  #: where `reasons` ask for their details (position in the view that they come from)
+    plugin: str  #: the first plugin that rejects the node; empty when an extender does, or several plugins together
+    reasons: tuple[Reason, ...]  #: that plugin's reasons, in its order
+    position: int = 0  #: the node's position in the view that the reasons come from; their details need it
+
+    @staticmethod
+    def of(plugin: str, verdicts: Verdicts, position: int) -> NodeStatus:
+        """Return the status of a node that a plugin's verdicts reject."""
+        return NodeStatus(verdicts.code_at(position), plugin, tuple(verdicts.reasons_at(position)), position)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -33,7 +38,7 @@ class NodeStatus:
 
     @property
     def error(self) -> str:
-        """What the runtime makes of a plugin that could not tell. Upstream: RunFilterPlugins."""
+        """The message for a filter plugin that failed. Upstream: RunFilterPlugins."""
         text = ", ".join(self.texts)
         return f'running "{self.plugin}" filter plugin: {text}' if self.plugin else text
 
@@ -55,7 +60,7 @@ def first_rejectors(verdicts: Iterable[tuple[str, Verdicts]], n_view: int) -> In
 
 @dataclass
 class FilterOutcome:
-    """The answers of PreFilter and Filter for all nodes of the cluster.
+    """The results of PreFilter and Filter for all nodes of the cluster.
 
     Valid until the cluster changes: the arrays may be the runtime's own, and details are read from the live cluster.
     """
@@ -68,7 +73,7 @@ class FilterOutcome:
     verdicts: list[tuple[str, Verdicts]] = field(default_factory=list)
     #: node row -> status that counts instead of what `verdicts` say (nominations, extenders)
     overrides: dict[int, NodeStatus] = field(default_factory=dict)
-    #: status of nodes that nobody gave one of their own; None when PreFilter left none out
+    #: status of the nodes that no plugin gave a status of their own; None when PreFilter left none out
     absent: NodeStatus | None = None
     named_by: frozenset[str] = frozenset()  #: PreFilter plugins that named the only possible nodes
     #: runs the filters on nodes that PreFilter left out, for explanations
@@ -83,7 +88,7 @@ class FilterOutcome:
 
     @cached_property
     def _position_of(self) -> dict[int, int]:
-        assert self.rows is not None  # noqa: S101 - asked only then
+        assert self.rows is not None  # noqa: S101 - `position` comes here only then
         return {int(row): position for position, row in enumerate(self.rows)}
 
     def position(self, row: int) -> int | None:
@@ -101,7 +106,7 @@ class FilterOutcome:
     def absent_rows(self) -> RowArray:
         """Return the nodes that are not feasible and have no status of their own, ascending.
 
-        PreFilter left them out, or an extender dropped them without a word.
+        PreFilter left them out, or an extender dropped them without a reason.
         """
         is_absent = ~self.feasible
         if self.not_evaluated is not None:
@@ -112,7 +117,7 @@ class FilterOutcome:
         return np.flatnonzero(is_absent)
 
     def status(self, row: int) -> NodeStatus | None:
-        """Return why a node is rejected; None when it is feasible, was not looked at, or nobody says why."""
+        """Return why a node is rejected; None when it is feasible, was not evaluated, or has no status."""
         if self.feasible[row] or (self.not_evaluated is not None and self.not_evaluated[row]):
             return None
         if self.pre_filter_status is not None:
@@ -123,11 +128,11 @@ class FilterOutcome:
         if position is None or self.first[position] < 0:
             return self.absent
         name, verdict = self.verdicts[self.first[position]]
-        return NodeStatus(verdict.code_at(position), name, tuple(verdict.reasons_at(position)), position)
+        return NodeStatus.of(name, verdict, position)
 
     @property
     def verdicts_count(self) -> BoolArray:
-        """Whether what `verdicts` say of a node counts: it was looked at, and nothing overrides them.
+        """Whether `verdicts` decide about a node: it was evaluated, and no override replaces them.
 
         Returns
         -------
@@ -140,28 +145,24 @@ class FilterOutcome:
         return counts if self.rows is None else counts[self.rows]
 
     def rejectors(self) -> frozenset[str]:
-        """Return the plugins that turned the pod down: those that came first on some node, and who named nodes.
+        """Return the plugins that reject the pod: the first on each node, and those that named the only nodes.
 
         Upstream: Diagnosis.UnschedulablePlugins.
         """
         if self.pre_filter_status is not None:
             return self.named_by | {self.pre_filter_status.plugin}
-        found = {self.verdicts[index][0] for index in np.unique(self.first).tolist() if index >= 0}
-        found.update(status.plugin for status in self.overrides.values())
-        return frozenset(found | self.named_by) - {""}
+        plugins = {self.verdicts[index][0] for index in np.unique(self.first).tolist() if index >= 0}
+        plugins.update(status.plugin for status in self.overrides.values())
+        return frozenset(plugins | self.named_by) - {""}
 
     def all_failing(self, row: int) -> dict[str, NodeStatus]:
-        """Return every plugin that rejects a node when asked alone, without nominated pods."""
+        """Return every plugin that rejects a node when it alone runs, without nominated pods."""
         if self.pre_filter_status is not None:
             return {}
         position, verdicts = self.position(row), self.verdicts
         if position is None:
             position, verdicts = self._position_of_absent[row], self._absent_verdicts
-        return {
-            name: NodeStatus(verdict.code_at(position), name, tuple(verdict.reasons_at(position)), position)
-            for name, verdict in verdicts
-            if verdict.bits[position]
-        }
+        return {name: NodeStatus.of(name, verdict, position) for name, verdict in verdicts if verdict.bits[position]}
 
     @cached_property
     def _position_of_absent(self) -> dict[int, int]:
@@ -181,9 +182,9 @@ class FilterOutcome:
         codes = np.zeros(self.n_nodes, np.int8)
         filtered = np.zeros(self.n_nodes if self.rows is None else len(self.rows), np.int8)
         for index, (_, verdict) in enumerate(self.verdicts):
-            mine = self.first == index
-            if mine.any():
-                filtered[mine] = verdict.codes()[mine]
+            is_first = self.first == index
+            if is_first.any():
+                filtered[is_first] = verdict.codes()[is_first]
         codes[slice(None) if self.rows is None else self.rows] = filtered
         if self.absent is not None:
             codes[self.absent_rows()] = self.absent.code
@@ -209,7 +210,7 @@ class FilterOutcome:
         return counts
 
     def _filter_counts(self) -> Counter[tuple[str, str]]:
-        """Count what `verdicts` say of the nodes that they speak for."""
+        """Count the reasons in `verdicts`, on the nodes about which they decide."""
         counted = self.verdicts_count
         counts: Counter[tuple[str, str]] = Counter()
         for index, (name, verdict) in enumerate(self.verdicts):
@@ -232,7 +233,7 @@ def histogram(counts: Iterable[tuple[str, int]]) -> str:
 
 
 def fit_error(outcome: FilterOutcome, post_filter_message: str = "") -> str:
-    """Write the message of a pod that fits nowhere, byte for byte as kube-scheduler's FitError."""
+    """Return the message of a pod that fits no node, byte for byte as kube-scheduler's FitError."""
     if outcome.pre_filter_status is not None:
         reasons = outcome.pre_filter_status.message
     else:
@@ -241,7 +242,7 @@ def fit_error(outcome: FilterOutcome, post_filter_message: str = "") -> str:
 
 
 def reserve_error(status: Status) -> str:
-    """Write the message of a pod that Reserve or Permit turns down on its node, the only one that upstream counts."""
+    """Return the message of a pod that Reserve or Permit rejects on its node, the only one that upstream counts."""
     return _unavailable(1, histogram((text, 1) for text in status.reasons))
 
 

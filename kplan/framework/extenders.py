@@ -1,7 +1,7 @@
-"""Scheduler extenders: which pods they care about, and how their answers change nodes and scores.
+"""Scheduler extenders, as a cycle calls them.
 
 Upstream: pkg/scheduler/extender.go, schedule_one.go findNodesThatPassExtenders and prioritizeNodes.
-Who sends the requests is not known here: an `Extender` is handed in from above.
+The room above implements `Extender` and sends the requests.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class ExtenderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExtenderFilterResult:
-    """What is left of the nodes, and why the others are not."""
+    """The nodes that an extender accepts, and why it rejects the others."""
 
     nodes: Sequence[str]  #: names of the nodes that passed
     failed: Mapping[str, str]  #: name -> message; preemption may help
-    unresolvable: Mapping[str, str]  #: name -> message; nothing helps
+    unresolvable: Mapping[str, str]  #: name -> message; preemption cannot help
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ExtenderVictims:
 
 
 PodsOn = Callable[[str], Mapping[str, Pod]]
-"""Node name -> the pods that run there, by NAMESPACE/NAME; an extender may name others than were proposed."""
+"""Node name -> the pods that run there, by NAMESPACE/NAME: an extender may name other victims than those proposed."""
 
 
 class Extender(Protocol):
@@ -49,15 +49,15 @@ class Extender(Protocol):
     preempts: bool
 
     def is_interested(self, pod: Pod) -> bool:
-        """Tell whether the pod asks for a resource that this extender manages (or it manages all pods)."""
+        """Whether the pod requests a resource that this extender manages, or the extender manages all pods."""
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> ExtenderFilterResult:
-        """Ask which nodes pass; raises ExtenderError."""
+        """Return which nodes pass; raises ExtenderError."""
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
-        """Ask for scores, 0 to 10 a node; raises ExtenderError."""
+        """Return scores by node name, 0 to 10; raises ExtenderError."""
 
     def preempt(
         self, pod: Pod, victims: Mapping[str, ExtenderVictims], pods_on: PodsOn
     ) -> Mapping[str, ExtenderVictims]:
-        """Ask which candidates, with which victims, are acceptable; raises ExtenderError."""
+        """Return the candidates that the extender accepts, with their victims; raises ExtenderError."""

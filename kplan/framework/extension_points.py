@@ -17,7 +17,7 @@ from kplan.rules.pod_info import PodInfo
 
 
 class Named(Protocol):
-    """A plugin has a name, by which profiles enable it."""
+    """Has the name by which profiles enable the plugin."""
 
     name: ClassVar[str]
 
@@ -28,7 +28,7 @@ class Plugin(Named, Protocol):
 
     @property
     def scope(self) -> Scope:
-        """What the plugin's answer for a node depends on."""
+        """What the plugin's verdict and score for a node depend on."""
 
 
 @runtime_checkable
@@ -36,30 +36,30 @@ class PreEnqueuePlugin(Named, Protocol):
     """May keep a pod out of the queue."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Say whether the pod may enter the queue."""
+        """Return whether the pod may enter the queue."""
 
 
-class Kept(NamedTuple):
-    """What a plugin's reservations come to once they are written."""
+class ReservedObjects(NamedTuple):
+    """The objects that change once a plugin's reservations are written to the API server."""
 
-    objects: tuple[msgspec.Struct, ...]  #: claims and volumes that are not any more as they were
-    unnamed: frozenset[str] = frozenset()  #: identities of pods for which something is taken that no object here names
+    objects: tuple[msgspec.Struct, ...]  #: claims and volumes as they are afterwards
+    unnamed: frozenset[str] = frozenset()  #: identities of pods with a reservation that none of the objects records
 
 
 @runtime_checkable
-class KeepingPlugin(Named, Protocol):
-    """Reserves what an API server keeps in objects (optional)."""
+class ReservedObjectsPlugin(Named, Protocol):
+    """Reserves what the API server records in objects (optional)."""
 
-    def kept(self) -> Kept:
-        """Return the objects as a cluster holds them when all that is reserved is bound."""
+    def reserved_objects(self) -> ReservedObjects:
+        """Return the objects that differ from the snapshot's once everything reserved is bound."""
 
 
 @runtime_checkable
 class KeyedPlugin(Named, Protocol):
-    """Says what it reads of a pod (optional)."""
+    """Declares which part of a pod it reads (optional)."""
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return all that the plugin's kept answers for a pod depend on; equal where they are the same."""
+        """Return a key of all that the plugin reads of a pod: pods with equal keys share cached results."""
 
 
 @runtime_checkable
@@ -67,55 +67,55 @@ class QueueSortPlugin(Named, Protocol):
     """Orders the queue."""
 
     def sort_key(self, pod: PodInfo) -> Any:
-        """Return a key; smaller ones come first."""
+        """Return a key; pods with smaller keys come first."""
 
 
 @runtime_checkable
 class PreFilterPlugin(Named, Protocol):
-    """Looks at the pod once, before any node; None is success for all nodes."""
+    """Looks at the pod once, before any node."""
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Look at the pod."""
+        """Prepare the cycle's state; None when the plugin's filter runs on all nodes."""
 
 
 @runtime_checkable
 class FilterPlugin(Named, Protocol):
-    """Answers for all nodes of a view: an error is a Reason with Code.ERROR."""
+    """Accepts or rejects all nodes of a view; an error is a Reason with Code.ERROR."""
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Answer for every position of the view."""
+        """Return a verdict for every position of the view."""
 
 
 @runtime_checkable
 class PostFilterPlugin(Named, Protocol):
-    """Tries to help a pod that fits nowhere."""
+    """Tries to make room for a pod that fits no node."""
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
-        """Look for a way to make room."""
+        """Return the node to nominate with its victims, or why there is none."""
 
 
 @runtime_checkable
 class PreScorePlugin(Named, Protocol):
-    """Looks at the feasible nodes once; may skip, and reports an error as a Status."""
+    """Looks at the feasible nodes once, before any score."""
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
-        """Look at the feasible nodes."""
+        """Prepare the cycle's state; a Status is an error, a PreScoreResult leaves the plugin's score out."""
 
 
 @runtime_checkable
 class ScorePlugin(Named, Protocol):
-    """Gives raw scores, int64 of shape (n_view,)."""
+    """Scores nodes."""
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Return a raw score for every position of the view."""
+        """Return a raw score for every position of the view, int64 of shape (n_view,)."""
 
 
 @runtime_checkable
 class ConstantScorePlugin(Named, Protocol):
-    """Knows of some pods that all nodes get the same raw score, whatever else happens in the cluster (optional)."""
+    """Knows for which pods every node gets the same raw score, whatever the cluster contains (optional)."""
 
     def constant_score(self, cycle: CycleState) -> int | None:
-        """Return the raw score that every node gets, for all pods of this shape; None where it may differ."""
+        """Return the raw score that every node gets for pods of this shape; None where nodes may differ."""
 
 
 @runtime_checkable
@@ -123,31 +123,31 @@ class NormalizeScorePlugin(Named, Protocol):
     """Brings raw scores of the feasible nodes into 0 to 100."""
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
-        """Return the scores brought into range; the argument stays as it is."""
+        """Return the scores scaled to 0 to 100; the argument stays unchanged."""
 
 
 @runtime_checkable
 class ReservePlugin(Named, Protocol):
-    """Takes what the pod needs on its node, so that later pods of a plan do not get it."""
+    """Reserves what the pod needs on its node, so that later pods of a plan do not get it."""
 
     def reserve(self, cycle: CycleState, row: int) -> Status:
-        """Take what the pod needs on its node."""
+        """Reserve what the pod needs on its node."""
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
-        """Give back what was taken, if anything."""
+        """Release what `reserve` reserved, if anything."""
 
 
 @runtime_checkable
 class PermitPlugin(Named, Protocol):
-    """Has the last word before binding."""
+    """Approves or rejects a pod's node last, before binding."""
 
     def permit(self, cycle: CycleState, row: int) -> Status:
-        """Say whether the pod may be bound."""
+        """Return whether the pod may be bound."""
 
 
 @runtime_checkable
 class ScoreDetailPlugin(Named, Protocol):
-    """Says in words and numbers where a node's raw score comes from (optional; for explanations)."""
+    """Explains a node's raw score in words and numbers (optional)."""
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Tell where the raw score of a node comes from, a line each."""
+        """Return the lines that explain the raw score of a node."""

@@ -1,4 +1,4 @@
-"""What objects ask for that is not taken into account."""
+"""Features of objects that kplan does not model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UnmodelledFeature:
-    """Something that an object asks for and kplan, or the reference scheduler with default gates, does not honour."""
+    """A feature that an object uses and that kplan, or the reference scheduler with default gates, ignores."""
 
     object: str
     feature: str

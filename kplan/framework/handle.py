@@ -1,4 +1,4 @@
-"""What a plugin is made with: the session that it belongs to, as far as a plugin may look at it."""
+"""The handle through which a plugin reaches its session."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ if TYPE_CHECKING:
 
 
 class ProfileFilters(Protocol):
-    """The filters of a profile, as preemption tries them: the runtime is one."""
+    """The filters of a profile, for preemption, which runs them again; `Framework` implements it."""
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster that they look at."""
+        """The cluster whose nodes are filtered."""
 
     @property
     def filter_plugins(self) -> Sequence[FilterPlugin]:
         """The filters, in the profile's order."""
 
     def ignores_pods(self, name: str) -> bool:
-        """Whether the verdicts of a filter do not depend on which pods run on a node."""
+        """Whether the verdicts of a filter are the same whichever pods run on a node."""
 
     def nominated_changes(self, cycle: CycleState, rows: RowArray) -> PodDelta | None:
-        """Return what pods nominated to nodes change there, None for nothing."""
+        """Return the pods nominated to these nodes as additions to them; None when there are none."""
 
 
 @dataclass
 class Handle:
-    """What a plugin may look at besides the cycle."""
+    """What a plugin may read besides the cycle."""
 
-    cluster: Cluster  #: nodes, pods and their sums, as they stand
+    cluster: Cluster  #: nodes, pods and their sums, kept current
     listers: Listers  #: all other objects of the snapshot, indexed
     nominator: Nominator  #: pods that are nominated to nodes
-    #: the profile's runtime; set once all plugins are made (PostFilter plugins run filters again through it)
+    #: the profile's runtime, set once all plugins exist; PostFilter plugins run filters again through it
     framework: ProfileFilters | None = None
-    extenders: Sequence[Extender] = ()  #: called by whoever has a verb for them, in this order
+    extenders: Sequence[Extender] = ()  #: in the order in which they are called
     is_sampling: bool = False  #: stop early where kube-scheduler would, instead of looking at everything
-    random: Random | None = None  #: draws among equals; None takes the first by name
+    random: Random | None = None  #: draws among equals; without it the first by name wins
     #: counts the devices behind an extended resource, for scores; set by DynamicResources
     device_totals: DeviceTotals | None = None
     release: Release = field(default_factory=newest)  #: the release of Kubernetes whose rules hold
-    #: what the plugins of all profiles of a session have in common, by its type
+    #: state that the plugins of all profiles of a session share, by its type
     shared: dict[type, Any] = field(default_factory=dict)

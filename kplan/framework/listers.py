@@ -1,4 +1,4 @@
-"""All objects of a snapshot besides nodes and pods, indexed the way plugins ask for them."""
+"""All objects of a snapshot besides nodes and pods, indexed as plugins look them up."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ Key = tuple[str, str]
 
 
 def by_name(objects: Iterable[T]) -> dict[str, T]:
-    """Index cluster-wide objects."""
-    return {each.metadata.name: each for each in objects}
+    """Return cluster-wide objects by name."""
+    return {obj.metadata.name: obj for obj in objects}
 
 
 def by_key(objects: Iterable[T]) -> dict[Key, T]:
-    """Index namespaced objects."""
-    return {(each.metadata.namespace, each.metadata.name): each for each in objects}
+    """Return namespaced objects by (namespace, name)."""
+    return {(obj.metadata.namespace, obj.metadata.name): obj for obj in objects}
 
 
 class Listers:
-    """Indexes over a snapshot, each built when first asked for; changed only in a fork that nobody else has."""
+    """Indexes over a snapshot, each built when first used; only a fork of one session changes."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        #: claims that were made since, in order, of which plugins take note
+        #: resource claims that controllers created since the snapshot, in order
         self.device_claims: list[ResourceClaim] = []
-        #: what plugins find out from these objects for all sessions around them, by its type
-        self.kept: dict[type, Any] = {}
+        #: what plugins derive from these objects for all sessions that share them, by its type
+        self.catalogues: dict[type, Any] = {}
 
     def fork(self) -> Listers:
-        """Return listers to which objects can be added by name without these noticing; what is known is shared."""
+        """Return listers to which objects can be added without changing these; unchanged indexes are shared."""
         forked = copy.copy(self)
         forked.device_claims = []
-        forked.kept = {}
+        forked.catalogues = {}
         for name in ("replica_sets", "stateful_sets", "replication_controllers", "persistent_volume_claims"):
             forked.__dict__[name] = getattr(self, name).copy()
         return forked
@@ -55,9 +55,9 @@ class Listers:
         return by_name(self.snapshot.namespaces)
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
-        """Return the labels of a namespace; none when it is not known, as upstream assumes."""
-        found = self.namespaces.get(namespace)
-        return {} if found is None else found.metadata.labels
+        """Return the labels of a namespace; none for an unknown namespace, as upstream."""
+        known = self.namespaces.get(namespace)
+        return {} if known is None else known.metadata.labels
 
     @cached_property
     def services_by_namespace(self) -> dict[str, list[Service]]:
@@ -116,26 +116,29 @@ class Listers:
     def pod_disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
         """All budgets, by namespace and name."""
         return tuple(
-            sorted(self.snapshot.pod_disruption_budgets, key=lambda each: (each.metadata.namespace, each.metadata.name))
+            sorted(
+                self.snapshot.pod_disruption_budgets,
+                key=lambda budget: (budget.metadata.namespace, budget.metadata.name),
+            )
         )
 
     @cached_property
     def extended_resource_classes(self) -> dict[str, DeviceClass]:
-        """Device classes by the extended resources they stand behind: the one they name, and one of their own name.
+        """Device classes by extended resource: the one that the spec names, and the implicit one of the class's name.
 
-        Of two classes that name the same resource the younger counts, then the first by name; a class that loses to one
-        before it cannot be asked for by its own name either. Classes come in the order of their names.
+        Of two classes that name the same resource the younger wins, then the first by name; a class that loses to an
+        earlier one has no implicit resource either. Classes are read in the order of their names.
         Upstream: dynamic-resource-allocation/deviceclass/extendedresourcecache updateResourceName2class.
         """
         classes: dict[str, DeviceClass] = {}
-        for each in sorted(self.snapshot.device_classes, key=lambda each: each.metadata.name):
-            resource = each.spec.extended_resource_name
+        for device_class in sorted(self.snapshot.device_classes, key=lambda device_class: device_class.metadata.name):
+            resource = device_class.spec.extended_resource_name
             if resource is not None:
                 rival = classes.get(resource)
-                if rival is not None and _created(each) <= _created(rival):
+                if rival is not None and _created(device_class) <= _created(rival):
                     continue
-                classes[resource] = each
-            classes[RESOURCE_DEVICE_CLASS_PREFIX + each.metadata.name] = each
+                classes[resource] = device_class
+            classes[RESOURCE_DEVICE_CLASS_PREFIX + device_class.metadata.name] = device_class
         return classes
 
 

@@ -1,4 +1,4 @@
-"""Which pending pods are promised which node.
+"""Which pending pods are nominated to which node.
 
 Upstream: pkg/scheduler/backend/queue/nominator.go.
 """
@@ -14,7 +14,7 @@ class Nominator:
         self._row_by_pod: dict[int, int] = {}
 
     def copy(self) -> Nominator:
-        """Return a nominator that can change without this one noticing."""
+        """Return an independent copy."""
         copied = Nominator()
         copied._pods_by_row = {row: pods.copy() for row, pods in self._pods_by_row.items()}
         copied._row_by_pod = self._row_by_pod.copy()
@@ -24,13 +24,13 @@ class Nominator:
         return bool(self._row_by_pod)
 
     def nominate(self, pod: int, row: int) -> None:
-        """Promise a node to a pod, instead of the one that it was promised before."""
+        """Nominate a pod to a node, in place of an earlier nomination."""
         self.drop(pod)
         self._row_by_pod[pod] = row
         self._pods_by_row.setdefault(row, []).append(pod)
 
     def drop(self, pod: int) -> None:
-        """Forget what a pod was promised, if anything."""
+        """Remove a pod's nomination, if it has one."""
         row = self._row_by_pod.pop(pod, None)
         if row is not None:
             pods = self._pods_by_row[row]
@@ -39,13 +39,13 @@ class Nominator:
                 del self._pods_by_row[row]
 
     def row_of(self, pod: int) -> int | None:
-        """Return the node that a pod is promised."""
+        """Return the node to which a pod is nominated, or None."""
         return self._row_by_pod.get(pod)
 
     def pods_for(self, row: int) -> tuple[int, ...]:
-        """Return the pods that are promised a node, in the order of their nomination."""
+        """Return the pods nominated to a node, in the order of their nomination."""
         return tuple(self._pods_by_row.get(row, ()))
 
     def rows(self) -> list[int]:
-        """Return the nodes that are promised to some pod, ascending."""
+        """Return the nodes to which some pod is nominated, ascending."""
         return sorted(self._pods_by_row)

@@ -1,4 +1,4 @@
-"""What the extension points come to for one pod."""
+"""Results of the extension points for one pod."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kplan.framework.status import Status
 
 
 class PluginError(Exception):
-    """A plugin could not tell; ends the cycle with the text that kube-scheduler would report."""
+    """A plugin failed; ends the cycle with the text that kube-scheduler would report."""
 
 
 class PreFilterOutcome(msgspec.Struct, frozen=True):
-    """What all PreFilter plugins said together."""
+    """The combined result of all PreFilter plugins."""
 
     status: Status | None = None  #: a rejection of the pod, or None
     nodes: frozenset[str] | None = None  #: the only nodes left, or None for all
@@ -39,9 +39,9 @@ class ScoreOutcome:
 
     rows: RowArray  #: feasible node rows, ascending
     total: Int64Array  #: int64 array over `rows`
-    parts: list[ScorePart] = field(default_factory=list)  #: each plugin's share
-    #: bool array of shape (n_nodes,): nodes that an extender scored, and kube-scheduler drew a number for; None for
-    #: none
+    parts: list[ScorePart] = field(default_factory=list)  #: the scores of each plugin
+    #: bool array of shape (n_nodes,): nodes that an extender scored, for which kube-scheduler draws a random number;
+    #: None for none
     drawn: BoolArray | None = None
 
     def plugins_at(self, position: int) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The scheduling queue, as a scheduler that has just started would fill it.
 
-Such a scheduler has made no attempts yet, so nothing is backing off: what may be tried is active, in the order of the
-profile's QueueSort plugin, and the rest is kept apart with the reason.
+Such a scheduler has made no attempts yet, so no pod is backing off: a pod that may be tried is active, in the order of
+the profile's QueueSort plugin, and every other pod has a reason why it is not.
 Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, eventhandlers.go responsibleForPod.
 """
 
@@ -19,19 +19,19 @@ from kplan.framework.session import Session
 
 @dataclass(frozen=True, slots=True)
 class QueuedPod:
-    """A pending pod and its place."""
+    """A pending pod and its place in the queue."""
 
     pod: int  #: row of the pod table
     place: QueuePlace
-    reason: str  #: why it stands there, for people; for a gated pod kube-scheduler's own text
+    reason: str  #: why it has this place, for people; for a gated pod kube-scheduler's own text
 
 
 class SchedulingQueue:
-    """Active pods in the order of their turns; pods can be added while it is worked off.
+    """The active pods, in scheduling order.
 
     Parameters
     ----------
-    draws : draws among pods with equal keys; None takes the first by name
+    draws : draws among pods with equal keys; without it the first by name wins
     """
 
     def __init__(self, session: Session, draws: Random | None = None) -> None:
@@ -49,7 +49,7 @@ class SchedulingQueue:
         heapq.heappush(self._heap, (self.sort_key(pod), self._session.cluster.pods.infos[pod].key, pod))
 
     def pop(self) -> int:
-        """Take the pod whose turn it is."""
+        """Remove and return the pod whose turn it is."""
         if self._draws is None:
             return heapq.heappop(self._heap)[2]
         equal = [heapq.heappop(self._heap)]
@@ -61,27 +61,27 @@ class SchedulingQueue:
         return chosen[2]
 
     def sort_key(self, pod: int) -> Any:
-        """Return the QueueSort plugin's key; kube-scheduler demands that all profiles sort alike."""
+        """Return the QueueSort plugin's key; kube-scheduler requires the same QueueSort plugin in all profiles."""
         return 0 if self._sorter is None else self._sorter.sort_key(self._session.cluster.pods.infos[pod])
 
 
 def enqueue(session: Session, pods: Iterable[int]) -> list[QueuedPod]:
-    """Sort pending pods into their places: the active ones in order of their turns, then the others by name."""
+    """Return the places of pending pods: the active pods in scheduling order, then the others by place and name."""
     active = SchedulingQueue(session)
-    apart: list[QueuedPod] = []
+    others: list[QueuedPod] = []
     for pod in pods:
-        kept_out = _kept_out(session, pod)
-        if kept_out is None:
+        inactive = _inactive(session, pod)
+        if inactive is None:
             active.add(pod)
         else:
-            apart.append(kept_out)
+            others.append(inactive)
     infos = session.cluster.pods.infos
-    apart.sort(key=lambda each: (each.place.value, infos[each.pod].key))
+    others.sort(key=lambda queued: (queued.place.value, infos[queued.pod].key))
     in_turn = [active.pop() for _ in range(len(active))]
-    return [QueuedPod(pod, QueuePlace.ACTIVE, _reason(session, pod)) for pod in in_turn] + apart
+    return [QueuedPod(pod, QueuePlace.ACTIVE, _reason(session, pod)) for pod in in_turn] + others
 
 
-def _kept_out(session: Session, pod: int) -> QueuedPod | None:
+def _inactive(session: Session, pod: int) -> QueuedPod | None:
     info = session.cluster.pods.infos[pod]
     framework = session.framework_for(info)
     if framework is None:

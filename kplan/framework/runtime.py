@@ -35,8 +35,8 @@ from kplan.framework.interface import (
     Status,
     StatusCode,
 )
-from kplan.framework.keeper import Keeper
 from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
+from kplan.framework.plugin_cache import PluginCache
 from kplan.framework.shape_cache import ShapeEntry
 from kplan.rules.pod_info import PodInfo
 
@@ -52,24 +52,26 @@ class Framework:
         def at(point: str) -> list[Plugin]:
             return [plugins[ref.name] for ref in profile.plugins.get(point, ()) if ref.name in plugins]
 
-        self.pre_enqueue_plugins = [each for each in at("pre_enqueue") if isinstance(each, PreEnqueuePlugin)]
-        self.queue_sort_plugins = [each for each in at("queue_sort") if isinstance(each, QueueSortPlugin)]
-        self.pre_filter_plugins = [each for each in at("pre_filter") if isinstance(each, PreFilterPlugin)]
-        self.filter_plugins = [each for each in at("filter") if isinstance(each, FilterPlugin)]
-        self.post_filter_plugins = [each for each in at("post_filter") if isinstance(each, PostFilterPlugin)]
-        self.pre_score_plugins = [each for each in at("pre_score") if isinstance(each, PreScorePlugin)]
-        self.score_plugins = [each for each in at("score") if isinstance(each, ScorePlugin)]
-        self.reserve_plugins = [each for each in at("reserve") if isinstance(each, ReservePlugin)]
-        self.permit_plugins = [each for each in at("permit") if isinstance(each, PermitPlugin)]
+        self.pre_enqueue_plugins = [plugin for plugin in at("pre_enqueue") if isinstance(plugin, PreEnqueuePlugin)]
+        self.queue_sort_plugins = [plugin for plugin in at("queue_sort") if isinstance(plugin, QueueSortPlugin)]
+        self.pre_filter_plugins = [plugin for plugin in at("pre_filter") if isinstance(plugin, PreFilterPlugin)]
+        self.filter_plugins = [plugin for plugin in at("filter") if isinstance(plugin, FilterPlugin)]
+        self.post_filter_plugins = [plugin for plugin in at("post_filter") if isinstance(plugin, PostFilterPlugin)]
+        self.pre_score_plugins = [plugin for plugin in at("pre_score") if isinstance(plugin, PreScorePlugin)]
+        self.score_plugins = [plugin for plugin in at("score") if isinstance(plugin, ScorePlugin)]
+        self.reserve_plugins = [plugin for plugin in at("reserve") if isinstance(plugin, ReservePlugin)]
+        self.permit_plugins = [plugin for plugin in at("permit") if isinstance(plugin, PermitPlugin)]
         self.weights = {ref.name: ref.weight for ref in profile.plugins.get("score", ())}
         self._pod_blind = {
             name
             for name, plugin in plugins.items()
             if plugin.scope is Scope.NODE_OBJECT or getattr(plugin, "ignores_pods", False)
         }
-        # Asked once: telling a protocol by looking at the methods of a plugin takes longer than many a score.
-        self._normalizers = {name: each for name, each in plugins.items() if isinstance(each, NormalizeScorePlugin)}
-        self._keeper = Keeper(
+        # Checked once: isinstance of a protocol looks at all methods, which takes longer than many a score.
+        self._normalizers = {
+            name: plugin for name, plugin in plugins.items() if isinstance(plugin, NormalizeScorePlugin)
+        }
+        self._cache = PluginCache(
             self.cluster,
             self.weights,
             pre_filters=self.pre_filter_plugins,
@@ -80,11 +82,11 @@ class Framework:
         )
 
     def ignores_pods(self, name: str) -> bool:
-        """Tell whether a plugin's verdicts are the same whichever pods run on a node."""
+        """Whether a plugin's verdicts are the same whichever pods run on a node."""
         return name in self._pod_blind
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
-        """Ask whether a pod may enter the queue; the first plugin that says no counts."""
+        """Return whether a pod may enter the queue; the first plugin that rejects it decides."""
         for plugin in self.pre_enqueue_plugins:
             status = plugin.pre_enqueue(pod)
             if not status.is_success:
@@ -92,16 +94,16 @@ class Framework:
         return SUCCESS
 
     def forget_shapes(self) -> None:
-        """Forget what is kept for pods: nodes are not what they were."""
-        self._keeper.forget()
+        """Drop all cached results, because nodes changed."""
+        self._cache.forget()
 
     def shape(self, pod: PodInfo) -> ShapeEntry:
-        """Return what is kept for pods like this one."""
-        return self._keeper.entry(pod)
+        """Return the cache entry of a pod's shape."""
+        return self._cache.entry(pod)
 
     def run_pre_filter(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome:
         """Run all PreFilter plugins; raises PluginError when one of them fails."""
-        outcome = self._keeper.open_pre_filters(cycle, entry)
+        outcome = self._cache.cached_pre_filters(cycle, entry)
         if outcome is not None:
             return outcome
         skipped: set[str] = set()
@@ -109,7 +111,7 @@ class Framework:
         nodes: frozenset[str] | None = None
         rejected: Status | None = None
         for plugin in self.pre_filter_plugins:
-            result = self._keeper.pre_filter(plugin, cycle, entry)
+            result = self._cache.pre_filter(plugin, cycle, entry)
             if result is None:
                 continue
             if result.skip:
@@ -121,7 +123,7 @@ class Framework:
                     return PreFilterOutcome(status, skipped=frozenset(skipped))
                 if status.code is not StatusCode.UNSCHEDULABLE:
                     raise PluginError(f'running PreFilter plugin "{plugin.name}": {status.message}')
-                # Preemption may follow, and it runs filters: so the other plugins must get ready too.
+                # Preemption may follow, and it runs filters, so the other plugins must prepare their state too.
                 rejected = status
                 continue
             if result.nodes is not None:
@@ -129,11 +131,11 @@ class Framework:
                 nodes = result.nodes if nodes is None else nodes & result.nodes
                 if not nodes:
                     return PreFilterOutcome(no_nodes_left(named), nodes, frozenset(named), frozenset(skipped))
-        self._keeper.close_pre_filters(entry)
+        self._cache.finish_pre_filters(entry)
         return PreFilterOutcome(rejected, nodes, frozenset(named), frozenset(skipped))
 
     def run_filters(self, cycle: CycleState, nodes: NodeView, skipped: frozenset[str]) -> list[tuple[str, Verdicts]]:
-        """Ask every filter about a view; all answer, whatever those before them said."""
+        """Run every filter on a view, also on nodes that an earlier filter rejects."""
         return [
             (plugin.name, plugin.filter(cycle, nodes)) for plugin in self.filter_plugins if plugin.name not in skipped
         ]
@@ -141,22 +143,22 @@ class Framework:
     def filter_all(
         self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]
     ) -> tuple[list[tuple[str, Verdicts]], BoolArray]:
-        """Ask every filter about all nodes, with what is kept for the pod's shape.
+        """Run every filter on all nodes, with the cached verdicts of the pod's shape.
 
         Returns
         -------
         verdicts : (plugin, verdicts) in order
         passes : bool array of shape (n_nodes,)
         """
-        kept = self._keeper.verdicts(cycle, entry, skipped)
-        passes = kept.passes
+        cached = self._cache.verdicts(cycle, entry, skipped)
+        passes = cached.passes
         verdicts: list[tuple[str, Verdicts]] = []
         everywhere = NodeView(self.cluster)
         for plugin in self.filter_plugins:
             name = plugin.name
             if name in skipped:
                 continue
-            verdict = kept.by_plugin.get(name)
+            verdict = cached.by_plugin.get(name)
             if verdict is None:
                 verdict = plugin.filter(cycle, everywhere)
                 passes = passes & (verdict.bits == 0)
@@ -166,20 +168,16 @@ class Framework:
     def statuses(
         self, cycle: CycleState, rows: RowArray, skipped: frozenset[str], delta: PodDelta | None = None
     ) -> list[NodeStatus | None]:
-        """Run the filters on some nodes, in their own worlds, and return each one's status (None: passes)."""
+        """Run the filters on some nodes, each with its own pods changed; return their statuses (None: passes)."""
         verdicts = self.run_filters(cycle, NodeView(self.cluster, rows, delta), skipped)
         first = first_rejectors(verdicts, len(rows))
-        found: list[NodeStatus | None] = []
-        for position, index in enumerate(first):
-            if index < 0:
-                found.append(None)
-                continue
-            name, verdict = verdicts[index]
-            found.append(NodeStatus(verdict.code_at(position), name, tuple(verdict.reasons_at(position)), position))
-        return found
+        return [
+            None if index < 0 else NodeStatus.of(verdicts[index][0], verdicts[index][1], position)
+            for position, index in enumerate(first.tolist())
+        ]
 
     def nominated_changes(self, cycle: CycleState, rows: RowArray) -> PodDelta | None:
-        """Return the pods that count as running in the first filter pass: nominated, of equal or higher priority.
+        """Return the nominated pods of equal or higher priority, which count as running in the first filter pass.
 
         Upstream: addGENominatedPods. Positions are those of `rows`; None when there are no such pods.
         """
@@ -187,25 +185,25 @@ class Framework:
         if not nominator:
             return None
         infos = self.cluster.pods.infos
-        promised = set(nominator.rows())
+        nominated_rows = set(nominator.rows())
         changes = [
             (position, pod, 1)
             for position, row in enumerate(rows.tolist())
-            if row in promised
+            if row in nominated_rows
             for pod in nominator.pods_for(row)
             if infos[pod].priority >= cycle.pod.priority and not _is_same(infos[pod], cycle.pod)
         ]
         return PodDelta.of(changes) if changes else None
 
     def nominated_rejections(self, cycle: CycleState, skipped: frozenset[str]) -> dict[int, NodeStatus]:
-        """Return nodes that fail once the pods nominated to them count as running."""
-        promised = np.asarray(self.handle.nominator.rows(), np.intp)
-        delta = self.nominated_changes(cycle, promised)
+        """Return the nodes that are rejected once the pods nominated to them count as running, with their status."""
+        nominated_rows = np.asarray(self.handle.nominator.rows(), np.intp)
+        delta = self.nominated_changes(cycle, nominated_rows)
         if delta is None:
             return {}
         touched = np.unique(delta.positions)
         narrowed = PodDelta(np.searchsorted(touched, delta.positions), delta.pods, delta.signs)
-        rows = promised[touched]
+        rows = nominated_rows[touched]
         statuses = self.statuses(cycle, rows, skipped, narrowed)
         return {int(row): status for row, status in zip(rows, statuses, strict=True) if status is not None}
 
@@ -215,7 +213,7 @@ class Framework:
         Parameters
         ----------
         rows : feasible node rows, ascending
-        entry : what is kept for the pod's shape, or None to keep nothing
+        entry : the cache entry of the pod's shape, or None to cache nothing
 
         Raises
         ------
@@ -224,20 +222,20 @@ class Framework:
         """
         everywhere = len(rows) == len(self.cluster)
         feasible = NodeView(self.cluster, None if everywhere else rows)
-        skipped = self._keeper.pre_score(cycle, feasible, entry if entry is not None else ShapeEntry())
+        skipped = self._cache.pre_score(cycle, feasible, entry if entry is not None else ShapeEntry())
         if entry is None:
             outcome = ScoreOutcome(rows, np.zeros(len(rows), np.int64))
-            to_ask: Sequence[tuple[int, ScorePlugin]] = list(enumerate(self.score_plugins))
-            kept_raw: Mapping[str, Int64Array] = {}
+            per_cycle: Sequence[tuple[int, ScorePlugin]] = list(enumerate(self.score_plugins))
+            cached_raw: Mapping[str, Int64Array] = {}
         else:
-            kept = self._keeper.scores(cycle, entry, skipped)
-            outcome = ScoreOutcome(rows, feasible.take(kept.total), kept.parts.copy())
-            to_ask, kept_raw = kept.open, kept.raw
-        for rank, plugin in to_ask:
+            cached = self._cache.scores(cycle, entry, skipped)
+            outcome = ScoreOutcome(rows, feasible.take(cached.total), cached.parts.copy())
+            per_cycle, cached_raw = cached.per_cycle, cached.raw
+        for rank, plugin in per_cycle:
             name = plugin.name
             if name in skipped:
                 continue
-            scores = feasible.take(kept_raw[name]) if name in kept_raw else plugin.score(cycle, feasible)
+            scores = feasible.take(cached_raw[name]) if name in cached_raw else plugin.score(cycle, feasible)
             if name in self._normalizers:
                 scores = self._normalizers[name].normalize_score(cycle, scores)
             outcome.parts.append(ScorePart(rank, name, self.weights[name], scores, is_full=False))
@@ -245,25 +243,25 @@ class Framework:
         return outcome
 
     def run_post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
-        """Ask PostFilter plugins until one succeeds, errs or says that nothing helps."""
+        """Run PostFilter plugins until one succeeds, fails or finds the pod unresolvable."""
         reasons: list[str] = []
         rejector = ""
-        found = PostFilterResult(SUCCESS)
+        combined = PostFilterResult(SUCCESS)
         for plugin in self.post_filter_plugins:
             result = plugin.post_filter(cycle, outcome)
             status = Status(result.status.code, result.status.reasons, plugin.name)
-            findings = result.findings if result.findings is not None else found.findings
-            effects = found.effects + result.effects
+            findings = result.findings if result.findings is not None else combined.findings
+            effects = combined.effects + result.effects
             if status.is_success or not status.is_rejected or status.code is StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return replace(result, status=status, findings=findings, effects=effects)
             reasons += status.reasons
             rejector = rejector or plugin.name
-            found.findings, found.effects = findings, effects
-        found.status = Status(StatusCode.UNSCHEDULABLE, tuple(reasons), rejector)
-        return found
+            combined.findings, combined.effects = findings, effects
+        combined.status = Status(StatusCode.UNSCHEDULABLE, tuple(reasons), rejector)
+        return combined
 
     def run_reserve(self, cycle: CycleState, row: int) -> Status:
-        """Reserve what the pod needs on its node; on failure all is given back."""
+        """Run the Reserve plugins for the chosen node; on failure all of them release what they reserved."""
         for plugin in self.reserve_plugins:
             status = plugin.reserve(cycle, row)
             if not status.is_success:
@@ -274,12 +272,12 @@ class Framework:
         return SUCCESS
 
     def run_unreserve(self, cycle: CycleState, row: int) -> None:
-        """Give back what was reserved, last plugin first."""
+        """Release what the Reserve plugins reserved, last plugin first."""
         for plugin in reversed(self.reserve_plugins):
             plugin.unreserve(cycle, row)
 
     def run_permit(self, cycle: CycleState, row: int) -> Status:
-        """Ask for the last word before binding."""
+        """Run the Permit plugins for the chosen node."""
         for plugin in self.permit_plugins:
             status = plugin.permit(cycle, row)
             if status.is_rejected:
@@ -289,6 +287,6 @@ class Framework:
         return SUCCESS
 
 
-def _is_same(one: PodInfo, other: PodInfo) -> bool:
-    """Tell whether two pods are one; pods that no API server has seen have no UID."""
-    return one is other or bool(one.uid and one.uid == other.uid)
+def _is_same(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether two infos are of the same pod; pods that are in no API server have no UID."""
+    return pod is other or bool(pod.uid and pod.uid == other.uid)

@@ -1,4 +1,4 @@
-"""Stopping early: how many feasible nodes kube-scheduler looks for, and which nodes it therefore never sees.
+"""Node sampling: how many feasible nodes kube-scheduler looks for, and which nodes it therefore never evaluates.
 
 Upstream: schedule_one.go numFeasibleNodesToFind, findNodesThatPassFilters, with one worker.
 """
@@ -16,7 +16,7 @@ MIN_FEASIBLE_PERCENTAGE = 5
 
 
 def num_feasible_nodes_to_find(percentage: int, n_nodes: int) -> int:
-    """Return after how many feasible nodes the search stops; a percentage of 0 means one that falls with size."""
+    """Return after how many feasible nodes the search stops; percentage 0 means one that falls with cluster size."""
     if n_nodes < MIN_FEASIBLE_NODES:
         return n_nodes
     if percentage == 0:
@@ -26,7 +26,7 @@ def num_feasible_nodes_to_find(percentage: int, n_nodes: int) -> int:
 
 @dataclass
 class Sampling:
-    """Where the next search starts, carried on from pod to pod."""
+    """The start of the next search, carried over from pod to pod."""
 
     start_index: int = 0  #: position in the node tree's order at which the next search starts
 
@@ -35,21 +35,21 @@ class Sampling:
 
         Parameters
         ----------
-        order : node rows in the order of the search, before turning it by the start index
+        order : node rows in the order of the node tree; the search starts at the start index and wraps around
         passes : bool array of shape (n_nodes,)
 
         Returns
         -------
-        bool array of shape (n_nodes,): nodes that the search took into account. The feasible node at which it stops
-        is not among them.
+        bool array of shape (n_nodes,): nodes that the search evaluates. The feasible node at which it stops is not
+        among them.
         """
-        turned = np.roll(order, -(self.start_index % len(order))) if len(order) else order
-        seen = np.zeros(len(passes), np.bool_)
-        found = np.cumsum(passes[turned])
-        stop = int(np.searchsorted(found, limit + 1))
-        seen[turned[:stop]] = True
-        return seen
+        in_turn = np.roll(order, -(self.start_index % len(order))) if len(order) else order
+        evaluated = np.zeros(len(passes), np.bool_)
+        n_feasible = np.cumsum(passes[in_turn])
+        stop = int(np.searchsorted(n_feasible, limit + 1))
+        evaluated[in_turn[:stop]] = True
+        return evaluated
 
     def advance(self, n_processed: int, n_nodes: int) -> None:
-        """Move on past the nodes that were processed."""
+        """Move the start index past the nodes that were processed."""
         self.start_index = (self.start_index + n_processed) % n_nodes

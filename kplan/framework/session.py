@@ -19,7 +19,7 @@ from kplan.framework.sampling import Sampling
 from kplan.rules.pod_info import PodInfo
 
 PluginFactory = Callable[[Profile, Handle], Mapping[str, Plugin]]
-"""Makes a profile's plugins, by name."""
+"""Creates a profile's plugins, by name."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class SessionOptions:
 
     sample: bool = False  #: stop as percentageOfNodesToScore says, instead of looking at every node
     start_index: int = 0  #: where the first sampled search starts
-    seed: int | None = None  #: draw among equals at random, with this seed; None draws nothing
-    #: without a draw, take the equal best node that kube-scheduler's heap brings up first, not the first by name
+    seed: int | None = None  #: draw among equals at random, with this seed; None for no draws
+    #: without draws, choose the equal best node that kube-scheduler's heap yields first, not the first by name
     follows_heap: bool = False
 
 
 @dataclass
 class Session:
-    """The state of a plan: cluster, nominations, and one framework per profile."""
+    """The state of a plan: cluster, nominations, and a framework per profile."""
 
     cluster: Cluster
     listers: Listers
@@ -44,9 +44,9 @@ class Session:
     options: SessionOptions = field(default_factory=SessionOptions)
     extenders: Sequence[Extender] = ()  #: called in order after the filters, and for scores
     nominator: Nominator = field(default_factory=Nominator)
-    refused: dict[int, str] = field(default_factory=dict)  #: pods that an API server would not take, and why
-    known_ids: InitVar[dict[str, int] | None] = None  #: the `pod_ids`; None finds them out from the cluster
-    random: Random | None = None  #: draws among equals; made from the seed of the options, if there is one
+    refused: dict[int, str] = field(default_factory=dict)  #: pods that an API server would refuse, and why
+    known_ids: InitVar[dict[str, int] | None] = None  #: the `pod_ids`; None reads them from the cluster
+    random: Random | None = None  #: draws among equals; created from the seed of the options, if there is one
 
     def __post_init__(self, known_ids: dict[str, int] | None) -> None:
         infos = self.cluster.pods.infos
@@ -74,15 +74,15 @@ class Session:
     def fork(
         self, listers: Listers | None = None, nodes: NodeTable | None = None, random: Random | None = None
     ) -> Session:
-        """Return a session that starts from this one's pods and nominations and changes without this one noticing.
+        """Return an independent session with this one's pods and nominations.
 
-        Whatever plugins reserved is not carried over: fork before anything is placed.
+        Reservations of plugins are not carried over: fork before a pod is placed.
 
         Parameters
         ----------
-        listers : other objects than this one's, around the same nodes and pods
-        nodes : the same nodes, some of which are cordoned or not as they are here
-        random : draws of another origin than this one's
+        listers : the objects besides nodes and pods, if they differ from this session's
+        nodes : the same nodes, if some are cordoned or uncordoned
+        random : the source of draws among equals
         """
         return Session(
             self.cluster.copy(nodes),
@@ -98,13 +98,13 @@ class Session:
         )
 
     def narrowed(self, nodes: NodeTable) -> Session:
-        """Return a session that starts from this one's pods on some of its nodes; pods of the others run nowhere."""
+        """Return a session with some of this one's nodes; pods of the other nodes run on none."""
         nominator, names = Nominator(), self.cluster.nodes.names
         for row in self.nominator.rows():
-            place = nodes.row_of.get(names[row])
-            if place is not None:
+            new_row = nodes.row_of.get(names[row])
+            if new_row is not None:
                 for pod in self.nominator.pods_for(row):
-                    nominator.nominate(pod, place)
+                    nominator.nominate(pod, new_row)
         return Session(
             self.cluster.narrowed(nodes),
             self.listers,
@@ -118,21 +118,21 @@ class Session:
         )
 
     def framework_for(self, pod: PodInfo) -> Framework | None:
-        """Return the profile that schedules a pod, if there is one."""
+        """Return the framework of the profile that a pod names, or None."""
         return self.frameworks.get(pod.pod.spec.scheduler_name)
 
     def find(self, key: str) -> int | None:
-        """Return the row of the pod NAMESPACE/NAME."""
+        """Return the row of the pod NAMESPACE/NAME, or None."""
         return self.pod_ids.get(key)
 
     def add_pod(self, info: PodInfo) -> int:
-        """Make a new pending pod known and return its row."""
+        """Add a pending pod and return its row."""
         pod = self.cluster.add_pod(info)
         self.pod_ids[info.key] = pod
         return pod
 
     def nominate_from_status(self, pods: Iterable[int]) -> None:
-        """Take over the nominations that pending pods carry, as a scheduler does when pods enter its queue."""
+        """Nominate pending pods as their status says, as a scheduler does when pods enter its queue."""
         for pod in pods:
             info = self.cluster.pods.infos[pod]
             if not info.pod.status.nominated_node_name:
@@ -145,16 +145,16 @@ class Session:
                 self.nominator.nominate(pod, row)
 
     def bind(self, pod: int, row: int) -> None:
-        """Put a pod on a node; what was promised to it is used up."""
+        """Bind a pod to a node, which ends its nomination."""
         self.cluster.bind(pod, row)
         self.nominator.drop(pod)
 
     def set_schedulable(self, rows: Iterable[int], *, schedulable: bool) -> None:
-        """Cordon or uncordon nodes; what was worked out for shapes of pods is worked out anew."""
+        """Cordon or uncordon nodes, and drop what is cached for pod shapes."""
         self.cluster.nodes = self.cluster.nodes.with_schedulable(rows, schedulable=schedulable)
         for framework in self.frameworks.values():
             framework.forget_shapes()
 
     def evict(self, pod: int) -> None:
-        """Take a pod off its node."""
+        """Remove a pod from its node."""
         self.cluster.unbind(pod)

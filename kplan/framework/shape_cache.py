@@ -1,7 +1,7 @@
-"""What plugins answered for a pod shape, kept and patched row by row.
+"""Cached plugin results for a pod shape, refreshed row by row.
 
-A thousand replicas say the same, and placing one of them changes one node. So what depends on a node alone is computed
-once for all nodes, and afterwards only for the nodes whose pods changed.
+A thousand replicas have one shape, and placing one of them changes one node. So what depends on a node alone is
+computed once for all nodes, and afterwards only for the nodes whose pods changed.
 """
 
 from __future__ import annotations
@@ -29,54 +29,54 @@ from kplan.framework.interface import (
 from kplan.framework.outcomes import ScorePart
 
 MAX_SHAPES = 64
-"""Shapes kept at a time: a shape costs a few hundred bytes a node."""
+"""How many shapes are cached: a shape costs a few hundred bytes a node."""
 
 _REFRESH_SHARE = 4
-"""When more than one node in four changed, all rows are computed anew: cheaper than picking them out."""
+"""When more than one node in four changed, all rows are computed again: cheaper than selecting some."""
 
 
 @dataclass
-class KeptPreFilters:
-    """What need not be asked again in PreFilter."""
+class CachedPreFilters:
+    """Cached results of PreFilter plugins."""
 
-    #: plugin -> its result; a missing key means it must be asked
+    #: plugin -> its result; a plugin without a key has none cached
     results: dict[str, PreFilterResult | None] = field(default_factory=dict)
     states: dict[str, dict[type, Any]] = field(default_factory=dict)  #: plugin -> cycle state that it wrote
-    #: the plugins that must be asked again, where all kept results pass or skip; None where they do not, or not yet
-    open: Sequence[PreFilterPlugin] | None = None
-    skipped: frozenset[str] = frozenset()  #: plugins with a kept skip
-    all_states: dict[type, Any] = field(default_factory=dict)  #: the kept states together
+    #: plugins that run in every cycle; None until all have run, and where a cached result does not pass or skip
+    per_cycle: Sequence[PreFilterPlugin] | None = None
+    skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
+    all_states: dict[type, Any] = field(default_factory=dict)  #: the states of all plugins together
 
-    def keep(self, name: str, result: PreFilterResult | None, states: dict[type, Any]) -> None:
-        """Take in what a plugin answered and wrote."""
+    def add(self, name: str, result: PreFilterResult | None, states: dict[type, Any]) -> None:
+        """Cache a plugin's result and the states it wrote."""
         self.results[name] = result
         self.states[name] = states
 
-    def close(self, plugins: Sequence[PreFilterPlugin]) -> None:
-        """Note which plugins stay open, once all have been asked."""
+    def finish(self, plugins: Sequence[PreFilterPlugin]) -> None:
+        """Note which plugins run in every cycle, once all have run."""
         if any(result is not None and not result.skip for result in self.results.values()):
             return
-        self.open = [plugin for plugin in plugins if plugin.name not in self.results]
+        self.per_cycle = [plugin for plugin in plugins if plugin.name not in self.results]
         self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
         self.all_states = {kind: state for states in self.states.values() for kind, state in states.items()}
 
-    def copy(self) -> KeptPreFilters:
-        """Return the same, to which more can be added."""
-        return KeptPreFilters(self.results.copy(), self.states.copy(), self.open, self.skipped, self.all_states)
+    def copy(self) -> CachedPreFilters:
+        """Return a copy to which results can be added."""
+        return CachedPreFilters(self.results.copy(), self.states.copy(), self.per_cycle, self.skipped, self.all_states)
 
 
 @dataclass
-class KeptVerdicts:
+class CachedVerdicts:
     """Verdicts over all nodes of the filters that look at one node at a time."""
 
     by_plugin: dict[str, Verdicts]  #: plugin -> verdicts over all nodes
-    following: Sequence[FilterPlugin]  #: the filters whose verdicts follow the pods of a node
-    lasting: BoolArray  #: bool array of shape (n_nodes,); all filters pass that do not follow pods
-    passes: BoolArray  #: bool array of shape (n_nodes,); all of `by_plugin` pass
-    position: int  #: how far in the cluster's log this is up to date
+    following: Sequence[FilterPlugin]  #: the filters whose verdicts depend on the pods of a node
+    lasting: BoolArray  #: bool array of shape (n_nodes,); the node passes all filters that ignore its pods
+    passes: BoolArray  #: bool array of shape (n_nodes,); the node passes all of `by_plugin`
+    position: int  #: the place in the cluster's log up to which this is current
 
     def refresh(self, cycle: CycleState, cluster: Cluster) -> None:
-        """Ask again about the nodes whose pods changed."""
+        """Filter the nodes again whose pods changed."""
         if self.position == len(cluster.log):
             return
         changed = changed_rows(cluster, self.position)
@@ -105,59 +105,59 @@ class KeptVerdicts:
 
 
 @dataclass
-class KeptScores:
+class CachedScores:
     """Scores over all nodes of the plugins that look at one node at a time."""
 
     weights: Mapping[str, int]  #: plugin -> weight
-    lasting: Int64Array  #: weighted sum of final scores that do not follow pods, int64 of shape (n_nodes,)
-    position: int  #: how far in the cluster's log this is up to date
-    total: Int64Array  #: `lasting` and the following ones
-    #: the plugins, with their rank, that must be asked, or normalized over the feasible nodes, in every cycle
-    open: list[tuple[int, ScorePlugin]] = field(default_factory=list)
-    #: the plugins whose scores follow the pods of a node, with these scores, which are final as they stand
+    lasting: Int64Array  #: weighted sum of final scores that ignore pods, int64 of shape (n_nodes,)
+    position: int  #: the place in the cluster's log up to which this is current
+    total: Int64Array  #: `lasting` plus the weighted scores of `following`
+    #: rank and plugin, where scores are computed or normalized over the feasible nodes in every cycle
+    per_cycle: list[tuple[int, ScorePlugin]] = field(default_factory=list)
+    #: plugins whose scores depend on the pods of a node, with those scores, which need no normalizing
     following: list[tuple[ScorePlugin, Int64Array]] = field(default_factory=list)
-    parts: list[ScorePart] = field(default_factory=list)  #: the shares in `total`
-    #: plugin -> raw scores over all nodes that are yet to be normalized
+    parts: list[ScorePart] = field(default_factory=list)  #: the scores that are summed in `total`
+    #: plugin -> raw scores over all nodes, not yet normalized
     raw: dict[str, Int64Array] = field(default_factory=dict)
 
     @staticmethod
-    def none(weights: Mapping[str, int], n_nodes: int) -> KeptScores:
+    def none(weights: Mapping[str, int], n_nodes: int) -> CachedScores:
         """Return the scores of no plugin."""
-        return KeptScores(weights, np.zeros(n_nodes, np.int64), 0, np.zeros(n_nodes, np.int64))
+        return CachedScores(weights, np.zeros(n_nodes, np.int64), 0, np.zeros(n_nodes, np.int64))
 
-    def start(self, position: int) -> KeptScores:
-        """Return scores that last, to which more can be added for one shape."""
-        return KeptScores(
+    def start(self, position: int) -> CachedScores:
+        """Return a copy for one shape, to which scores can be added."""
+        return CachedScores(
             self.weights,
             self.lasting,
             position,
             self.lasting.copy(),
-            self.open.copy(),
+            self.per_cycle.copy(),
             parts=self.parts.copy(),
             raw=self.raw.copy(),
         )
 
     def add_lasting(self, part: ScorePart) -> None:
-        """Take in final scores that do not follow pods."""
+        """Add final scores that do not depend on pods."""
         self.parts.append(part)
         self.lasting = self.lasting + part.weight * part.scores
         self.total += part.weight * part.scores
 
     def add_constant(self, part: ScorePart, value: int) -> None:
-        """Take in final scores that are the same, `value`, on all nodes for good."""
+        """Add final scores that are `value` on all nodes for good."""
         self.parts.append(part)
         if value:
             self.lasting = self.lasting + part.weight * value
             self.total += part.weight * value
 
     def add_following(self, part: ScorePart, plugin: ScorePlugin) -> None:
-        """Take in final scores that are asked again where pods change."""
+        """Add final scores that are computed again where pods change."""
         self.parts.append(part)
         self.total += part.scores if part.weight == 1 else part.weight * part.scores
         self.following.append((plugin, part.scores))
 
     def refresh(self, cycle: CycleState, cluster: Cluster) -> None:
-        """Ask again about the nodes whose pods changed."""
+        """Score the nodes again whose pods changed."""
         if self.position == len(cluster.log):
             return
         changed = changed_rows(cluster, self.position)
@@ -173,46 +173,49 @@ class KeptScores:
 
 
 @dataclass
-class KeptPreScores:
-    """What need not be asked again in PreScore."""
+class CachedPreScores:
+    """Cached results of PreScore plugins."""
 
-    #: plugin -> its result; a missing key means it must be asked
+    #: plugin -> its result; a plugin without a key has none cached
     results: dict[str, PreScoreResult | None] = field(default_factory=dict)
     states: dict[type, Any] = field(default_factory=dict)  #: cycle state that those plugins wrote
-    skipped: frozenset[str] = frozenset()  #: plugins with a kept skip
-    #: the plugins that must be asked again; None while none has been asked
-    open: Sequence[PreScorePlugin] | None = None
+    skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
+    #: plugins that run in every cycle; None until all have run
+    per_cycle: Sequence[PreScorePlugin] | None = None
 
-    def keep(self, name: str, result: PreScoreResult | None, states: Mapping[type, Any]) -> None:
-        """Take in what a plugin answered and wrote."""
+    def add(self, name: str, result: PreScoreResult | None, states: Mapping[type, Any]) -> None:
+        """Cache a plugin's result and the states it wrote."""
         self.results[name] = result
         self.states.update(states)
 
-    def close(self, plugins: Sequence[PreScorePlugin]) -> None:
-        """Note which plugins stay open, once all have been asked."""
-        self.open = [plugin for plugin in plugins if plugin.name not in self.results]
+    def finish(self, plugins: Sequence[PreScorePlugin]) -> None:
+        """Note which plugins run in every cycle, once all have run."""
+        self.per_cycle = [plugin for plugin in plugins if plugin.name not in self.results]
         self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
 
-    def copy(self) -> KeptPreScores:
-        """Return the same, to which more can be added."""
-        return KeptPreScores(self.results.copy(), self.states.copy(), self.skipped, self.open)
+    def copy(self) -> CachedPreScores:
+        """Return a copy to which results can be added."""
+        return CachedPreScores(self.results.copy(), self.states.copy(), self.skipped, self.per_cycle)
 
 
 @dataclass
 class CommonEntry:
-    """Kept answers for all shapes of which some plugins read the same: where only requests differ, nearly all."""
+    """Cached results that shapes share because some plugins read the same of them.
 
-    pre_filters: KeptPreFilters = field(default_factory=KeptPreFilters)
-    pre_scores: KeptPreScores = field(default_factory=KeptPreScores)
+    Where pods differ only in their requests, nearly all results are shared.
+    """
+
+    pre_filters: CachedPreFilters = field(default_factory=CachedPreFilters)
+    pre_scores: CachedPreScores = field(default_factory=CachedPreScores)
     #: plugin -> verdicts over all nodes; plugins that look at node objects alone
     verdicts: dict[str, Verdicts] = field(default_factory=dict)
-    #: bool array of shape (n_nodes,), all of `verdicts` pass; None until they have been asked
+    #: bool array of shape (n_nodes,), the node passes all of `verdicts`; None until those filters ran
     passes: BoolArray | None = None
-    scores: KeptScores | None = None  #: scores of such plugins; None until they have been asked
+    scores: CachedScores | None = None  #: scores of such plugins; None until they ran
 
 
 class ShapeEntry:
-    """Kept answers for one shape, which starts with what it has in common with others."""
+    """Cached results for one shape; it starts with those that it shares with other shapes."""
 
     __slots__ = ("common", "pre_filters", "pre_scores", "scores", "verdicts")
 
@@ -220,22 +223,22 @@ class ShapeEntry:
         self.common = CommonEntry() if common is None else common
         self.pre_filters = self.common.pre_filters.copy()
         self.pre_scores = self.common.pre_scores.copy()
-        self.verdicts: KeptVerdicts | None = None
-        self.scores: KeptScores | None = None
+        self.verdicts: CachedVerdicts | None = None
+        self.scores: CachedScores | None = None
 
 
 def common_cache() -> Recent[CommonEntry]:
-    """Return a cache of what shapes that were used last have in common."""
+    """Return a cache of the results that the most recently used shapes share."""
     return Recent(MAX_SHAPES)
 
 
 def shape_cache() -> Recent[ShapeEntry]:
-    """Return a cache of the shapes that were used last."""
+    """Return a cache of the most recently used shapes."""
     return Recent(MAX_SHAPES)
 
 
 def changed_rows(cluster: Cluster, position: int) -> RowArray | None:
-    """Return the nodes whose pods changed since a place in the log; None when they are so many that all are meant."""
+    """Return the nodes whose pods changed since a place in the log; None, for all nodes, when many changed."""
     changed = cluster.changed_rows(position)
     return None if len(changed) * _REFRESH_SHARE > max(len(cluster), _REFRESH_SHARE) else changed
 

@@ -1,4 +1,4 @@
-"""What an extension point says of a pod as a whole: a code, reasons, and who gave them."""
+"""The status that an extension point returns for a pod as a whole: a code, reasons and the plugin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class StatusCode(enum.IntEnum):
-    """Outcome of an extension point that answers for the pod rather than for nodes."""
+    """Outcome of an extension point for the pod as a whole rather than for its nodes."""
 
     SUCCESS = 0
     ERROR = 1
@@ -30,12 +30,12 @@ class Status:
 
     @property
     def is_success(self) -> bool:
-        """Whether all is well."""
+        """Whether the code is SUCCESS."""
         return self.code is StatusCode.SUCCESS
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the pod was turned down, as opposed to an error."""
+        """Whether the pod was rejected; an error is no rejection."""
         return self.code in (StatusCode.UNSCHEDULABLE, StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     @staticmethod

@@ -1,9 +1,9 @@
-"""Which of the equal best nodes is taken.
+"""Which of the equal best nodes kube-scheduler chooses.
 
-kube-scheduler puts the scores of the feasible nodes on a heap, in the order in which the nodes came through the
-filters, and takes the one that comes up first. Among equal scores a random number should decide, but only a node that
-an extender scored gets one; without it the heap's own order decides. Nodes come through the filters in the order of
-the node tree, save that parallel workers overtake each other now and then.
+kube-scheduler puts the scores of the feasible nodes on a heap, in the order in which the nodes pass the filters, and
+pops the first. Among equal scores a random number should decide, but only a node that an extender scored gets one;
+without it the order of the heap decides. Nodes pass the filters in the order of the node tree, except that parallel
+workers overtake each other now and then.
 
 Upstream: schedule_one.go prioritizeNodes, nodeScoreHeap, selectHost of older minors; Go's container/heap.
 """
@@ -18,28 +18,28 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 
 
 def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowArray, start: int = 0) -> int:
-    """Return the row of the node that the heap brings up first.
+    """Return the row of the node that the heap yields first.
 
     Parameters
     ----------
     ties : rows of the equal best nodes
     feasible : bool array of shape (n_nodes,): the nodes that are on the heap
-    order : rows in the order in which they are filtered; every feasible one is among them
-    places : intp array of shape (n_nodes,), the index in `order` of each node that is there
-    start : index in `order` at which the search began, to go on from its end to its beginning
+    order : rows in the order in which they are filtered; every feasible node is among them
+    places : intp array of shape (n_nodes,), the index in `order` of each of its nodes
+    start : index in `order` at which the search began; it wraps around at the end
     """
     start %= len(order)
     positions = places[ties]
     if start:
         positions = (positions - start) % len(order)
     if np.count_nonzero(feasible) < len(order):
-        turned = feasible[np.roll(order, -start) if start else order]
-        positions = np.cumsum(turned)[positions] - 1
+        in_turn = feasible[np.roll(order, -start) if start else order]
+        positions = np.cumsum(in_turn)[positions] - 1
     return int(ties[first_on_heap(positions)])
 
 
 def first_on_heap(positions: RowArray) -> int:
-    """Return which of the largest elements of a list stands on top once the list is made a heap.
+    """Return which of the largest elements of a list is at the root once the list is made a heap.
 
     Parameters
     ----------
@@ -51,10 +51,11 @@ def first_on_heap(positions: RowArray) -> int:
 
     Notes
     -----
-    A heap is a tree: the children of position i are 2i + 1 and 2i + 2. Making one, bottom up, an element gives way to
-    a larger child only, and the right child is preferred if it is larger than the left one. So the largest one comes
-    up that the tree walked in preorder meets first: of positions plus one, in binary, the digits from the first one on
-    say the way down, and words that are compared like that, a word before those that it begins, are in preorder.
+    A heap is a tree: the children of position i are 2i + 1 and 2i + 2. When the heap is built, bottom up, an element
+    is swapped with a larger child only, and with the right child only if it is larger than the left. So the root is the
+    largest element that comes first when the tree is walked in preorder. The digits of a position plus one, in binary,
+    after the leading one, are the way down to it (0 left, 1 right); sorted as words, with a prefix before its longer
+    words, they are in preorder.
     """
     highest = int(positions.max())
     return int(_ranks(highest.bit_length())[positions].argmin())
@@ -62,7 +63,7 @@ def first_on_heap(positions: RowArray) -> int:
 
 @lru_cache(maxsize=64)
 def _ranks(n_bits: int) -> Int64Array:
-    """Return where each position below two to the power of `n_bits` comes in preorder, whatever the heap's size."""
+    """Return the rank in preorder of each position below two to the power of `n_bits`, whatever the heap's size."""
     numbers = np.arange(1, (1 << n_bits) + 1)
     digits = np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
     ranks = np.empty(len(numbers), np.int64)

@@ -1,7 +1,7 @@
-"""Running filters again and again on the same nodes while their pods change.
+"""Runs filters again and again on the same nodes while their pods change.
 
-What a filter said without looking at pods stays true, so it is taken from the filters' first run. All others are asked
-at each step, in two passes where pods are nominated: they must let the pod pass both with those pods and without.
+The verdicts of filters that ignore pods do not change, so they come from the filters' first run. All others run at
+every step, twice where pods are nominated: the pod must pass them both with the nominated pods and without.
 
 Upstream: framework/runtime/framework.go RunFilterPluginsWithNominatedPods.
 """
@@ -22,14 +22,14 @@ NamedVerdicts = list[tuple[str, Verdicts]]
 
 
 class Trials:
-    """One pod against some nodes from which pods were taken.
+    """One pod tried on nodes from which pods were removed.
 
     Parameters
     ----------
     outcome : the filters' first run in this cycle
     rows : node rows, ascending; position i of all arrays means ``rows[i]``
     positions, pods : intp arrays of shape (n_away,)
-        Pods taken off, and the position of their node; `positions` ascend.
+        Removed pods, and the positions of their nodes; `positions` ascend.
     """
 
     def __init__(
@@ -44,78 +44,76 @@ class Trials:
     ) -> None:
         self._cycle = cycle
         self._outcome = outcome
-        asked = [
-            filter_plugin
-            for filter_plugin in framework.filter_plugins
-            if filter_plugin.name not in cycle.skipped_filters
-        ]
-        # A node that PreFilter left out can have a status all the same, but then no filter has answered for it.
+        filters = [plugin for plugin in framework.filter_plugins if plugin.name not in cycle.skipped_filters]
+        # A node that PreFilter left out can be a candidate too, but then no filter has run on it.
         known = {name for name, _ in outcome.verdicts} if outcome.are_filtered(rows) else set()
-        self._plugins = [each for each in asked if not (framework.ignores_pods(each.name) and each.name in known)]
-        self._order = [each.name for each in asked]
+        self._plugins = [
+            plugin for plugin in filters if not (framework.ignores_pods(plugin.name) and plugin.name in known)
+        ]
+        self._order = [plugin.name for plugin in filters]
         view = ChangingView(framework.cluster, rows, positions, pods)
         self._set(view, _with_nominated(framework, cycle, view))
 
     def _set(self, view: ChangingView, nominated: ChangingView | None) -> None:
-        """Take on views; `nominated` is of the positions that have pods nominated to them, with those pods."""
+        """Set the views; `nominated` is over the positions that have nominated pods, with those pods added."""
         self.view = view
         self._nominated = nominated if nominated is not None and len(nominated) else None
         if self._nominated is not None:
-            promised = np.isin(view.rows, self._nominated.rows)
-            self._promised: RowArray = np.flatnonzero(promised)
-            self._is_shared: BoolArray = promised[view.positions]
+            is_nominated = np.isin(view.rows, self._nominated.rows)
+            self._nominated_positions: RowArray = np.flatnonzero(is_nominated)
+            self._is_shared: BoolArray = is_nominated[view.positions]
             self._shared_index: RowArray = np.cumsum(self._is_shared) - 1
 
     def statuses(self) -> tuple[NamedVerdicts, dict[int, NodeStatus]]:
-        """Ask all filters, and return why nodes are rejected.
+        """Run all filters, and return why nodes are rejected.
 
         Returns
         -------
-        verdicts : every filter's, in order, without nominated pods
-        overrides : node row -> status that counts instead: the rejection with nominated pods
+        verdicts : those of every filter, in order, without nominated pods
+        overrides : node row -> the rejection with nominated pods, which counts instead
         """
         verdicts = self._all_verdicts(self.view)
         if self._nominated is None:
             return verdicts, {}
-        with_promised = self._all_verdicts(self._nominated)
-        first = first_rejectors(with_promised, len(self._nominated))
+        with_nominated = self._all_verdicts(self._nominated)
+        first = first_rejectors(with_nominated, len(self._nominated))
         overrides = {}
         for position in np.flatnonzero(first >= 0).tolist():
-            name, verdict = with_promised[first[position]]
-            overrides[self._nominated.row(position)] = NodeStatus(
-                verdict.code_at(position), name, tuple(verdict.reasons_at(position)), position
-            )
+            name, verdict = with_nominated[first[position]]
+            overrides[self._nominated.row(position)] = NodeStatus.of(name, verdict, position)
         return verdicts, overrides
 
     def passes(self) -> BoolArray:
-        """Ask the filters that may have changed their mind; bool array of shape (n_view,).
+        """Run the filters whose verdicts may have changed; bool array of shape (n_view,).
 
-        Holds for nodes that passed the filters that do not look at pods.
+        Valid for nodes that passed the filters that ignore pods.
         """
         passes = self._pass(self.view, self._plugins)
         if self._nominated is not None:
-            passes[self._promised] &= self._pass(self._nominated, self._plugins)
+            passes[self._nominated_positions] &= self._pass(self._nominated, self._plugins)
         return passes
 
     def bring_back(self, changes: RowArray) -> None:
-        """Put pods back (ascending indices into the view's pods, at most one of a position)."""
+        """Put removed pods back (ascending indices into the view's pods, at most one per position)."""
         self.view.bring_back(changes)
         if self._nominated is not None:
             self._nominated.bring_back(self._shared(changes))
 
     def take_away(self, changes: RowArray) -> None:
-        """Take pods off again."""
+        """Remove pods again that were put back."""
         self.view.take_away(changes)
         if self._nominated is not None:
             self._nominated.take_away(self._shared(changes))
 
-    def narrow(self, keep: BoolArray) -> None:
+    def narrow(self, remaining: BoolArray) -> None:
         """Go on with some of the positions only."""
-        nominated = self._nominated.narrowed(keep[self._promised]) if self._nominated is not None else None
-        self._set(self.view.narrowed(keep), nominated)
+        nominated = None
+        if self._nominated is not None:
+            nominated = self._nominated.narrowed(remaining[self._nominated_positions])
+        self._set(self.view.narrowed(remaining), nominated)
 
     def reorder(self, order: RowArray) -> None:
-        """Put the pods that are away into another order, which must leave each with its position."""
+        """Put the removed pods into another order, in which positions still ascend."""
         if self._nominated is not None:
             self._nominated.reorder(self._shared(order))
         self.view.reorder(order)
@@ -130,17 +128,17 @@ class Trials:
         return passes
 
     def _all_verdicts(self, view: ChangingView) -> NamedVerdicts:
-        kept = dict(self._outcome.verdicts)
+        first_run = dict(self._outcome.verdicts)
         fresh = {plugin.name: plugin.filter(self._cycle, view) for plugin in self._plugins}
         where = self._outcome.positions(view.rows)
-        return [(name, fresh[name] if name in fresh else kept[name].at(where)) for name in self._order]
+        return [(name, fresh[name] if name in fresh else first_run[name].at(where)) for name in self._order]
 
 
 def _with_nominated(framework: ProfileFilters, cycle: CycleState, view: ChangingView) -> ChangingView | None:
     extra = framework.nominated_changes(cycle, view.rows)
     if extra is None:
         return None
-    promised = np.zeros(len(view), np.bool_)
-    promised[extra.positions] = True
+    is_nominated = np.zeros(len(view), np.bool_)
+    is_nominated[extra.positions] = True
     whole = ChangingView(framework.cluster, view.rows, view.positions, view.pods, extra)
-    return whole.narrowed(promised)
+    return whole.narrowed(is_nominated)

@@ -17,7 +17,7 @@ from kplan.api.kinds import type_of
 from kplan.api.meta import controller_of
 from kplan.documents.base import ClusterChange, InputWarning
 from kplan.errors import UsageError
-from kplan.framework.interface import KeepingPlugin, Kept
+from kplan.framework.interface import ReservedObjects, ReservedObjectsPlugin
 from kplan.planner.base import Base
 from kplan.planner.change import begin
 from kplan.planner.incoming import with_objects
@@ -84,7 +84,7 @@ def settled(base: Base, asked: Settle) -> tuple[Snapshot, ClusterChange]:  # noq
     simulation.run()
     after = _standing(simulation, base.snapshot)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
-    after = _with_kept(after, simulation)
+    after = _with_reserved(after, simulation)
     after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
     return after, change_of("settle", "", list(moved))
 
@@ -114,7 +114,7 @@ def _unsettled(simulation: Simulation, world: Snapshot) -> Iterable[InputWarning
         yield InputWarning("EvictionCycle", "", simulation.circle)
     claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in world.persistent_volume_claims}
     infos = simulation.session.cluster.pods.infos
-    unnamed = frozenset().union(*(kept.unnamed for kept in _kept(simulation)))
+    unnamed = frozenset().union(*(reserved.unnamed for reserved in _reserved_objects(simulation)))
     for row, observed in simulation.pods.items():
         pod = infos[row].pod
         if not observed.node or pod.spec.node_name:
@@ -135,19 +135,19 @@ def _has_volume(claim: PersistentVolumeClaim | None) -> bool:
     return claim is not None and bool(claim.spec.volume_name)
 
 
-def _kept(simulation: Simulation) -> Iterator[Kept]:
-    """Yield what plugins have reserved for pods."""
+def _reserved_objects(simulation: Simulation) -> Iterator[ReservedObjects]:
+    """Yield the objects in which plugins reserve claims, volumes and devices for pods."""
     for framework in simulation.session.frameworks.values():
         for plugin in framework.reserve_plugins:
-            if isinstance(plugin, KeepingPlugin):
-                yield plugin.kept()
+            if isinstance(plugin, ReservedObjectsPlugin):
+                yield plugin.reserved_objects()
 
 
-def _with_kept(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
+def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
     """Return the snapshot with claims and volumes as they are bound; what did not change stays where it was."""
     newer: dict[str, dict[tuple[str, str], Any]] = {}
-    for kept in _kept(simulation):
-        for obj in kept.objects:
+    for reserved in _reserved_objects(simulation):
+        for obj in reserved.objects:
             metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
             newer.setdefault(type_of(obj).attribute, {})[metadata.namespace, metadata.name] = obj
     uids = {pod.metadata.uid for pod in snapshot.pods}

@@ -311,9 +311,9 @@ def named(message: str, names: Sequence[str]) -> str:
 
 def catalogue_of(listers: Listers) -> Catalogue:
     """Return the one catalogue of a snapshot."""
-    catalogue = listers.kept.get(Catalogue)
+    catalogue = listers.catalogues.get(Catalogue)
     if catalogue is None:
-        catalogue = listers.kept[Catalogue] = Catalogue(listers)
+        catalogue = listers.catalogues[Catalogue] = Catalogue(listers)
     return cast("Catalogue", catalogue)
 
 

@@ -30,9 +30,9 @@ from kplan.framework.interface import (
     SUCCESS,
     CycleState,
     Handle,
-    Kept,
     PostFilterResult,
     PreFilterResult,
+    ReservedObjects,
     Scope,
     Status,
 )
@@ -324,9 +324,9 @@ class DynamicResources:
             self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + UNNAMED_CLAIM))
         return SUCCESS
 
-    def kept(self) -> Kept:
+    def reserved_objects(self) -> ReservedObjects:
         """Return the claims that are not any more as they were, and for which pods devices are taken without one."""
-        return Kept(tuple(self._tracker.changed()), self._tracker.unnamed())
+        return ReservedObjects(tuple(self._tracker.changed()), self._tracker.unnamed())
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
         """Take everything back."""

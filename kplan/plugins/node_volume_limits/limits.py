@@ -47,7 +47,7 @@ class LimitCatalogue:
 
 def limits_of(nodes: NodeTable, listers: Listers) -> LimitCatalogue:
     """Return the one catalogue of a snapshot."""
-    catalogue = listers.kept.get(LimitCatalogue)
+    catalogue = listers.catalogues.get(LimitCatalogue)
     if catalogue is None or catalogue.nodes is not nodes:
-        catalogue = listers.kept[LimitCatalogue] = LimitCatalogue(nodes, listers)
+        catalogue = listers.catalogues[LimitCatalogue] = LimitCatalogue(nodes, listers)
     return cast("LimitCatalogue", catalogue)

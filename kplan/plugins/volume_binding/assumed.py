@@ -55,7 +55,7 @@ class AssumedVolumes:
             self._selected_nodes[key] = node_name
         return before
 
-    def kept(
+    def changed_objects(
         self, claims: Mapping[ClaimKey, PersistentVolumeClaim]
     ) -> Iterator[PersistentVolume | PersistentVolumeClaim]:
         """Yield claims and volumes that are not any more as they were.

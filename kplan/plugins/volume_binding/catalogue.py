@@ -169,9 +169,9 @@ class VolumeCatalogue:
 
 def catalogue_of(nodes: NodeTable, listers: Listers) -> VolumeCatalogue:
     """Return the one catalogue of a snapshot."""
-    catalogue = listers.kept.get(VolumeCatalogue)
+    catalogue = listers.catalogues.get(VolumeCatalogue)
     if catalogue is None or catalogue.nodes is not nodes:
-        catalogue = listers.kept[VolumeCatalogue] = VolumeCatalogue(nodes, listers)
+        catalogue = listers.catalogues[VolumeCatalogue] = VolumeCatalogue(nodes, listers)
     return cast("VolumeCatalogue", catalogue)
 
 

@@ -23,9 +23,9 @@ from kplan.framework.interface import (
     SUCCESS,
     CycleState,
     Handle,
-    Kept,
     PreFilterResult,
     PreScoreResult,
+    ReservedObjects,
     Scope,
     Status,
 )
@@ -212,9 +212,9 @@ class VolumeBinding:
         cycle.write(reservation)
         return SUCCESS
 
-    def kept(self) -> Kept:
+    def reserved_objects(self) -> ReservedObjects:
         """Return claims and volumes as they stand when what is promised is bound; see `AssumedVolumes.kept`."""
-        return Kept(tuple(self.assumed.kept(self.listers.persistent_volume_claims)))
+        return ReservedObjects(tuple(self.assumed.changed_objects(self.listers.persistent_volume_claims)))
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
         """Give back what Reserve took, last first: a pod may use a claim twice."""

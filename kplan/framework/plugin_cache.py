@@ -1,6 +1,6 @@
-"""Asks a profile's plugins, and keeps for pods that say the same what need not be asked again.
+"""Runs a profile's plugins, and caches their results for pods of the same shape.
 
-See `kplan.framework.interface` for what plugins promise, and `kplan.framework.shape_cache` for what is kept.
+See `kplan.framework.interface` for what plugins guarantee, and `kplan.framework.shape_cache` for the entries.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from kplan.framework.interface import (
 )
 from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScorePart
 from kplan.framework.shape_cache import (
+    CachedScores,
+    CachedVerdicts,
     CommonEntry,
-    KeptScores,
-    KeptVerdicts,
     ShapeEntry,
     common_cache,
     is_uniform,
@@ -43,11 +43,11 @@ from kplan.framework.shape_cache import (
 from kplan.rules.pod_info import PodInfo
 
 MAX_CONSTANTS = 256
-"""Scores that are the same on all nodes, kept at a time: hardly more than the plugins there are."""
+"""How many scores that are the same on all nodes are cached: there are hardly more than plugins."""
 
 
-class Keeper:
-    """What the plugins of one profile answered, by shape and by what plugins read of a pod.
+class PluginCache:
+    """The results of one profile's plugins, by shape and by what plugins read of a pod.
 
     Parameters
     ----------
@@ -76,43 +76,48 @@ class Keeper:
         self._commons = common_cache()
         self._constant_parts: Recent[ScorePart] = Recent(MAX_CONSTANTS)
 
-        points: tuple[Sequence[Any], ...] = (pre_filters, filters, pre_scores, scores)
-        plugins: dict[str, Plugin] = {each.name: each for point in points for each in point}
-        # Asked once: telling a protocol by looking at the methods of a plugin takes longer than many a score.
-        self._constants = {name: each for name, each in plugins.items() if isinstance(each, ConstantScorePlugin)}
-        self._is_kept = {name: each.scope is not Scope.CLUSTER for name, each in plugins.items()}
-        self._follows_pods = {name: each.scope is Scope.NODE for name, each in plugins.items()}
+        extension_points: tuple[Sequence[Any], ...] = (pre_filters, filters, pre_scores, scores)
+        plugins: dict[str, Plugin] = {plugin.name: plugin for point in extension_points for plugin in point}
+        # Checked once: isinstance of a protocol looks at all methods, which takes longer than many a score.
+        self._constants = {name: plugin for name, plugin in plugins.items() if isinstance(plugin, ConstantScorePlugin)}
+        self._is_cached = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
+        self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
         keyed = [plugin for plugin in plugins.values() if isinstance(plugin, KeyedPlugin)]
-        self._readers: list[Callable[[PodInfo], Hashable]] = [each.reads for each in keyed]
-        self._is_keyed = frozenset(each.name for each in keyed)
+        self._readers: list[Callable[[PodInfo], Hashable]] = [plugin.reads for plugin in keyed]
+        self._is_keyed = frozenset(plugin.name for plugin in keyed)
         lasting = frozenset(name for name in self._is_keyed if plugins[name].scope is Scope.NODE_OBJECT)
-        self._common_filters = [each for each in filters if each.name in lasting]
-        self._own_filters = [each for each in filters if each.name not in lasting and self._is_kept[each.name]]
+        self._common_filters = [plugin for plugin in filters if plugin.name in lasting]
+        self._own_filters = [
+            plugin for plugin in filters if plugin.name not in lasting and self._is_cached[plugin.name]
+        ]
         ranked = list(enumerate(scores))
-        self._common_scores = [(rank, each) for rank, each in ranked if each.name in lasting]
-        self._own_scores = [(rank, each) for rank, each in ranked if each.name not in lasting]
+        self._common_scores = [(rank, plugin) for rank, plugin in ranked if plugin.name in lasting]
+        self._own_scores = [(rank, plugin) for rank, plugin in ranked if plugin.name not in lasting]
 
     def forget(self) -> None:
-        """Forget all answers."""
+        """Drop all cached results."""
         self._shapes = shape_cache()
         self._commons = common_cache()
 
     def entry(self, pod: PodInfo) -> ShapeEntry:
-        """Return what is kept for pods like this one."""
+        """Return the cache entry of a pod's shape."""
         return self._shapes.get(pod.shape, lambda: ShapeEntry(self._common(pod)))
 
     def _common(self, pod: PodInfo) -> CommonEntry:
         return self._commons.get(tuple(reads(pod) for reads in self._readers), CommonEntry)
 
-    def open_pre_filters(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome | None:
-        """Ask only the plugins whose answer is not kept; None when that is not known, or one does more than skip."""
-        kept = entry.pre_filters
-        if kept.open is None:
+    def cached_pre_filters(self, cycle: CycleState, entry: ShapeEntry) -> PreFilterOutcome | None:
+        """Return the outcome of PreFilter from the cache, running only the plugins whose result is not cached.
+
+        None when nothing is cached yet, or one of those plugins does more than skip: then all plugins have to run.
+        """
+        cached = entry.pre_filters
+        if cached.per_cycle is None:
             return None
-        n_kept = len(kept.results)
-        cycle.states.update(kept.all_states)
-        skipped = kept.skipped
-        for plugin in kept.open:
+        n_cached = len(cached.results)
+        cycle.states.update(cached.all_states)
+        skipped = cached.skipped
+        for plugin in cached.per_cycle:
             result = self.pre_filter(plugin, cycle, entry)
             if result is None:
                 continue
@@ -120,33 +125,33 @@ class Keeper:
                 cycle.states.clear()
                 return None
             skipped |= {plugin.name}
-        if len(kept.results) > n_kept:
-            kept.close(self._pre_filters)
+        if len(cached.results) > n_cached:
+            cached.finish(self._pre_filters)
         return PreFilterOutcome(skipped=skipped)
 
     def pre_filter(self, plugin: PreFilterPlugin, cycle: CycleState, entry: ShapeEntry) -> PreFilterResult | None:
-        """Ask one plugin, unless its answer is kept."""
-        name, kept = plugin.name, entry.pre_filters
-        if name in kept.results:
-            # Not before its turn: a plugin that is not reached has no state.
-            cycle.states.update(kept.states[name])
-            return kept.results[name]
+        """Return the result of one plugin, from the cache if it is there."""
+        name, cached = plugin.name, entry.pre_filters
+        if name in cached.results:
+            # Only now: a plugin that the loop does not reach has no state.
+            cycle.states.update(cached.states[name])
+            return cached.results[name]
         n_known = len(cycle.states)
         result = plugin.pre_filter(cycle)
-        if self._is_kept[name] or (result is not None and result.skip and result.for_shape):
+        if self._is_cached[name] or (result is not None and result.skip and result.for_shape):
             states = _written_since(cycle, n_known)
-            kept.keep(name, result, states)
+            cached.add(name, result, states)
             if name in self._is_keyed:
-                entry.common.pre_filters.keep(name, result, states)
+                entry.common.pre_filters.add(name, result, states)
         return result
 
-    def close_pre_filters(self, entry: ShapeEntry) -> None:
-        """Note which plugins must be asked again, once all have been asked."""
-        entry.pre_filters.close(self._pre_filters)
-        entry.common.pre_filters.close(self._pre_filters)
+    def finish_pre_filters(self, entry: ShapeEntry) -> None:
+        """Note which plugins run in every cycle, once all have run."""
+        entry.pre_filters.finish(self._pre_filters)
+        entry.common.pre_filters.finish(self._pre_filters)
 
-    def verdicts(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> KeptVerdicts:
-        """Return the verdicts over all nodes of the filters that look at one node at a time, up to date."""
+    def verdicts(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> CachedVerdicts:
+        """Return the current verdicts over all nodes of the filters that look at one node at a time."""
         if entry.verdicts is not None:
             entry.verdicts.refresh(cycle, self._cluster)
             return entry.verdicts
@@ -165,11 +170,11 @@ class Keeper:
                 following.append(plugin)
             else:
                 lasting = lasting & (verdict.bits == 0)
-        entry.verdicts = KeptVerdicts(by_plugin, following, lasting, passes, len(self._cluster.log))
+        entry.verdicts = CachedVerdicts(by_plugin, following, lasting, passes, len(self._cluster.log))
         return entry.verdicts
 
     def _common_passes(self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str]) -> BoolArray:
-        """Return which nodes pass the filters whose verdicts shapes have in common, bool of shape (n_nodes,)."""
+        """Return which nodes pass the filters whose verdicts shapes share, bool of shape (n_nodes,)."""
         if common.passes is None:
             everywhere = NodeView(self._cluster)
             passes = np.ones(len(self._cluster), np.bool_)
@@ -182,12 +187,12 @@ class Keeper:
         return common.passes
 
     def pre_score(self, cycle: CycleState, feasible: NodeView, entry: ShapeEntry) -> frozenset[str]:
-        """Ask PreScore plugins, and return those whose score is left out."""
-        kept = entry.pre_scores
-        cycle.states.update(kept.states)
-        skipped = kept.skipped
-        n_kept = len(kept.results)
-        for plugin in self._pre_scores if kept.open is None else kept.open:
+        """Run the PreScore plugins whose result is not cached, and return the plugins whose score is left out."""
+        cached = entry.pre_scores
+        cycle.states.update(cached.states)
+        skipped = cached.skipped
+        n_cached = len(cached.results)
+        for plugin in self._pre_scores if cached.per_cycle is None else cached.per_cycle:
             name = plugin.name
             n_known = len(cycle.states)
             result = plugin.pre_score(cycle, feasible)
@@ -195,62 +200,62 @@ class Keeper:
                 raise PluginError(f'running PreScore plugin "{name}": {result.message}')
             if result is not None:
                 skipped |= {name}
-            if self._is_kept[name] or result is PreScoreResult.SKIP_SHAPE:
+            if self._is_cached[name] or result is PreScoreResult.SKIP_SHAPE:
                 states = _written_since(cycle, n_known)
-                kept.keep(name, result, states)
+                cached.add(name, result, states)
                 if name in self._is_keyed:
-                    entry.common.pre_scores.keep(name, result, states)
-        if kept.open is None:
-            entry.common.pre_scores.close(self._pre_scores)
-        if kept.open is None or len(kept.results) > n_kept:
-            kept.close(self._pre_scores)
+                    entry.common.pre_scores.add(name, result, states)
+        if cached.per_cycle is None:
+            entry.common.pre_scores.finish(self._pre_scores)
+        if cached.per_cycle is None or len(cached.results) > n_cached:
+            cached.finish(self._pre_scores)
         return skipped
 
-    def scores(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> KeptScores:
-        """Return the scores over all nodes of the plugins that look at one node at a time, up to date."""
+    def scores(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> CachedScores:
+        """Return the current scores over all nodes of the plugins that look at one node at a time."""
         if entry.scores is not None:
             entry.scores.refresh(cycle, self._cluster)
             return entry.scores
         common = entry.common
         if common.scores is None:
-            common.scores = KeptScores.none(self._weights, len(self._cluster))
+            common.scores = CachedScores.none(self._weights, len(self._cluster))
             for rank, plugin in self._common_scores:
                 self._add_scores(cycle, common.scores, rank, plugin, skipped)
-        entry.scores = kept = common.scores.start(len(self._cluster.log))
+        entry.scores = cached = common.scores.start(len(self._cluster.log))
         for rank, plugin in self._own_scores:
-            self._add_scores(cycle, kept, rank, plugin, skipped)
-        return kept
+            self._add_scores(cycle, cached, rank, plugin, skipped)
+        return cached
 
     def _add_scores(
-        self, cycle: CycleState, kept: KeptScores, rank: int, plugin: ScorePlugin, skipped: frozenset[str]
+        self, cycle: CycleState, cached: CachedScores, rank: int, plugin: ScorePlugin, skipped: frozenset[str]
     ) -> None:
         name, n_nodes = plugin.name, len(self._cluster)
         constant = self._constants[name].constant_score(cycle) if name in self._constants else None
         if constant is not None and name not in skipped:
-            self._add_constant(cycle, kept, rank, name, constant)
+            self._add_constant(cycle, cached, rank, name, constant)
             return
-        if not self._is_kept[name] or (name in self._normalizers and self._follows_pods[name]):
-            kept.open.append((rank, plugin))
+        if not self._is_cached[name] or (name in self._normalizers and self._follows_pods[name]):
+            cached.per_cycle.append((rank, plugin))
             return
         if name in skipped:
             return
         raw = plugin.score(cycle, NodeView(self._cluster))
         if self._follows_pods[name]:
-            kept.add_following(ScorePart(rank, name, self._weights[name], raw, is_full=True), plugin)
+            cached.add_following(ScorePart(rank, name, self._weights[name], raw, is_full=True), plugin)
         elif name not in self._normalizers:
-            kept.add_lasting(ScorePart(rank, name, self._weights[name], raw, is_full=True))
+            cached.add_lasting(ScorePart(rank, name, self._weights[name], raw, is_full=True))
         elif n_nodes and is_uniform(raw):
-            self._add_constant(cycle, kept, rank, name, int(raw[0]))
+            self._add_constant(cycle, cached, rank, name, int(raw[0]))
         else:
-            kept.raw[name] = raw
-            kept.open.append((rank, plugin))
+            cached.raw[name] = raw
+            cached.per_cycle.append((rank, plugin))
 
-    def _add_constant(self, cycle: CycleState, kept: KeptScores, rank: int, name: str, raw: int) -> None:
+    def _add_constant(self, cycle: CycleState, cached: CachedScores, rank: int, name: str, raw: int) -> None:
         """Add scores that are the same on all nodes, whichever of them are feasible."""
         value = raw
         if name in self._normalizers:
             value = int(self._normalizers[name].normalize_score(cycle, np.full(1, raw, np.int64))[0])
-        kept.add_constant(
+        cached.add_constant(
             self._constant_parts.get(
                 (name, value), lambda: ScorePart(rank, name, self._weights[name], self._everywhere(value), is_full=True)
             ),
@@ -258,12 +263,12 @@ class Keeper:
         )
 
     def _everywhere(self, value: int) -> Int64Array:
-        """Return one element seen as many: nothing is written to scores that last."""
+        """Return a value for every node, as a read-only view of one element."""
         return np.broadcast_to(np.full(1, value, np.int64), (len(self._cluster),))
 
 
 def _written_since(cycle: CycleState, n_known: int) -> dict[type, Any]:
-    """Return the states that were written when there were so many: a dictionary keeps its order."""
+    """Return the states written after the first `n_known`: a dictionary keeps the order of insertion."""
     if len(cycle.states) == n_known:
         return {}
     return dict(list(cycle.states.items())[n_known:])
