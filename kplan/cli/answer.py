@@ -110,7 +110,7 @@ def ask(
         from kplan.planner.changed import changed
 
         planner = changed(planner, changes)
-    found = _manifests(files, manifests.within(cluster), planner, verbosity)
+    found = _manifests(files, manifests, cluster, planner, verbosity)
     if found is not None:
         from kplan.workloads.started import started
 
@@ -163,14 +163,20 @@ def _check(
 
 
 def _manifests(
-    files: Sequence[str], manifests: ManifestFlags, planner: Planner, verbosity: VerbosityFlags
+    files: Sequence[str],
+    manifests: ManifestFlags,
+    cluster: ChangedClusterFlags,
+    planner: Planner,
+    verbosity: VerbosityFlags,
 ) -> Manifests | None:
     if not files and not manifests.kustomize:
         return None
     from kplan.cli.manifests import read_manifests
 
     minor = planner.release.number
-    return read_manifests(files, manifests, planner.snapshot, verbosity, replicas=manifests.replicas, minor=minor)
+    return read_manifests(
+        files, manifests, cluster, planner.snapshot, verbosity, replicas=manifests.replicas, minor=minor
+    )
 
 
 def _incoming(manifests: Manifests, planner: Planner) -> Incoming:

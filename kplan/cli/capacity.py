@@ -100,7 +100,7 @@ def capacity(
         # Replicas come on top of what runs, so they are numbered as if nothing of the name did.
         alone = dataclasses.replace(planner.snapshot, pods=())
         minor = planner.release.number
-        found = read_manifests(files, manifests.within(cluster), alone, verbosity, replicas=1, minor=minor)
+        found = read_manifests(files, manifests, cluster, alone, verbosity, replicas=1, minor=minor)
     if len(shares) == 1 and found and len(found.pods) == 1 and not verbosity.quiet:
         tell_no_effect("--mix", "one number is no mix; give one for each workload")
     asked = Asked(

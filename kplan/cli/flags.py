@@ -15,7 +15,6 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
-from kplan.cli.live_options import ClusterFlags
 from kplan.report.options import OutputFormat
 
 _MANIFESTS_PANEL = "Manifests"
@@ -91,7 +90,7 @@ class ManifestFlags:
         typer.Option("--kustomize", "-k", metavar="DIR", help="A kustomization, built with kustomize or kubectl."),
     ] = None
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace for objects that name none.")
+        str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace for objects that name none; those that name another are refused.")
     ] = ""
     validate: Annotated[
         ValidateMode, typer.Option("--validate", help="Unknown and repeated fields: refused, told, or passed over.")
@@ -105,10 +104,6 @@ class ManifestFlags:
         if what or self.filename or self.kustomize:
             return self, ""
         return replace(self, namespace=""), self.namespace
-
-    def within(self, cluster: ClusterFlags) -> ManifestFlags:
-        """Return flags that name the context's namespace where they name none; raises KubeconfigError."""
-        return self if self.namespace else replace(self, namespace=cluster.default_namespace())
 
 
 @dataclass(frozen=True)

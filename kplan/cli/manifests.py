@@ -11,6 +11,7 @@ from kplan.cli.flags import ManifestFlags, VerbosityFlags
 from kplan.cli.phases import told_when_interrupted
 
 if TYPE_CHECKING:
+    from kplan.cli.live_options import ClusterFlags
     from kplan.snapshot import Snapshot
     from kplan.workloads import Manifests
     from kplan.workloads.sources import PassedOver
@@ -21,6 +22,7 @@ _SHOWN = 3
 def read_manifests(
     files: Sequence[str],
     flags: ManifestFlags,
+    cluster: ClusterFlags,
     snapshot: Snapshot,
     verbosity: VerbosityFlags,
     *,
@@ -29,7 +31,15 @@ def read_manifests(
 ) -> Manifests:
     """Read the manifests of files and kustomizations, as an API server of a minor such as 36 does.
 
-    Raises ManifestError with everything that is wrong, each with file, document, line and JSON path.
+    Objects that name no namespace go into that of ``--namespace``, else into the context's. As by kubectl, objects that
+    name another than ``--namespace`` are refused.
+
+    Raises
+    ------
+    ManifestError
+        With everything that is wrong, each with file, document, line and JSON path.
+    KubeconfigError
+        When the kubeconfig whose context counts cannot be used.
     """
     from kplan.cli.kustomize import build
     from kplan.workloads import load_manifests
@@ -39,7 +49,8 @@ def read_manifests(
         found = load_manifests(
             [*files, *built],
             snapshot=snapshot,
-            namespace=flags.namespace or None,
+            namespace=flags.namespace or cluster.default_namespace() or None,
+            takes_others=not flags.namespace,
             replicas=replicas,
             validate=flags.validate.value,
             minor=minor,

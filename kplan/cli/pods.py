@@ -66,8 +66,7 @@ def pods(
     from kplan.config.releases import nearest
 
     minor = nearest(snapshot.server_version).number
-    within = manifests.within(cluster)
-    found = read_manifests(files, within, snapshot, verbosity, replicas=manifests.replicas, minor=minor)
+    found = read_manifests(files, manifests, cluster, snapshot, verbosity, replicas=manifests.replicas, minor=minor)
     from kplan.planner.pods import pods_report, stored_pods
     from kplan.visible import visible
 

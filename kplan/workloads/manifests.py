@@ -36,7 +36,7 @@ from kplan.workloads.accounts import account_warnings
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.bounds import uncountable
 from kplan.workloads.expansion import WORKLOADS, expand, template_pod
-from kplan.workloads.problems import fault_hint, field_problem
+from kplan.workloads.problems import fault_hint, field_problem, other_namespace
 from kplan.workloads.sources import PassedOver, Source, Sources, Text
 from kplan.workloads.unknown_kinds import is_foreign, unknown_kind
 
@@ -131,6 +131,7 @@ def load_manifests(
     *,
     snapshot: Snapshot,
     namespace: str | None = None,
+    takes_others: bool = True,
     replicas: int | None = None,
     validate: Strictness = "strict",
     stdin: IO[bytes] | None = None,
@@ -142,6 +143,7 @@ def load_manifests(
     ----------
     sources : files, directories, ``-``, or objects
     namespace : for objects that name none
+    takes_others : objects that name another namespace are taken; else they are refused as by kubectl
     replicas : how many pods of each workload, instead of what it says
     validate : what becomes of unknown and duplicate fields: refused, told, or passed over
     minor : the API server's, such as 36
@@ -153,7 +155,7 @@ def load_manifests(
     """
     found = Sources(stdin)
     reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas, validate, found.problems)
-    reader.minor = minor
+    reader.minor, reader.takes_others = minor, takes_others
     for item in found.items(sources):
         reader.take(item)
     if not reader.problems and not reader.workloads:
@@ -222,6 +224,7 @@ class _Reader:
         self.accounts: set[tuple[str, str]] = set()
         self.drawn: set[tuple[str, str]] = set()
         self.minor = NEWEST
+        self.takes_others = True
 
     def take(self, item: Item) -> None:
         api_kind = kind_named(item.api_version, item.kind)
@@ -277,6 +280,8 @@ class _Reader:
                 where = object_name(item.kind, metadata.get("namespace", ""), metadata.get("name", ""))
                 after = f"; {problem.hint}" if fault.meant else ""
                 self.warnings.append(InputWarning("UnknownField", where, f"{problem.json_path}: {fault.words}{after}"))
+        if not self.takes_others and api_kind.is_namespaced:
+            self.problems += other_namespace(item, judged.content["metadata"]["namespace"], self.namespace)
         self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in judged.errors)
         return judged if judged.is_readable and not judged.errors else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from kplan.admission.decoding import Fault
 from kplan.admission.validation.errors import FieldError
@@ -22,6 +23,17 @@ def fault_hint(fault: Fault, kind: str) -> str:
     if "quantit" in fault.words:
         return 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
     return _explain(kind, fault.path)
+
+
+def other_namespace(item: Item, namespace: str, wanted: str) -> Iterator[Problem]:
+    """Yield what kubectl says of an object in another namespace than the one that its command names.
+
+    Upstream: staging/src/k8s.io/cli-runtime/pkg/resource/visitor.go RequireNamespace.
+    """
+    if namespace != wanted:
+        message = f'the namespace from the provided object "{namespace}" does not match the namespace "{wanted}"'
+        hint = f"pass --namespace={namespace}, or leave --namespace out: then each object goes where it says"
+        yield item.locate(Problem(message, json_path="$.metadata.namespace", hint=hint))
 
 
 def _explain(kind: str, path: str) -> str:
