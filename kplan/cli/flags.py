@@ -90,7 +90,13 @@ class ManifestFlags:
         typer.Option("--kustomize", "-k", metavar="DIR", help="A kustomization, built with kustomize or kubectl."),
     ] = None
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace for objects that name none; those that name another are refused.")
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NS",
+            help="Namespace for objects that name none; those that name another are refused.",
+        ),
     ] = ""
     validate: Annotated[
         ValidateMode, typer.Option("--validate", help="Unknown and repeated fields: refused, told, or passed over.")

@@ -12,9 +12,16 @@ _MOST = 3
 _ENDED = {"Succeeded": "has succeeded", "Failed": "has failed"}
 
 
-def no_pod(key: str, known: Iterable[str]) -> NotFoundError:
-    """Return the error for a pod that is not there."""
-    hint = meant([key], known) or "name it as NAMESPACE/NAME, as kubectl get pods -A lists them"
+def no_pod(key: str, known: Iterable[str], workloads: Iterable[str] = ()) -> NotFoundError:
+    """Return the error for a pod that is not there.
+
+    Parameters
+    ----------
+    workloads : those that have its name, which come before pods of a name that is like it
+    """
+    same = list(workloads)[:_MOST]
+    hint = f"did you mean {', '.join(same)}?" if same else meant([key], known)
+    hint = hint or "name it as NAMESPACE/NAME, as kubectl get pods -A lists them"
     return NotFoundError(f"the snapshot has no pod {key}", hint=hint)
 
 
@@ -38,7 +45,14 @@ def no_node(names: Iterable[str], known: Iterable[str]) -> NotFoundError:
 
 
 def meant(names: Iterable[str], known: Iterable[str]) -> str:
-    """Return a hint with the names nearest to those that are not known, or nothing."""
+    """Return a hint with the names nearest to those that are not known, or nothing.
+
+    The same name in another namespace is nearer than one that is written much like it.
+    """
     candidates = list(known)
-    near = dict.fromkeys(match for name in names for match in difflib.get_close_matches(name, candidates, n=_MOST))
+    near: dict[str, None] = {}
+    for name in names:
+        namespace, _, last = name.rpartition("/")
+        elsewhere = [candidate for candidate in candidates if candidate.endswith(f"/{last}")] if namespace else []
+        near |= dict.fromkeys(elsewhere[:_MOST] or difflib.get_close_matches(name, candidates, n=_MOST))
     return f"did you mean {', '.join(near)}?" if near else ""

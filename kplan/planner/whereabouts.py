@@ -18,6 +18,7 @@ from kplan.planner.placement import NodesShown, Placement, last_placement
 from kplan.planner.placement_report import placement_report
 from kplan.planner.sequence import run_in_order
 from kplan.planner.verdict import DEFAULT_FAIL_ON
+from kplan.planner.workload_pods import workloads_called
 from kplan.rules.pod_info import PodInfo
 
 
@@ -89,7 +90,7 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
     """
     pod = base.world.pod_by_key.get(key)
     if pod is None:
-        raise no_pod(key, base.world.pod_by_key)
+        raise no_pod(key, base.world.pod_by_key, workloads_called(base.world, key))
     if error := has_ended(pod):
         raise error
     if pod.spec.node_name:

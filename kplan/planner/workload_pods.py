@@ -12,6 +12,7 @@ from kplan.planner.not_found import meant
 from kplan.snapshot.model import Snapshot
 
 _POD_NAMES = frozenset({"pod", "pods", "po"})
+_SHORT = {kind: short for short, kind in SHORT_NAMES.items()}
 _ENDED = frozenset({"Succeeded", "Failed"})
 _Key = tuple[str, str, str]
 
@@ -65,6 +66,24 @@ def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[st
     raise UsageError(
         f"{kind} {key} has no pods that run or wait", hint="ask for its manifest: kplan place FILE, kplan pods FILE"
     )
+
+
+def workloads_called(snapshot: Snapshot, key: str) -> list[str]:
+    """Return the workloads of a name as kubectl takes them, ``deploy/shop/cart``.
+
+    Parameters
+    ----------
+    key : NAMESPACE/NAME; where the namespace has no such workload, those of other namespaces count
+    """
+    namespace, _, name = key.partition("/")
+    called = [
+        (obj.metadata.namespace, _SHORT.get(kind.name, kind.name.lower()))
+        for kind in POD_MAKERS.values()
+        for obj in getattr(snapshot, kind.attribute)
+        if obj.metadata.name == name
+    ]
+    own = [workload for workload in called if workload[0] == namespace]
+    return [f"{kind}/{where}/{name}" for where, kind in own or called]
 
 
 def _owners(snapshot: Snapshot) -> dict[_Key, _Key]:

@@ -80,6 +80,25 @@ def test_a_pod_is_named_as_kubectl_takes_it(what: str, said: str) -> None:
     assert invoke("explain", what, "-n", "shop").stdout.startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("what", "hint"),
+    [
+        (("cart",), "did you mean deploy/shop/cart?"),
+        (("cart", "-n", "shop"), "did you mean deploy/shop/cart?"),
+        (("shop/cart",), "did you mean deploy/shop/cart?"),
+        (("voucher-api",), "did you mean shop/voucher-api?"),
+        (("deploy/cart",), "did you mean shop/cart?"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_a_workload_or_a_namespace_that_has_the_name(
+    what: tuple[str, ...], hint: str
+) -> None:
+    result = invoke("explain", *what)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[1] == f"hint: {hint}"
+
+
 def test_what_can_be_neither_pod_nor_workload_is_an_error() -> None:
     found = invoke("explain", "node/a/b")
 
