@@ -16,7 +16,7 @@ from kplan.simulation.controllers.daemon_ledger import DaemonLedger
 from kplan.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
 from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.controllers.stateful_set import ROLLING_UPDATE, WantedStatefulSet
-from kplan.workloads.replicas import MOST_MADE
+from kplan.workloads.replicas import MAX_REPLICAS
 
 MOST_WAITING = 1000
 """Of a workload that asks for more pods than can be, no more wait for a node: the next ones end as these do."""
@@ -89,7 +89,7 @@ class Owner(ABC):
     @property
     def is_made_no_further(self) -> bool:
         """Whether it asks for more than can be, and so many pods were made, or wait, that further ones tell nothing."""
-        return self.desired > MOST_MADE and (self.n_waiting >= MOST_WAITING or self.n_made >= MOST_MADE)
+        return self.desired > MAX_REPLICAS and (self.n_waiting >= MOST_WAITING or self.n_made >= MAX_REPLICAS)
 
     def join(self, pod: ObservedPod) -> None:
         """Take in a pod."""

@@ -1,4 +1,4 @@
-"""Many questions about one cluster, asked side by side: in processes on this machine, or on a Dask cluster."""
+"""Many questions about one cluster in parallel: in processes on this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions in, answers out, in order; who answers them makes no difference."""
+"""Answers to many questions, in the order of the questions, whichever workers compute them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kplan.planner.planner import Planner
 
 T = TypeVar("T")
 Question = Callable[[Planner], T]
-"""Asks a planner; must be something that can be sent, such as ``operator.methodcaller("place", "shop/web-0")``."""
+"""Called with a planner; must be picklable, such as ``operator.methodcaller("place", "shop/web-0")``."""
 
 Progress = Callable[[int, int], None]
-"""Told how many questions are answered, and how many there are."""
+"""Called with the number of answered questions and the number of all."""
 
-_TRIED = 1.0
-"""Seconds for which questions are asked one by one, to see how long one takes."""
+_TRIAL_SECONDS = 1.0
+"""For this long questions are answered one by one, to measure how long one takes."""
 
-_PAYS = 4.0
-"""Seconds that must be left for starting processes to pay."""
+_MIN_SECONDS_LEFT = 4.0
+"""Processes start only if the remaining questions would take longer than this one by one."""
 
 MAX_WORKERS = 512
 
@@ -35,23 +35,23 @@ def sweep(
     dask: str = "",
     progress: Progress | None = None,
 ) -> list[Any]:
-    """Ask a planner many questions, side by side.
+    """Answer many questions to a planner in parallel.
 
     Parameters
     ----------
     questions : called with the planner: functions of a module, or ``operator.methodcaller("place", "shop/web-0")``
-    workers : processes on this machine; None for as many as it has cores, where that pays
-    dask : address of the scheduler of a Dask cluster, such as ``tcp://10.0.0.1:8786``, that answers instead
-    progress : told how many are answered, and how many there are
+    workers : number of processes on this machine; None for one per core, where starting them saves time
+    dask : address of the scheduler of a Dask cluster, such as ``tcp://10.0.0.1:8786``, whose workers answer instead
+    progress : called with the number of answered questions and the number of all
 
     Returns
     -------
-    answers : in the order of the questions, as JSON values where an answer has them: the same as one by one
+    answers : in the order of the questions, as JSON values if an answer has them; the same as one by one
 
     Raises
     ------
     KplanError
-        What the first question that cannot be answered raises, or when workers keep getting lost.
+        The error of the first question without an answer, or an error when workers keep getting lost.
     """
     return ask_all(
         planner, [_AsValues(question) for question in questions], workers=workers, dask=dask, progress=progress
@@ -60,7 +60,7 @@ def sweep(
 
 @dataclass(frozen=True, slots=True)
 class _AsValues:
-    """A question whose answer outlasts the process that gives it."""
+    """A question whose answer is turned into JSON values, which can leave the process."""
 
     question: Question[Any]
 
@@ -77,47 +77,49 @@ def ask_all(
     dask: str = "",
     progress: Progress | None = None,
 ) -> list[T]:
-    """Ask many questions whose answers can be sent; parameters and errors as for `sweep`."""
+    """Answer many questions whose answers are picklable; parameters and errors as for `sweep`."""
     if workers is not None and not 1 <= workers <= MAX_WORKERS:
         raise UsageError(f"{workers} workers", hint=f"choose a number from 1 to {MAX_WORKERS}")
     if dask and workers is not None:
         raise UsageError("workers on this machine and a Dask cluster", hint="choose one of them")
-    tell = progress or _in_silence
+    report = progress or _ignore_progress
     if dask:
         from kplan.sweeps.dask import ask_dask
 
-        return ask_dask(planner, questions, dask, tell)
+        return ask_dask(planner, questions, dask, report)
     n_workers = _cores() if workers is None else workers
-    alone = [] if workers is not None and n_workers > 1 else _ask_alone(planner, questions, n_workers, tell)
-    left = questions[len(alone) :]
-    if not left:
-        return alone
+    answers = [] if workers is not None and n_workers > 1 else _ask_one_by_one(planner, questions, n_workers, report)
+    n_answered, remaining = len(answers), questions[len(answers) :]
+    if not remaining:
+        return answers
     from kplan.sweeps.processes import ask_processes
 
-    return [*alone, *ask_processes(planner, left, n_workers, lambda n, _: tell(len(alone) + n, len(questions)))]
+    return answers + ask_processes(planner, remaining, n_workers, lambda n, _: report(n_answered + n, len(questions)))
 
 
-def _ask_alone(planner: Planner, questions: Sequence[Question[T]], n_workers: int, tell: Progress) -> list[T]:
-    """Ask one question after the other, until processes would pay for those that are left."""
+def _ask_one_by_one(planner: Planner, questions: Sequence[Question[T]], n_workers: int, report: Progress) -> list[T]:
+    """Answer one question after the other, until processes save time for the remaining ones."""
     answers: list[T] = []
     start = time.monotonic()
     for question in questions:
-        if n_workers > 1 and _pays(time.monotonic() - start, len(answers), len(questions)):
+        if n_workers > 1 and _saves_time(time.monotonic() - start, len(answers), len(questions)):
             break
         answers.append(question(planner))
-        tell(len(answers), len(questions))
+        report(len(answers), len(questions))
     return answers
 
 
 def _cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _pays(seconds: float, n_answered: int, n_questions: int) -> bool:
-    """Tell whether so much is left that processes are worth their start."""
-    return n_answered > 0 and seconds > _TRIED and seconds / n_answered * (n_questions - n_answered) > _PAYS
+def _saves_time(seconds: float, n_answered: int, n_questions: int) -> bool:
+    """Return whether the remaining questions take so long one by one that starting processes saves time."""
+    if not n_answered or seconds <= _TRIAL_SECONDS:
+        return False
+    return seconds / n_answered * (n_questions - n_answered) > _MIN_SECONDS_LEFT
 
 
-def _in_silence(_answered: int, _questions: int) -> None:
+def _ignore_progress(_answered: int, _questions: int) -> None:
     pass

@@ -1,7 +1,7 @@
 """Questions answered by a Dask cluster.
 
-The planner is sent once, to all workers, and each makes its session when it is first asked. A worker answers one
-question at a time, since a planner is not made for threads.
+The planner is sent once, to all workers, and each worker builds the session when its first question comes. A worker
+answers one question at a time, because a planner is not safe for threads.
 """
 
 from __future__ import annotations
@@ -17,53 +17,53 @@ from kplan.sweeps.processes import MAX_LOSSES, in_parts
 
 T = TypeVar("T")
 
-_CONNECTS = 20
-"""Seconds that the cluster has to answer."""
+_CONNECT_SECONDS = 20
+"""How long the cluster may take to accept the connection."""
 
-_one_at_a_time = Lock()
+_planner_lock = Lock()
 
 
 def _version() -> str:
-    # By name, for the package itself offers sweeps: each would import the other.
+    # By name, because the package itself offers sweeps: the two modules would import each other.
     version: str = import_module("kplan").__version__
     return version
 
 
 def ask_dask(
-    planner: Planner, questions: Sequence[Callable[[Planner], T]], address: str, tell: Callable[[int, int], None]
+    planner: Planner, questions: Sequence[Callable[[Planner], T]], address: str, report: Callable[[int, int], None]
 ) -> list[T]:
-    """Ask all questions; those of a worker that is lost are asked again.
+    """Answer all questions; those of a lost worker are sent again.
 
     Raises
     ------
     UsageError
         When Dask is not installed, the cluster cannot be reached, or runs another version of kplan.
     KplanError
-        What a question that cannot be answered raises, or when workers keep getting lost.
+        The error of a question without an answer, or an error when workers keep getting lost.
     """
     try:
         from distributed import Client
     except ImportError:
         raise UsageError("Dask is not installed", hint="pip install 'kplan[dask]'") from None
     try:
-        client = Client(address, timeout=_CONNECTS, set_as_default=False)  # type: ignore[no-untyped-call] # Dask says nothing about its types
+        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call] # Dask says nothing about its types
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"no Dask cluster at {address}: {error}", hint="such as tcp://10.0.0.1:8786") from None
     with client:
         _check_versions(client)
         answers: dict[int, T] = {}
         for _ in range(1 + MAX_LOSSES):
-            left = [(index, question) for index, question in enumerate(questions) if index not in answers]
-            if not left:
+            remaining = [(index, question) for index, question in enumerate(questions) if index not in answers]
+            if not remaining:
                 break
-            _ask(client, planner, left, answers, lambda: tell(len(answers), len(questions)))
+            _ask(client, planner, remaining, answers, lambda: report(len(answers), len(questions)))
     if len(answers) < len(questions):
         raise KplanError("workers of the Dask cluster keep getting lost", hint="do they have enough memory?")
     return [answers[index] for index in range(len(questions))]
 
 
 def _check_versions(client: Any) -> None:
-    """Refuse a cluster without workers, and workers that would answer otherwise."""
+    """Refuse a cluster without workers, and workers with another version of kplan."""
     try:
         versions: dict[str, str] = client.run(_version)
     except Exception as error:  # noqa: BLE001 - whatever a worker without kplan raises
@@ -82,9 +82,9 @@ def _ask(
     planner: Planner,
     questions: Sequence[tuple[int, Callable[[Planner], T]]],
     answers: dict[int, T],
-    tell: Callable[[], None],
+    report: Callable[[], None],
 ) -> None:
-    """Ask questions; what is lost together with all workers that knew the planner is left for another time."""
+    """Answer questions; those that are lost together with their workers are left for the next round."""
     from concurrent.futures import CancelledError
 
     from distributed import as_completed
@@ -93,8 +93,8 @@ def _ask(
     sent = client.scatter(planner, broadcast=True, hash=False)
     futures: dict[Any, list[int]] = {}
     for part in in_parts(questions, max(1, len(client.scheduler_info(n_workers=-1)["workers"]))):
-        asked = client.submit(_answer, sent, [question for _, question in part], _version(), pure=False)
-        futures[asked] = [index for index, _ in part]
+        future = client.submit(_answer, sent, [question for _, question in part], _version(), pure=False)
+        futures[future] = [index for index, _ in part]
     failed: dict[int, BaseException] = {}
     for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call] # as above
         try:
@@ -103,13 +103,14 @@ def _ask(
             continue
         except KplanError as error:
             failed[futures[future][0]] = error
-        tell()
+        report()
     if failed:
         raise failed[min(failed)]
 
 
 def _answer(planner: Planner, questions: Sequence[Callable[[Planner], T]], version: str) -> list[T]:
-    if version != _version():  # a worker that has joined since
-        raise UsageError(f"a Dask worker has kplan {_version()}, asked by {version}", hint="install the same version")
-    with _one_at_a_time:
+    if version != _version():  # the worker has joined after the check of all versions
+        message = f"a Dask worker has kplan {_version()}, and its client has {version}"
+        raise UsageError(message, hint="install the same version on both sides")
+    with _planner_lock:
         return [question(planner) for question in questions]

@@ -1,4 +1,4 @@
-"""Service accounts that pods name: whether they exist is not known, since snapshots hold none.
+"""Service accounts that pods name: whether they exist is unknown, because snapshots hold none.
 
 Upstream: plugin/pkg/admission/serviceaccount refuses pods whose account is not there.
 """
@@ -18,12 +18,12 @@ _DEFAULT = "default"
 def account_warnings(
     pods: Iterable[tuple[str, dict[str, Any]]], brought: set[tuple[str, str]]
 ) -> Iterator[InputWarning]:
-    """Yield a warning for each service account that pods need and that does not come with them.
+    """Yield a warning for each service account that pods name and that the same manifests do not create.
 
     Parameters
     ----------
-    pods : the namespace and spec of each
-    brought : namespace and name of the accounts that come with the pods
+    pods : namespace and spec of each pod
+    brought : namespace and name of the accounts that the same manifests create
     """
     known = set(brought)
     for namespace, spec in pods:

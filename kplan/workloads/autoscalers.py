@@ -1,7 +1,7 @@
-"""Who else decides how many replicas a workload has: its HorizontalPodAutoscaler.
+"""HorizontalPodAutoscalers: warnings about workloads whose number of replicas they change.
 
-What an autoscaler does next depends on metrics that no snapshot has. It is said that it will do it, within which
-bounds, and what it does at once whatever its metrics say. Upstream: pkg/controller/podautoscaler/horizontal.go
+What an autoscaler does next depends on metrics, which no snapshot holds. So a warning names the autoscaler and its
+bounds, and says what it does at once whatever the metrics are. Upstream: pkg/controller/podautoscaler/horizontal.go
 (reconcileAutoscaler).
 """
 
@@ -19,28 +19,28 @@ CODE = "AutoscaledReplicas"
 
 
 class Autoscalers:
-    """Autoscalers by what they scale; of several of the same name the last one counts."""
+    """Autoscalers by the workload that they scale; of several with the same name the last one counts."""
 
-    def __init__(self, found: Iterable[HorizontalPodAutoscaler]) -> None:
+    def __init__(self, scalers: Iterable[HorizontalPodAutoscaler]) -> None:
         self._by_target: dict[tuple[str, str, str, str], list[HorizontalPodAutoscaler]] = {}
-        latest = {(each.metadata.namespace, each.metadata.name): each for each in found}
-        for each in latest.values():
-            target = each.spec.scale_target_ref
+        latest = {(scaler.metadata.namespace, scaler.metadata.name): scaler for scaler in scalers}
+        for scaler in latest.values():
+            target = scaler.spec.scale_target_ref
             group = split_api_version(target.api_version)[0]
-            key = (group, target.kind, each.metadata.namespace, target.name)
-            self._by_target.setdefault(key, []).append(each)
+            key = (group, target.kind, scaler.metadata.namespace, target.name)
+            self._by_target.setdefault(key, []).append(scaler)
 
     def of(self, api_version: str, kind: str, namespace: str, name: str) -> tuple[HorizontalPodAutoscaler, ...]:
-        """Return those that scale a workload, by name; where there are several, Kubernetes lets none of them act."""
-        found = self._by_target.get((split_api_version(api_version)[0], kind, namespace, name), ())
-        return tuple(sorted(found, key=lambda each: each.metadata.name))
+        """Return the autoscalers of a workload, by name; if there are several, Kubernetes lets none of them act."""
+        scalers = self._by_target.get((split_api_version(api_version)[0], kind, namespace, name), ())
+        return tuple(sorted(scalers, key=lambda scaler: scaler.metadata.name))
 
 
 def live_replicas(snapshot: Snapshot, kind: str, namespace: str, name: str) -> int | None:
-    """Return how many pods a workload of the cluster wants; None where there is no such workload."""
+    """Return `spec.replicas` of a workload of the cluster; None if the cluster has no such workload."""
     known = kind_of("v1" if kind == "ReplicationController" else "apps/v1", kind)
     held: tuple[Any, ...] = () if known is None else snapshot.objects(known.attribute)
-    live = next((each for each in held if (each.metadata.namespace, each.metadata.name) == (namespace, name)), None)
+    live = next((obj for obj in held if (obj.metadata.namespace, obj.metadata.name) == (namespace, name)), None)
     if live is None:
         return None
     replicas: int | None = getattr(live.spec, "replicas", None)
@@ -50,19 +50,19 @@ def live_replicas(snapshot: Snapshot, kind: str, namespace: str, name: str) -> i
 def autoscaler_warnings(
     scalers: tuple[HorizontalPodAutoscaler, ...],
     target: tuple[str, str, str],
-    asked: int | None,
+    replicas: int | None,
     live: int | None,
     last_applied: int | None = None,
 ) -> tuple[InputWarning, ...]:
-    """Say what an autoscaler makes of the number of replicas that a manifest asks for, or does not.
+    """Return a warning about what an autoscaler does with the number of replicas in a manifest, if anything.
 
     Parameters
     ----------
-    scalers : those of the workload
-    target : its kind, namespace and name
-    asked : the number in the manifest; None where it names none
-    live : how many the cluster's workload wants; None for a new one
-    last_applied : the number that the manifest had when kubectl applied it last
+    scalers : the autoscalers of the workload
+    target : kind, namespace and name of the workload
+    replicas : the number in the manifest; None if it has none
+    live : `spec.replicas` of the workload in the cluster; None for a new workload
+    last_applied : the number in the manifest that kubectl applied last
     """
     if not scalers:
         return ()
@@ -70,15 +70,15 @@ def autoscaler_warnings(
         names = ", ".join(scaler.metadata.name for scaler in scalers)
         message = f"autoscalers {names} all scale it, and so Kubernetes lets none of them act: leave it to one"
     else:
-        message = _message(scalers[0], asked, live, last_applied)
+        message = _message(scalers[0], replicas, live, last_applied)
     return (InputWarning(CODE, object_name(*target), message),) if message else ()
 
 
-def _message(scaler: HorizontalPodAutoscaler, asked: int | None, live: int | None, last_applied: int | None) -> str:
+def _message(scaler: HorizontalPodAutoscaler, replicas: int | None, live: int | None, last_applied: int | None) -> str:
     lowest = 1 if scaler.spec.min_replicas is None else scaler.spec.min_replicas
     highest = scaler.spec.max_replicas
     who = f"autoscaler {scaler.metadata.name} ({lowest}-{highest})"
-    if asked is None:
+    if replicas is None:
         if live is None and lowest > 1:
             return f"names no number of replicas, so it starts with 1, which {who} raises to {lowest} at once"
         if live is not None and last_applied is not None:
@@ -88,11 +88,11 @@ def _message(scaler: HorizontalPodAutoscaler, asked: int | None, live: int | Non
             )
         return ""
     advice = "leave spec.replicas out of the manifest"
-    number = "1 replica" if asked == 1 else f"{asked} replicas"
-    if asked == 0 and lowest > 0:
+    number = "1 replica" if replicas == 1 else f"{replicas} replicas"
+    if replicas == 0 and lowest > 0:
         return f"asks for 0 replicas, which turns {who} off until somebody scales it up again"
-    if not lowest <= asked <= highest:
-        bound = min(max(asked, lowest), highest)
+    if not lowest <= replicas <= highest:
+        bound = min(max(replicas, lowest), highest)
         return f"asks for {number}, and {who} will set them to {bound} at once: {advice}"
-    now = "" if live in (None, asked) else f", {live} at present"
+    now = "" if live in (None, replicas) else f", {live} at present"
     return f"asks for {number}, and {who} will set them back to what its metrics call for{now}: {advice}"

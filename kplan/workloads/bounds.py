@@ -1,4 +1,4 @@
-"""Amounts that an API server takes, but that nothing can count with: the scheduler would wrap around."""
+"""Resource amounts that an API server accepts and that overflow int64 in the scheduler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HINT = "check the suffix: m is a thousandth, M is a million, E is 10^18"
 
 
 def uncountable(spec: dict[str, Any], path: str) -> Iterator[Problem]:
-    """Yield amounts of a pod's spec that are beyond int64, or for cpu beyond its thousandths in int64."""
+    """Yield a problem for each amount of a pod's spec above the largest int64, for cpu in thousandths."""
     places = [(spec.get("resources", {}), f"{path}.resources"), ({"limits": spec.get("overhead", {})}, path)]
     for group in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(group, [])):

@@ -1,4 +1,4 @@
-"""Manifests as they are held against a cluster: each object as it was written, in the order in which it is applied."""
+"""Manifests that are compared with a cluster: each object as it is written, in the order in which it is applied."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Manifest = str | Path | Mapping[str, Any]
 
 
 class WrittenWorkload(NamedTuple):
-    """A workload or a pod as it was written, its namespace filled in."""
+    """A workload or a pod as it is written, with its namespace filled in."""
 
     type: type[Any]
     content: dict[str, Any]
@@ -33,7 +33,7 @@ class WrittenWorkload(NamedTuple):
 def read_changes(
     manifests: Iterable[Manifest], namespace: str, *, stdin: BinaryIO | None = None
 ) -> tuple[list[WrittenWorkload], list[msgspec.Struct]]:
-    """Read manifests.
+    """Return the objects of manifests, for changing the cluster's own objects.
 
     Parameters
     ----------
@@ -41,21 +41,21 @@ def read_changes(
 
     Returns
     -------
-    workloads : what is changed in place, in reading order
-    objects : other objects that scheduling reads, complete; they take the place of what was there
+    workloads : workloads and pods, in reading order
+    objects : other objects that scheduling reads, with defaults; they replace the cluster's objects of the same name
 
     Raises
     ------
     ManifestError
-        With everything that an API server cannot decode. What is invalid shows only once it is merged with what is
-        there, and is not looked for.
+        With everything that an API server cannot decode. Validation happens later, after an object is merged with
+        the cluster's object.
     """
-    found = Sources(stdin)
-    reader = _Reader(namespace, found.problems)
-    for item in found.items(list(manifests)):
+    sources = Sources(stdin)
+    reader = _Reader(namespace, sources.problems)
+    for item in sources.items(list(manifests)):
         reader.take(item)
-    if found.problems:
-        raise ManifestError(found.problems)
+    if sources.problems:
+        raise ManifestError(sources.problems)
     return reader.workloads, reader.objects
 
 

@@ -1,4 +1,4 @@
-"""Claims that controllers make for pods: of stateful sets, for ephemeral volumes, and from resource claim templates.
+"""Claims that controllers create for pods: of stateful sets, of ephemeral volumes, and of resource claim templates.
 
 Upstream: pkg/controller/statefulset/stateful_set_utils.go, pkg/controller/volume/ephemeral,
 pkg/controller/resourceclaim.
@@ -19,7 +19,7 @@ from kplan.snapshot.storage_classes import with_default_class
 
 
 def stateful_claims(obj: StatefulSet, pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[PersistentVolumeClaim]]:
-    """Return the pod with its claims as volumes, and those claims that the cluster does not have yet."""
+    """Return the pod with its claims as volumes, and the claims among them that the cluster does not have yet."""
     known = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.persistent_volume_claims}
     namespace = pod.metadata.namespace
     volumes: list[Volume] = []
@@ -35,17 +35,17 @@ def stateful_claims(obj: StatefulSet, pod: Pod, snapshot: Snapshot) -> tuple[Pod
     if not volumes:
         return pod, []
     replaced = {volume.name for volume in volumes}
-    kept = tuple(volume for volume in pod.spec.volumes if volume.name not in replaced)
-    return replace(pod, spec=replace(pod.spec, volumes=(*volumes, *kept))), claims
+    others = tuple(volume for volume in pod.spec.volumes if volume.name not in replaced)
+    return replace(pod, spec=replace(pod.spec, volumes=(*volumes, *others))), claims
 
 
 def generated_claims(pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
-    """Return the pod with the claims that are made for it once it exists, volumes and devices alike.
+    """Return the pod and the claims that controllers create for it, for volumes and for devices.
 
-    The pod must have its uid, by which its claims know their owner.
+    The pod needs a uid, because the owner references of its claims hold it.
     """
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
-    made: list[msgspec.Struct] = []
+    objects: list[msgspec.Struct] = []
     for volume in pod.spec.volumes:
         template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
         if template is not None:
@@ -57,13 +57,16 @@ def generated_claims(pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[msgspec.St
                 owner_references=(owner,),
             )
             claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
-            made.append(with_default_class(claim, snapshot.storage_classes))
+            objects.append(with_default_class(claim, snapshot.storage_classes))
     pod, claims = _device_claims(pod, owner, snapshot)
-    return pod, [*made, *claims]
+    return pod, [*objects, *claims]
 
 
 def _device_claims(pod: Pod, owner: OwnerReference, snapshot: Snapshot) -> tuple[Pod, list[ResourceClaim]]:
-    templates = {(each.metadata.namespace, each.metadata.name): each for each in snapshot.resource_claim_templates}
+    templates = {
+        (template.metadata.namespace, template.metadata.name): template
+        for template in snapshot.resource_claim_templates
+    }
     statuses = {status.name: status for status in pod.status.resource_claim_statuses}
     claims: list[ResourceClaim] = []
     for entry in pod.spec.resource_claims:

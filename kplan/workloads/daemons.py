@@ -1,4 +1,4 @@
-"""Which nodes a daemon set has a pod on, and what its controller adds to the template.
+"""The nodes on which a daemon set runs a pod, and what its controller adds to the template.
 
 Upstream: pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod, util/daemonset_util.go.
 """
@@ -30,7 +30,7 @@ _ON_HOST_NETWORK = Toleration(key="node.kubernetes.io/network-unavailable", oper
 
 
 def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod]) -> list[Pod]:
-    """Return a pod for each node that should have one and has none, nodes by name."""
+    """Return a pod for each node that needs one and has none, in the order of the nodes' names."""
     served = {
         pod.spec.node_name
         for pod in snapshot.pods
@@ -40,7 +40,7 @@ def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod]) 
         and pod.metadata.namespace == obj.metadata.namespace
     }
     pods = []
-    for node in sorted(snapshot.nodes, key=lambda each: each.metadata.name):
+    for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name):
         pod = with_tolerations(make(f"{obj.metadata.name}-{node.metadata.name}"))
         if should_run(pod, node) and node.metadata.name not in served:
             pods.append(pinned(pod, node.metadata.name))
@@ -48,19 +48,21 @@ def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod]) 
 
 
 def with_tolerations(pod: Pod) -> Pod:
-    """Return the pod with the tolerations that every daemon pod gets."""
+    """Return the pod with the tolerations that the controller adds to every daemon pod."""
     added = (*_ALWAYS_TOLERATED, _ON_HOST_NETWORK) if pod.spec.host_network else _ALWAYS_TOLERATED
-    mine = pod.spec.tolerations
-    return replace(pod, spec=replace(pod.spec, tolerations=(*mine, *(each for each in added if each not in mine))))
+    own = pod.spec.tolerations
+    return replace(
+        pod, spec=replace(pod.spec, tolerations=(*own, *(toleration for toleration in added if toleration not in own)))
+    )
 
 
 def should_run(pod: Pod, node: Node) -> bool:
-    """Tell whether the controller wants a daemon pod on a node: name, selectors, taints; resources do not matter."""
+    """Return whether the controller wants the daemon pod on a node: by name, selectors and taints, not by resources."""
     return _is_meant(pod, node) and _tolerates(pod, node, ("NoSchedule", "NoExecute"))
 
 
 def eligibilities(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[tuple[bool, bool]]:
-    """Tell for each node whether it should get a pod of the template, and whether one that is there may stay."""
+    """Yield for each node whether it needs a pod of the template, and whether a pod that runs there may stay."""
     pod = with_tolerations(Pod(metadata=template.metadata, spec=template.spec))
     for node in nodes:
         is_meant = _is_meant(pod, node)
@@ -91,7 +93,7 @@ def _tolerates(pod: Pod, node: Node, effects: tuple[str, ...]) -> bool:
 
 
 def pinned(pod: Pod, node_name: str) -> Pod:
-    """Return the pod with the node affinity by name that its controller gives it, in place of all required terms."""
+    """Return the pod with the controller's required node affinity for one node name, in place of its own terms."""
     by_name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
     required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(by_name,)),))
     affinity = pod.spec.affinity or Affinity()

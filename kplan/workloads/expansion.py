@@ -1,7 +1,7 @@
-"""What a controller makes of a workload: its pods, and the objects that scheduling looks at beside them.
+"""The pods that controllers create for a workload, and the other objects of it that scheduling reads.
 
-Upstream: pkg/controller (deployment, replicaset, statefulset, daemon, job). Names that controllers draw at
-random are numbered here.
+Upstream: pkg/controller (deployment, replicaset, statefulset, daemon, job). Where a controller gives a pod a random
+name, the name has a number here.
 """
 
 from __future__ import annotations
@@ -22,25 +22,24 @@ from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.claims import stateful_claims
 from kplan.workloads.daemons import daemon_pods
-from kplan.workloads.replicas import asked_replicas, useful_replicas
+from kplan.workloads.replicas import useful_replicas, wanted_replicas
 
 TEMPLATE_HASH = "pod-template-hash"
 _HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _HASH_LENGTH = 10
 
-#: So many replicas are made one by one, useful or not.
-_MADE_IN_ANY_CASE = 1000
+#: Up to this number all replicas are created, even if most of them fit nowhere.
+_ALWAYS_CREATED = 1000
 
 
 @dataclass
 class Expansion:
-    """What comes of one manifest object."""
+    """The pods and objects of one manifest object."""
 
-    pods: list[Pod] = field(default_factory=list)  #: in the order in which they would be created
-    #: other objects that would then exist, and that scheduling reads
-    objects: list[msgspec.Struct] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)  #: in the order in which they are created
+    objects: list[msgspec.Struct] = field(default_factory=list)  #: other objects that scheduling reads
     warnings: list[InputWarning] = field(default_factory=list)
-    more: int = 0  #: further replicas that are not made, since they end as the last of `pods` does
+    more: int = 0  #: further replicas, which are only counted: they have the outcome of the last pod in `pods`
 
 
 def expand(obj: Any, snapshot: Snapshot, replicas: int | None) -> Expansion:
@@ -49,19 +48,18 @@ def expand(obj: Any, snapshot: Snapshot, replicas: int | None) -> Expansion:
     Parameters
     ----------
     obj : a Pod or one of the workload kinds
-    replicas : how many pods, instead of what the object says; None to follow the object
+    replicas : the number of pods, in place of the object's own; None for the object's own
     """
-    wanted = asked_replicas(obj, replicas)
-    useful = useful_replicas(obj, snapshot) if wanted > _MADE_IN_ANY_CASE else wanted
-    if wanted <= max(useful, _MADE_IN_ANY_CASE):
+    wanted = wanted_replicas(obj, replicas)
+    if wanted <= _ALWAYS_CREATED or wanted <= (useful := max(useful_replicas(obj, snapshot), _ALWAYS_CREATED)):
         return _EXPANDERS[type(obj)](obj, snapshot, replicas)
-    found = _EXPANDERS[type(obj)](obj, snapshot, max(useful, _MADE_IN_ANY_CASE))
-    found.more = wanted - max(useful, _MADE_IN_ANY_CASE)
-    return found
+    expansion = _EXPANDERS[type(obj)](obj, snapshot, useful)
+    expansion.more = wanted - useful
+    return expansion
 
 
 def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None) -> Pod:
-    """Return the pod that a template makes."""
+    """Return the pod that a controller creates from a template."""
     owners = () if owner is None else (owner,)
     metadata = replace(template.metadata, name=name, namespace=namespace, owner_references=owners)
     return Pod(metadata=metadata, spec=template.spec)
@@ -72,36 +70,36 @@ def _owner(kind: str, api_version: str, metadata: PlainMeta) -> OwnerReference:
 
 
 def _free_names(prefix: str, namespace: str, n: int, snapshot: Snapshot) -> Iterator[str]:
-    """Yield numbered names that no pod of the snapshot has."""
-    taken = snapshot.pod_by_key
+    """Yield n numbered names that no pod of the snapshot has."""
+    existing = snapshot.pod_by_key
     number = 0
     while n:
         name = f"{prefix}-{number}"
         number += 1
-        if f"{namespace}/{name}" not in taken:
+        if f"{namespace}/{name}" not in existing:
             n -= 1
             yield name
 
 
 def _pod(obj: Pod, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    found = Expansion()
+    expansion = Expansion()
     metadata = obj.metadata
     if replicas is None:
         existing = snapshot.pod_by_key.get(f"{metadata.namespace}/{metadata.name}")
         if existing is not None:
             where = f"runs on {existing.spec.node_name}" if existing.spec.node_name else "is pending"
-            message = f"the snapshot has a pod of this name, which {where}; this is looked at as a further one"
-            found.warnings.append(
+            message = f"the snapshot has a pod of this name, which {where}; this one is placed as a further pod"
+            expansion.warnings.append(
                 InputWarning("AlreadyExists", object_name("Pod", metadata.namespace, metadata.name), message)
             )
-        found.pods = [obj]
-        return found
+        expansion.pods = [obj]
+        return expansion
     prefix = metadata.name or metadata.generate_name.rstrip("-")
-    found.pods = [
+    expansion.pods = [
         replace(obj, metadata=replace(metadata, name=name))
         for name in _free_names(prefix, metadata.namespace, replicas, snapshot)
     ]
-    return found
+    return expansion
 
 
 def _numbered(
@@ -120,7 +118,7 @@ def _count(wanted: int | None, replicas: int | None) -> int:
 
 
 def _deployment(obj: Deployment, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    """Make the replica set that a deployment makes, and its pods; both carry the hash of the template."""
+    """Return the replica set of a deployment and its pods; both carry the hash of the template as a label."""
     digest = _template_hash(obj.spec.template)
     template = obj.spec.template
     labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
@@ -148,14 +146,14 @@ def _template_hash(template: PodTemplateSpec) -> str:
 
 
 def _running_beside(obj: Deployment, kind: str, snapshot: Snapshot) -> list[InputWarning]:
-    """Warn when the cluster has the workload already: its pods stay, as at the start of a rollout."""
+    """Return a warning if the cluster has the deployment already: its pods stay, as at the start of a rollout."""
     metadata = obj.metadata
     if not any(
         deployment.metadata.name == metadata.name and deployment.metadata.namespace == metadata.namespace
         for deployment in snapshot.deployments
     ):
         return []
-    message = "is in the snapshot already: its running pods stay while these are placed, as when a rollout begins"
+    message = "is in the snapshot already: its running pods stay while these are placed, as at the start of a rollout"
     return [InputWarning("AlreadyExists", object_name(kind, metadata.namespace, metadata.name), message)]
 
 
@@ -173,11 +171,11 @@ def _replication_controller(obj: ReplicationController, snapshot: Snapshot, repl
 
 
 def _stateful_set(obj: StatefulSet, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    """Pods of a stateful set are numbered, so those that the cluster has are not placed again."""
+    """Return the pods of a stateful set; its pods have fixed names, so those that the cluster has are left out."""
     first = obj.spec.ordinals.start if obj.spec.ordinals is not None else 0
     metadata = obj.metadata
     owner = _owner("StatefulSet", "apps/v1", metadata)
-    found = Expansion(objects=[obj])
+    expansion = Expansion(objects=[obj])
     present = []
     for ordinal in range(first, first + _count(obj.spec.replicas, replicas)):
         name = f"{metadata.name}-{ordinal}"
@@ -192,57 +190,59 @@ def _stateful_set(obj: StatefulSet, snapshot: Snapshot, replicas: int | None) ->
         }
         pod = replace(pod, metadata=replace(pod.metadata, labels=labels))
         pod, claims = stateful_claims(obj, pod, snapshot)
-        found.pods.append(pod)
-        found.objects += claims
+        expansion.pods.append(pod)
+        expansion.objects += claims
     if present:
-        message = f"{len(present)} of its pods are in the snapshot and stay as they are: {', '.join(present[:5])}"
-        found.warnings.append(
+        message = f"{len(present)} of its pods are in the snapshot already and stay: {', '.join(present[:5])}"
+        expansion.warnings.append(
             InputWarning("AlreadyExists", object_name("StatefulSet", metadata.namespace, metadata.name), message)
         )
-    return found
+    return expansion
 
 
 def _daemon_set(obj: DaemonSet, snapshot: Snapshot, replicas: int | None) -> Expansion:
     metadata = obj.metadata
-    found = Expansion(objects=[obj])
+    expansion = Expansion(objects=[obj])
     if replicas is not None:
-        found.warnings.append(
+        expansion.warnings.append(
             InputWarning(
                 "IgnoredReplicas",
                 object_name("DaemonSet", metadata.namespace, metadata.name),
-                "a daemon set has one pod a node, whatever --replicas says",
+                "--replicas has no effect on a daemon set, which has one pod per node",
             )
         )
     owner = _owner("DaemonSet", "apps/v1", metadata)
-    found.pods = daemon_pods(
+    expansion.pods = daemon_pods(
         obj, snapshot, lambda name: template_pod(obj.spec.template, name, metadata.namespace, owner)
     )
-    return found
+    return expansion
 
 
 def _job(obj: Job, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    """Make as many pods as a job runs side by side."""
+    """Return as many pods as a job runs in parallel."""
     metadata = obj.metadata
-    found = Expansion(objects=[obj])
+    expansion = Expansion(objects=[obj])
     at_a_time = 1 if obj.spec.parallelism is None else obj.spec.parallelism
     n = at_a_time if obj.spec.completions is None else min(at_a_time, obj.spec.completions)
     if replicas is not None:
         n = replicas
     elif obj.spec.suspend:
-        message = "is suspended, so it makes no pods; --replicas N looks at N of them all the same"
-        found.warnings.append(InputWarning("Suspended", object_name("Job", metadata.namespace, metadata.name), message))
-        return found
-    # What the API server adds to tell a job's pods stands in the template already, unless the job selects them itself.
-    found.pods = _numbered(obj.spec.template, metadata, n, _owner("Job", "batch/v1", metadata), snapshot)
+        message = "is suspended, so it creates no pods; --replicas N places N of them all the same"
+        expansion.warnings.append(
+            InputWarning("Suspended", object_name("Job", metadata.namespace, metadata.name), message)
+        )
+        return expansion
+    # The labels by which a job finds its pods are in the template already, unless it has a selector of its own.
+    expansion.pods = _numbered(obj.spec.template, metadata, n, _owner("Job", "batch/v1", metadata), snapshot)
     if obj.spec.completion_mode == "Indexed":
-        found.pods = [_with_index(pod, index) for index, pod in enumerate(found.pods)]
-    return found
+        expansion.pods = [_with_index(pod, index) for index, pod in enumerate(expansion.pods)]
+    return expansion
 
 
 def labelled_job(obj: Job) -> Job:
-    """Return a new job with the labels by which its pods are told to be its own; those that it names itself stay.
+    """Return a new job whose template has the labels by which the job finds its pods; labels of its own stay.
 
-    Upstream: pkg/registry/batch/job/strategy.go generateSelector, without the labels of a uid that nobody knows yet.
+    Upstream: pkg/registry/batch/job/strategy.go generateSelector, without the uid labels: the job has no uid yet.
     """
     template, name = obj.spec.template, obj.metadata.name
     labels = {"batch.kubernetes.io/job-name": name, "job-name": name, **template.metadata.labels}
@@ -256,7 +256,7 @@ def _with_index(pod: Pod, index: int) -> Pod:
 
 
 def _cron_job(obj: CronJob, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    """One run of a cron job."""
+    """Return the pods of one run of a cron job."""
     metadata = replace(obj.spec.job_template.metadata, name=obj.metadata.name, namespace=obj.metadata.namespace)
     return _job(Job(metadata=metadata, spec=obj.spec.job_template.spec), snapshot, replicas)
 
@@ -278,4 +278,4 @@ _EXPANDERS: Mapping[type, Callable[[Any, Snapshot, int | None], Expansion]] = {
 }
 
 WORKLOADS: Mapping[str, type[msgspec.Struct]] = {kind.__name__: kind for kind in _EXPANDERS}
-"""Kinds that make pods, by name."""
+"""Kinds that create pods, by name, and Pod itself."""

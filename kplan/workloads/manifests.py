@@ -1,4 +1,4 @@
-"""Reading manifests: judged as the API server judges objects, workloads turned into the pods that they make."""
+"""Reading manifests: objects are validated as by the API server, and workloads expanded into their pods."""
 
 from __future__ import annotations
 
@@ -47,50 +47,50 @@ DEFAULT_NAMESPACE = "default"
 
 @dataclass(frozen=True, slots=True)
 class ManifestWorkload:
-    """An object that makes pods, or is one."""
+    """A workload or a pod of a manifest."""
 
-    item: Item  #: where it stands
+    item: Item  #: the object with its place in the file
     #: group, resource: of its kind, such as ``apps`` and ``deployments``
     group: str
     resource: str
     namespace: str
     name: str
-    template: Object  #: of its pods, as it is written: ``metadata`` and ``spec``; for a pod the whole pod
-    sample: Pod  #: a pod of the template, as far as scheduling reads it, without what a controller adds
-    created: Pod  #: one of the pods as the controller makes them, even where it makes none here
+    template: Object  #: the pod template as it is written, ``metadata`` and ``spec``; for a pod the whole pod
+    sample: Pod  #: a pod of the template without what a controller adds, with the fields that scheduling reads
+    created: Pod  #: the first pod that the controller creates; where it creates none, what it would create
 
     @property
     def kind(self) -> str:
-        """Its kind."""
+        """The kind of the object."""
         return self.item.kind
 
     @property
     def json_path(self) -> str:
-        """Where its pod or template stands in its document."""
+        """JSON path of the pod or the pod template in the document."""
         return self.item.json_path + _TEMPLATE_PATH.get(self.kind, ".spec.template")
 
     def locate(self, error: FieldError) -> Problem:
-        """Return what is wrong with one of its pods as a problem of the template."""
+        """Return a validation error of a pod as a problem in the template."""
         below = self.json_path[len(self.item.json_path) :].removeprefix(".")
         return field_problem(self.item, error, f"{below}.{error.field}" if below else error.field)
 
     def uncountable(self) -> Iterator[Problem]:
-        """Yield the amounts of its pods with which nothing can reckon."""
+        """Yield a problem for each resource amount that overflows int64."""
         below = self.json_path[len(self.item.json_path) :]
         yield from map(self.item.locate, uncountable(self.template.get("spec", {}), f"${below}.spec"))
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestPod:
-    """A pod that a manifest asks for, as its controller would send it to the API server."""
+    """A pod of a manifest, as its controller sends it to the API server."""
 
     pod: Pod
     workload: ManifestWorkload
-    more: int = 0  #: further replicas like it that are not made, since they end as it does
+    more: int = 0  #: further replicas like it, which are only counted: they have the same outcome
 
     @property
     def file(self) -> str:
-        """The file it comes from."""
+        """The file of the manifest."""
         return self.workload.item.path
 
     @property
@@ -100,29 +100,29 @@ class ManifestPod:
 
     @property
     def kind(self) -> str:
-        """The kind of the object that asks for it."""
+        """The kind of the workload, or Pod."""
         return self.workload.kind
 
     @property
     def name(self) -> str:
-        """The name of the object that asks for it."""
+        """The name of the workload, or of the pod itself."""
         return self.workload.name
 
     @property
     def json_path(self) -> str:
-        """Where that object's pod or template stands in its document."""
+        """JSON path of the pod or the pod template in the document."""
         return self.workload.json_path
 
 
 @dataclass(frozen=True)
 class Manifests:
-    """All that manifests ask for."""
+    """The content of manifests, with workloads expanded into pods."""
 
     pods: tuple[ManifestPod, ...]  #: in reading order
-    workloads: tuple[ManifestWorkload, ...] = ()  #: what makes them, and what makes none here
-    objects: tuple[msgspec.Struct, ...] = ()  #: other objects that would then exist
+    workloads: tuple[ManifestWorkload, ...] = ()  #: the objects of these pods, and workloads without a pod
+    objects: tuple[msgspec.Struct, ...] = ()  #: other objects that scheduling reads
     warnings: tuple[InputWarning, ...] = ()
-    skipped: dict[str, int] = field(default_factory=dict)  #: kinds that scheduling does not read, counted
+    skipped: dict[str, int] = field(default_factory=dict)  #: kind that scheduling does not read -> number of objects
     passed_over: tuple[PassedOver, ...] = ()  #: files of directories that hold no manifests
 
 
@@ -137,26 +137,26 @@ def load_manifests(
     stdin: IO[bytes] | None = None,
     minor: int = NEWEST,
 ) -> Manifests:
-    """Read manifests and turn their workloads into pods.
+    """Read manifests and expand their workloads into pods.
 
     Parameters
     ----------
     sources : files, directories, ``-``, or objects
     namespace : for objects that name none
-    takes_others : objects that name another namespace are taken; else they are refused as by kubectl
-    replicas : how many pods of each workload, instead of what it says
-    validate : what becomes of unknown and duplicate fields: refused, told, or passed over
-    minor : the API server's, such as 36
+    takes_others : accept objects that name another namespace; else they are refused as by kubectl
+    replicas : the number of pods of each workload, in place of its own
+    validate : whether unknown and duplicate fields are errors, warnings, or ignored
+    minor : minor version of the API server, such as 36
 
     Raises
     ------
     ManifestError
         With everything that is wrong, each with file, document, line and JSON path.
     """
-    found = Sources(stdin)
-    reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas, validate, found.problems)
+    reading = Sources(stdin)
+    reader = _Reader(snapshot, namespace or DEFAULT_NAMESPACE, replicas, validate, reading.problems)
     reader.minor, reader.takes_others = minor, takes_others
-    for item in found.items(sources):
+    for item in reading.items(sources):
         reader.take(item)
     if not reader.problems and not reader.workloads:
         names = [
@@ -165,10 +165,10 @@ def load_manifests(
             if isinstance(source, str | Path | Text)
         ]
         hint = f"name files that hold one of {', '.join(WORKLOADS)}"
-        kustomizations = [each.reason for each in found.passed_over if each.reason.startswith("a kustomization")]
+        kustomizations = [file.reason for file in reading.passed_over if file.reason.startswith("a kustomization")]
         hint = f"the directory holds {kustomizations[0]}" if kustomizations else hint
         reader.problems.append(Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint))
-    reader.problems += _twins(reader.pods)
+    reader.problems += _duplicate_names(reader.pods)
     if reader.problems:
         reader.problems += _invalid_pods(reader.workloads, minor)
         raise ManifestError(reader.problems)
@@ -178,29 +178,31 @@ def load_manifests(
         tuple(reader.objects),
         (*reader.warnings, *_autoscaled(reader), *_unaccounted(reader)),
         dict(reader.skipped),
-        tuple(found.passed_over),
+        tuple(reading.passed_over),
     )
 
 
 def _autoscaled(reader: _Reader) -> Iterator[InputWarning]:
-    """Yield a warning for each workload whose number of replicas is not the manifest's alone to say."""
-    own = [each for each in reader.objects if isinstance(each, HorizontalPodAutoscaler)]
+    """Yield a warning for each workload whose number of replicas an autoscaler changes."""
+    own = [obj for obj in reader.objects if isinstance(obj, HorizontalPodAutoscaler)]
     scalers = Autoscalers((*reader.snapshot.horizontal_pod_autoscalers, *own))
     for workload in reader.workloads:
-        if found := scalers.of(workload.item.api_version, workload.kind, workload.namespace, workload.name):
+        if matches := scalers.of(workload.item.api_version, workload.kind, workload.namespace, workload.name):
             target = workload.kind, workload.namespace, workload.name
-            asked = workload.item.value()["spec"].get("replicas") if reader.replicas is None else reader.replicas
-            yield from autoscaler_warnings(found, target, asked, live_replicas(reader.snapshot, *target))
+            replicas = workload.item.value()["spec"].get("replicas") if reader.replicas is None else reader.replicas
+            yield from autoscaler_warnings(matches, target, replicas, live_replicas(reader.snapshot, *target))
 
 
 def _unaccounted(reader: _Reader) -> Iterator[InputWarning]:
-    """Yield a warning for each service account that may be missing: of workloads that run already none is."""
+    """Yield a warning for each service account that may be missing, except those of workloads that run already."""
     new = (
         workload
         for workload in reader.workloads
         if workload.kind != "PodTemplate" and not _is_live(workload, reader.snapshot)
     )
-    return account_warnings(((each.namespace, each.template.get("spec", {})) for each in new), reader.accounts)
+    return account_warnings(
+        ((workload.namespace, workload.template.get("spec", {})) for workload in new), reader.accounts
+    )
 
 
 def _is_live(workload: ManifestWorkload, snapshot: Snapshot) -> bool:
@@ -257,18 +259,22 @@ class _Reader:
         if workload is None:
             self.objects.append(obj)
         else:
-            self._expand(item, api_kind, judged.content, obj, is_kept=kind is not None)
+            self._expand(item, api_kind, judged.content, obj, is_snapshot_kind=kind is not None)
 
     def _judge(self, item: Item, api_kind: ApiKind) -> Judged | None:
-        """Return the object where it can be read at all, and note what is wrong with it."""
+        """Return the object if it can be read at all, and collect its problems."""
         try:
             judged = judge(item.value(), api_kind, item.kind, self.namespace, self.minor)
         except DecodeError as error:
             self.problems += [item.locate(problem) for problem in error.problems]
             return None
         repeated = [
-            Fault(found.path.removeprefix("$."), f'duplicate field "{found.path.removeprefix("$.")}"', is_strict=True)
-            for found in item.duplicates()
+            Fault(
+                duplicate.path.removeprefix("$."),
+                f'duplicate field "{duplicate.path.removeprefix("$.")}"',
+                is_strict=True,
+            )
+            for duplicate in item.duplicates()
         ]
         for fault in (*judged.faults, *repeated):
             hint = f"did you mean {fault.meant}?" if fault.meant else fault_hint(fault, item.kind)
@@ -285,7 +291,7 @@ class _Reader:
         self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in judged.errors)
         return judged if judged.is_readable and not judged.errors else None
 
-    def _expand(self, item: Item, api_kind: ApiKind, content: Object, obj: Any, *, is_kept: bool) -> None:
+    def _expand(self, item: Item, api_kind: ApiKind, content: Object, obj: Any, *, is_snapshot_kind: bool) -> None:
         metadata = content["metadata"]
         if metadata.get("name"):
             obj = replace(obj, metadata=replace(obj.metadata, generate_name=""))
@@ -295,25 +301,25 @@ class _Reader:
         template = _template_of(content, item.kind)
         if isinstance(obj, CronJob):
             obj = decode.convert(job_of_run(content, name), Job)
-        found = expand(obj, self.snapshot, self.replicas)
-        sample = found.pods[0] if isinstance(obj, Pod) else _sample(template, obj, found.pods)
+        expansion = expand(obj, self.snapshot, self.replicas)
+        sample = expansion.pods[0] if isinstance(obj, Pod) else _sample(template, obj, expansion.pods)
         group = split_api_version(item.api_version)[0]
         namespace = metadata["namespace"]
-        created = found.pods[0] if found.pods else sample
+        created = expansion.pods[0] if expansion.pods else sample
         workload = ManifestWorkload(item, group, api_kind.resource, namespace, name, template, sample, created)
         self.workloads.append(workload)
-        self.pods += [ManifestPod(pod, workload) for pod in found.pods]
-        if found.more:
-            self.pods[-1] = ManifestPod(found.pods[-1], workload, found.more)
-        self.objects += [each for each in found.objects if is_kept or not isinstance(each, Pod)]
-        self.warnings += found.warnings
-        if found.pods and (node := found.pods[0].spec.node_name):
+        self.pods += [ManifestPod(pod, workload) for pod in expansion.pods]
+        if expansion.more:
+            self.pods[-1] = ManifestPod(expansion.pods[-1], workload, expansion.more)
+        self.objects += [obj for obj in expansion.objects if is_snapshot_kind or not isinstance(obj, Pod)]
+        self.warnings += expansion.warnings
+        if expansion.pods and (node := expansion.pods[0].spec.node_name):
             where = object_name(item.kind, namespace, name)
-            message = f"names its node itself, {node}: kube-scheduler leaves it alone; this is what it would decide"
+            message = f"sets spec.nodeName to {node}, so kube-scheduler leaves it alone; this is what it would decide"
             self.warnings.append(InputWarning("AlreadyAssigned", where, message))
 
     def _named(self, kind: str, obj: Any) -> Any:
-        """Return the object under a numbered name that is free, where an API server would draw one at random."""
+        """Return the object with a free numbered name in place of the random one that the API server generates."""
         metadata = obj.metadata
         number = 0
         while True:
@@ -327,13 +333,13 @@ class _Reader:
 
 
 _GROUPS = ("", "apps", "batch", "extensions")
-"""Groups with kinds that make pods; kinds of the same name in other groups are something else."""
+"""API groups with kinds that create pods."""
 
 _TEMPLATE_PATH = {"Pod": "", "PodTemplate": ".template", "CronJob": ".spec.jobTemplate.spec.template"}
 
 
 def workload_type(api_version: str, kind: str) -> type[msgspec.Struct] | None:
-    """Return the type of a kind that makes pods; kinds of the same name in other groups are something else."""
+    """Return the type of a kind that creates pods; None for other kinds, and for the same name in another group."""
     return WORKLOADS.get(kind) if split_api_version(api_version)[0] in _GROUPS else None
 
 
@@ -348,7 +354,7 @@ def _template_of(content: Object, kind: str) -> Object:
 
 
 def job_of_run(cron_job: Object, name: str) -> Object:
-    """Return the job of one run, as its controller makes it."""
+    """Return the job of one run, as the cron job controller creates it."""
     template = cron_job["spec"]["jobTemplate"]
     metadata = {**template.get("metadata", {}), "name": name, "namespace": cron_job["metadata"]["namespace"]}
     spec = copy.deepcopy(template["spec"])
@@ -356,31 +362,31 @@ def job_of_run(cron_job: Object, name: str) -> Object:
 
 
 def _sample(template: Object, obj: Any, pods: Sequence[Pod]) -> Pod:
-    """Return a pod of a template with nothing that its controller adds."""
+    """Return a pod of a template without what its controller adds."""
     name = pods[0].metadata.name if pods else f"{obj.metadata.name}-0"
     return template_pod(decode.convert(template, PodTemplateSpec), name, obj.metadata.namespace, None)
 
 
 def _invalid_pods(workloads: Iterable[ManifestWorkload], minor: int) -> Iterable[Problem]:
-    """Yield what is invalid in pods as they are written, so that all is told at once."""
+    """Yield the validation errors of pods as they are written, so that one run reports all problems."""
     for workload in workloads:
         if workload.kind == "Pod":
             whole = for_validation(workload.template, complete_pod(workload.sample), minor)
             yield from dict.fromkeys(map(workload.locate, pod_errors(whole)))
 
 
-def _twins(pods: Sequence[ManifestPod]) -> Iterable[Problem]:
-    """Find pods that have the name of an earlier one, told once a workload."""
+def _duplicate_names(pods: Sequence[ManifestPod]) -> Iterable[Problem]:
+    """Yield a problem for pods with the name of an earlier pod, one per workload."""
     first: dict[tuple[str, str], ManifestPod] = {}
-    told: set[int] = set()
+    reported: set[int] = set()
     for pod in pods:
         metadata = pod.pod.metadata
         if not metadata.name:
             continue
         earlier = first.setdefault((metadata.namespace, metadata.name), pod)
-        if earlier is pod or id(pod.workload) in told:
+        if earlier is pod or id(pod.workload) in reported:
             continue
-        told.add(id(pod.workload))
+        reported.add(id(pod.workload))
         place = earlier.workload.item.locate(Problem("")).path
         number = f" (document {earlier.document})"
         below = pod.json_path[len(pod.workload.item.json_path) :]

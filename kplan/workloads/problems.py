@@ -1,4 +1,4 @@
-"""What is wrong with a field of a manifest, as a problem with its place and what to do about it."""
+"""Errors in fields of manifests as problems with a location and a hint."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kplan.reading import Item
 
 
 def field_problem(item: Item, error: FieldError, path: str) -> Problem:
-    """Return what an API server finds invalid in an object as a problem of its file."""
+    """Return a validation error of the API server as a problem in the manifest's file."""
     return item.locate(Problem(error.body, json_path=f"$.{path}", hint=_explain(item.kind, path)))
 
 
 def fault_hint(fault: Fault, kind: str) -> str:
-    """Return what to do about something that does not decode."""
+    """Return a hint about a field that does not decode."""
     if fault.is_strict:
         return "leave it out, or pass over such fields with --validate ignore"
     if "quantit" in fault.words:
@@ -37,6 +37,6 @@ def other_namespace(item: Item, namespace: str, wanted: str) -> Iterator[Problem
 
 
 def _explain(kind: str, path: str) -> str:
-    """Point to the field's own description; indices, keys and what is no field are left out."""
+    """Return the kubectl command that describes the field; indices and map keys are left out of its path."""
     fields = re.sub(r"\[[^\]]*\]|\.?\{.*", "", path)
-    return f"kubectl explain {kind.lower()}.{fields} tells what it takes"
+    return f"kubectl explain {kind.lower()}.{fields} describes this field"

@@ -1,8 +1,8 @@
-"""How many replicas of a workload are worth making one by one.
+"""How many replicas of a workload are placed one by one.
 
-A workload may ask for two thousand million pods. Replicas are alike: once one of them ends nowhere, so do all that
-follow, since nothing but the same question comes after it. So no more are made than could run on empty nodes, and one
-that finds no room; the others are counted and end as that one does.
+A workload may want two thousand million pods. Its replicas are alike: as soon as one of them fits on no node, the
+following ones do not fit either. So at most as many pods are created as empty nodes could run, and one more that finds
+no room; the others are only counted, with the outcome of that last pod.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kplan.api.core import Pod, PodTemplate, PodTemplateSpec, ReplicationControl
 from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests
 from kplan.snapshot.model import Snapshot
 
-#: More than this are never made, whatever nodes say that they hold.
-MOST_MADE: Final = 20_000
+#: The limit for any workload, whatever the nodes' allocatable resources are.
+MAX_REPLICAS: Final = 20_000
 
 
-def asked_replicas(obj: Any, replicas: int | None) -> int:
-    """Return how many pods a workload asks for; those of a daemon set are counted by its nodes."""
+def wanted_replicas(obj: Any, replicas: int | None) -> int:
+    """Return how many pods a workload wants; 0 for a daemon set, whose pods depend on the nodes."""
     if isinstance(obj, DaemonSet):
         return 0
     if replicas is not None:
@@ -34,9 +34,9 @@ def asked_replicas(obj: Any, replicas: int | None) -> int:
 
 
 def useful_replicas(obj: Any, snapshot: Snapshot) -> int:
-    """Return how many replicas fit on empty nodes at most, and one more; `MOST_MADE` at most.
+    """Return how many replicas could run on empty nodes, plus one; `MAX_REPLICAS` at most.
 
-    What admission adds to requests only makes it fewer.
+    Admission only adds to requests, so the real number is never larger.
     """
     requests = {
         name: amount
@@ -48,8 +48,8 @@ def useful_replicas(obj: Any, snapshot: Snapshot) -> int:
     for node in snapshot.nodes:
         allocatable = node.status.allocatable
         total += max(min(nano(allocatable.get(name, 0)) // amount for name, amount in requests.items()), 0)
-        if total >= MOST_MADE:
-            return MOST_MADE
+        if total >= MAX_REPLICAS:
+            return MAX_REPLICAS
     return total + 1
 
 
@@ -57,5 +57,5 @@ def _template_pod(obj: Any) -> Pod:
     if isinstance(obj, Pod):
         return obj
     template = obj.template if isinstance(obj, PodTemplate) else obj.spec.template
-    found: PodTemplateSpec = template or PodTemplateSpec()
-    return Pod(metadata=found.metadata, spec=found.spec)
+    pod_template: PodTemplateSpec = template or PodTemplateSpec()
+    return Pod(metadata=pod_template.metadata, spec=pod_template.spec)

@@ -1,7 +1,7 @@
-"""Where manifests come from: files, directories as people keep them, texts of other programs, plain objects.
+"""Reading manifests from files, directories, the output of other programs, and plain objects.
 
-A file that is named has to hold objects. In a directory stands much else: values and descriptions of charts, templates,
-settings of other tools. What plainly holds no objects there is passed over and told; what is broken stays a problem.
+A file that is named must hold objects. A directory often holds other files too: chart values, templates, settings of
+other tools. Files without objects in a directory are passed over and listed; a broken manifest is a problem.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomi
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Manifests that another program printed; `name` says which."""
+    """Manifests that another program printed; `name` is its name in messages."""
 
     name: str
     data: bytes
@@ -49,18 +49,18 @@ Source = str | Path | Text | Mapping[str, Any]
 
 
 class _NoLines:
-    """The lines of what stands in no file."""
+    """The lines of an object that comes from no file."""
 
     def of(self, path: str) -> int:  # noqa: ARG002 - as every Lines
         """Return 0: there is no line."""
         return 0
 
 
-class _Given(Document):
+class _PlainObject(Document):
     """An object that comes from no file."""
 
     def locate(self, problem: Problem) -> Problem:
-        """Return the problem with the place of the object in what was given."""
+        """Return the problem with the position of the object in the argument list."""
         return Problem(problem.message, path=self.file, json_path=problem.json_path, hint=problem.hint)
 
     @property
@@ -75,7 +75,7 @@ class _Given(Document):
 
 @dataclass
 class Sources:
-    """Reads manifests object by object; `problems` and `passed_over` say what else there was."""
+    """Reads manifests object by object, and collects problems and the files that are passed over."""
 
     stdin: IO[bytes] | None = None
     problems: list[Problem] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Sources:
         """Yield every object of all sources."""
         for number, source in enumerate(sources, 1):
             if isinstance(source, Mapping):
-                yield from items_of(_Given(f"object {number}", number, 1, dict(source)), self.problems)
+                yield from items_of(_PlainObject(f"object {number}", number, 1, dict(source)), self.problems)
             elif isinstance(source, Text):
                 for document in read_documents("-", self.problems, limits=MANIFESTS, stdin=io.BytesIO(source.data)):
                     document.file = source.name
@@ -111,26 +111,26 @@ class Sources:
             self.passed_over.append(PassedOver(str(file), reason))
             return
         problems: list[Problem] = []
-        found: list[Item] = []
+        items: list[Item] = []
         documents: list[Document] = []
         for document in read_documents(file, problems, limits=MANIFESTS):
             documents.append(document)
-            found += items_of(document, problems)
-        if problems and documents and not found and not any(map(_says_what_it_is, documents)):
+            items += items_of(document, problems)
+        if problems and documents and not items and not any(map(_says_what_it_is, documents)):
             self.passed_over.append(PassedOver(str(file), _NO_OBJECTS))
             return
-        if problems and (reason := _reason_by_content(file, found)):
+        if problems and (reason := _reason_by_content(file, items)):
             self.passed_over.append(PassedOver(str(file), reason))
             return
-        if found and not problems and not any(map(_may_be_of_kubernetes, found)):
+        if items and not problems and not any(map(_may_be_of_kubernetes, items)):
             self.passed_over.append(PassedOver(str(file), _NO_OBJECTS))
             return
         self.problems += problems
-        yield from found
+        yield from items
 
 
 def _says_what_it_is(document: Document) -> bool:
-    """Tell whether a document, or an element of it, has a kind or a version, as objects have; most settings do not."""
+    """Return whether a document, or an element of it, has `kind` or `apiVersion`, which most settings files lack."""
     content: Any = document.content
     if isinstance(content, msgspec.Raw):
         try:
@@ -144,7 +144,7 @@ def _says_what_it_is(document: Document) -> bool:
 
 
 def _may_be_of_kubernetes(item: Item) -> bool:
-    """Tell whether an object has a version, or at least a kind that Kubernetes knows or that is like one of it."""
+    """Return whether an object has `apiVersion`, or at least a kind that is or resembles one of Kubernetes'."""
     return bool(item.api_version) or nearest_kind("", item.kind) is not None
 
 
@@ -164,8 +164,8 @@ def _reason_by_name(file: Path) -> str:
     return ""
 
 
-def _reason_by_content(file: Path, found: Sequence[Item]) -> str:
-    """Say why a file that cannot be read holds no manifests; nothing if it seems to."""
+def _reason_by_content(file: Path, items: Sequence[Item]) -> str:
+    """Return why a file that cannot be read holds no manifests; empty if it seems to hold some."""
     try:
         with file.open("rb") as stream:
             text = stream.read(_HEAD)
@@ -174,4 +174,4 @@ def _reason_by_content(file: Path, found: Sequence[Item]) -> str:
     if b"{{" in text:
         return "a template; render it first"
     has_kind = _KIND.search(text) or _JSON_KIND.search(text)
-    return "" if found or has_kind else _NO_OBJECTS
+    return "" if items or has_kind else _NO_OBJECTS

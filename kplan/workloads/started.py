@@ -1,4 +1,4 @@
-"""Which of the objects that make pods make some at once: cron jobs and templates wait until something asks for them."""
+"""Objects that create no pods when they are applied: cron jobs run on a schedule, templates wait for a controller."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from kplan.workloads.changes import WrittenWorkload
 from kplan.workloads.manifests import Manifests, job_of_run
 
 MAKES_PODS_LATER: Mapping[str, str] = {
-    "CronJob": "its pods come when their time comes; none is made here, but with --run-cronjobs those of one run",
-    "PodTemplate": "its pods come when something asks for them; none is made here",
+    "CronJob": "creates its pods on schedule, so none is placed here; --run-cronjobs places those of one run",
+    "PodTemplate": "creates no pods by itself, so none is placed here",
 }
-"""Kind -> what is said of an object of which no pod is made."""
+"""Kind -> the message of the warning about an object that creates no pods when it is applied."""
 
 
 def not_started(kind: str, namespace: str, name: str) -> InputWarning:
-    """Say of an object that only makes pods at another time that none are made here."""
+    """Return the warning that an object creates no pods when it is applied."""
     return InputWarning("NotStarted", object_name(kind, namespace, name), MAKES_PODS_LATER[kind])
 
 
 def with_runs(workloads: Iterable[WrittenWorkload]) -> list[WrittenWorkload]:
-    """Return the workloads as written, with the job of one run for each cron job."""
+    """Return the workloads, with each cron job replaced by the job of one run."""
     return [
         WrittenWorkload(Job, job_of_run(workload.content, workload.content["metadata"]["name"]))
         if workload.type is CronJob
@@ -34,22 +34,22 @@ def with_runs(workloads: Iterable[WrittenWorkload]) -> list[WrittenWorkload]:
 
 
 def started(manifests: Manifests, *, run_cronjobs: bool = False) -> Manifests:
-    """Return manifests with the pods that come when they are applied.
+    """Return manifests without the pods that are not created when they are applied.
 
-    Where nothing else is given, the question is about those that come later, and they stay.
+    If the manifests hold nothing but such objects, the question is about their pods, and these stay.
 
     Parameters
     ----------
-    run_cronjobs : those of one run of each cron job stay in any case
+    run_cronjobs : the pods of one run of each cron job stay in any case
     """
     later = [workload for workload in manifests.workloads if workload.kind in MAKES_PODS_LATER]
     if len(later) == len(manifests.workloads):
         return manifests
-    left_out = [each for each in later if each.kind != "CronJob" or not run_cronjobs]
-    ids = {id(each) for each in left_out}
-    told = (not_started(each.kind, each.namespace, each.name) for each in left_out)
+    left_out = [workload for workload in later if workload.kind != "CronJob" or not run_cronjobs]
+    ids = {id(workload) for workload in left_out}
+    warnings = (not_started(workload.kind, workload.namespace, workload.name) for workload in left_out)
     return dataclasses.replace(
         manifests,
         pods=tuple(pod for pod in manifests.pods if id(pod.workload) not in ids),
-        warnings=(*manifests.warnings, *told),
+        warnings=(*manifests.warnings, *warnings),
     )

@@ -1,4 +1,4 @@
-"""Kinds that the API does not serve: custom ones, and those that were misspelt or are gone."""
+"""Kinds that the API server does not serve: custom, misspelt and removed ones."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kplan.api.kinds import split_api_version
 from kplan.errors import Problem
 
 _WORDS = ("apps", "autoscaling", "batch", "extensions", "policy")
-"""Groups of Kubernetes that are no domains, and one that is gone."""
+"""Kubernetes' API groups without a dot, and the removed group ``extensions``."""
 
 
 def is_foreign(api_version: str, kind: str) -> bool:
-    """Tell whether a kind is none of Kubernetes': a custom one, or an object of another tool.
+    """Return whether a kind is not one of Kubernetes' own: a custom resource, or an object of another tool.
 
-    Custom groups are domains; other tools have words of their own, such as skaffold. What is like one of Kubernetes'
-    own groups was meant to be that.
+    Custom groups are domain names; other tools have words of their own, such as skaffold. A group that resembles one of
+    Kubernetes' groups counts as misspelt.
     """
     group, version = split_api_version(api_version)
     if not group or not version or not kind or kinds_in(group):
@@ -25,7 +25,7 @@ def is_foreign(api_version: str, kind: str) -> bool:
 
 
 def unknown_kind(api_version: str, kind: str) -> Problem:
-    """Say that the API server has no such kind, as kubectl does, and which was probably meant."""
+    """Return kubectl's problem for a kind that the API server does not have, with the nearest known kind as a hint."""
     group, _ = split_api_version(api_version)
     near = nearest_kind(api_version, kind)
     hint = f"did you mean apiVersion: {near[0]} with kind: {near[1]}?" if near else "kubectl api-resources lists all"

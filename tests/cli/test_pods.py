@@ -96,7 +96,7 @@ def test_an_invalid_manifest_is_an_error_with_its_line(web: Path) -> None:
     assert (found.exit_code, found.stdout) == (2, "")
     assert f"{web} (document 1, line 5): $.spec.replicas: Invalid value: -3: must be greater than" in found.stderr
     assert "(document 1, line 9): $.spec.template.spec.containers[0].name: Invalid value" in found.stderr
-    assert "hint: kubectl explain deployment.spec.replicas tells what it takes" in found.stderr
+    assert "hint: kubectl explain deployment.spec.replicas describes this field" in found.stderr
 
 
 def test_fields_that_stand_twice_or_are_misspelt(web: Path) -> None:

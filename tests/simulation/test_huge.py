@@ -67,7 +67,7 @@ def test_a_set_in_order_waits_for_its_first_pod_without_room() -> None:
 
 
 def test_no_more_are_made_than_somebody_would_wait_for_where_room_has_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owners, "MOST_MADE", 40)
+    monkeypatch.setattr(owners, "MAX_REPLICAS", 40)
     endless = [node("big", cpu="9000000000", pods="9000000000")]
     change = kplan.Planner(kplan.load_snapshot(endless)).roll_out([deployment("web", MOST)])
 

@@ -61,7 +61,7 @@ def test_another_version_on_the_workers_is_refused(address: str, monkeypatch: py
 
 
 def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kplan.sweeps.dask._CONNECTS", 0.2)
+    monkeypatch.setattr("kplan.sweeps.dask._CONNECT_SECONDS", 0.2)
     planner = Planner(kplan.load_snapshot("demo"))
 
     with pytest.raises(UsageError, match="no Dask cluster at"):

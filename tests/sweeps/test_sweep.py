@@ -158,8 +158,8 @@ def report(*args: str) -> Any:
 def test_questions_that_take_long_are_left_to_processes(
     planner: Planner, questions: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kplan.sweeps.asking._TRIED", 0)
-    monkeypatch.setattr("kplan.sweeps.asking._PAYS", 0)
+    monkeypatch.setattr("kplan.sweeps.asking._TRIAL_SECONDS", 0)
+    monkeypatch.setattr("kplan.sweeps.asking._MIN_SECONDS_LEFT", 0)
     monkeypatch.setattr("kplan.sweeps.asking._cores", lambda: 2)
 
     answers = kplan.sweep(planner, [*questions, who_answers], workers=None)

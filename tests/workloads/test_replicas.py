@@ -62,7 +62,7 @@ def test_large_clusters_get_as_many_replicas_as_fit_and_one_more(monkeypatch: py
     snapshot = kplan.load_snapshot(nodes)
 
     assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 20 * 200 + 1
-    monkeypatch.setattr(replicas, "MOST_MADE", 1500)
+    monkeypatch.setattr(replicas, "MAX_REPLICAS", 1500)
     assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 1500
 
 
