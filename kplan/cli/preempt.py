@@ -57,8 +57,7 @@ def preempt(
     manifests, namespace = manifests.or_pods_of_namespace(what)
     question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     planner, pods = question.planner, list(question.pods)
-    from kplan.planner.preemption_report import follow as follow_victims
-    from kplan.planner.preemption_report import pending_in_turn, preemption_report, without_room
+    from kplan.planner.preemption_report import follow_victims, pending_in_turn, preemption_report, without_room
     from kplan.report.registry import HUMAN_FORMATS
 
     is_all = not pods

@@ -1,4 +1,4 @@
-"""A decision read out of the engine into plain data that lasts."""
+"""Explain a decision: copy what is known about it out of the engine, which reuses its arrays for the next pod."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from kplan.framework.interface import ScoreDetailPlugin
 from kplan.planner.closest import Group, closest_rows
 
 CLOSEST = 5
-"""So many of the closest nodes are named for every reason in a document."""
+"""A document names this many of the closest nodes for every reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The nodes that a table shows: of those that can take the pod the best, of each reason those that come closest."""
+    """The nodes that a table shows: the best feasible ones, and for each reason those that come closest to feasible."""
 
     top: int | None = 5  #: how many of each; None for all
-    with_score_details: bool = False  #: say in words and numbers where the scores come from
-    also: tuple[str, ...] = ()  #: further nodes, whatever comes of them
+    with_score_details: bool = False  #: explain in words and numbers where the scores come from
+    also: tuple[str, ...] = ()  #: further nodes that are shown in any case
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a pod is placed where it is, or nowhere.
 
-    `feasible_nodes`, `rejections`, `scores` and `not_evaluated` hold the nodes that were asked for, in order of name;
-    `ties`, `feasible_count`, `not_evaluated_count` and `rejection_summary` always speak of all.
+    `feasible_nodes`, `rejections`, `scores` and `not_evaluated` hold only the nodes that `explain` is called for, in
+    order of name; `ties`, `feasible_count`, `not_evaluated_count` and `rejection_summary` cover all nodes.
     """
 
     chosen: str | None = None
@@ -47,37 +47,37 @@ class Explanation:
     rejections: Mapping[str, Rejection] = field(default_factory=dict)
     rejection_summary: tuple[ReasonCount, ...] = ()
     scores: Mapping[str, NodeScore] = field(default_factory=dict)
-    #: node -> plugin -> where its raw score comes from, a line each
+    #: node -> plugin -> lines that explain the plugin's raw score
     score_details: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def narrowed(self, shown: Shown) -> Explanation:
-        """Return the explanation for the nodes that a table shows; the score details are not added."""
+        """Return the explanation restricted to the nodes that a table shows; it gets no score details."""
         if shown.top is None:
             return self
-        kept = {*shown.also, *(node for count in self.rejection_summary for node in count.closest[: shown.top])}
+        shown_nodes = {*shown.also, *(node for count in self.rejection_summary for node in count.closest[: shown.top])}
         best = sorted(self.feasible_nodes, key=lambda node: -self.scores[node].total if node in self.scores else 0)
-        kept.update(best[: shown.top])
-        kept.update(() if self.chosen is None else (self.chosen,))
-        kept.update(self.not_evaluated[: shown.top])
+        shown_nodes.update(best[: shown.top])
+        shown_nodes.update(() if self.chosen is None else (self.chosen,))
+        shown_nodes.update(self.not_evaluated[: shown.top])
         return replace(
             self,
-            feasible_nodes=tuple(node for node in self.feasible_nodes if node in kept),
-            not_evaluated=tuple(node for node in self.not_evaluated if node in kept),
-            rejections={node: rejection for node, rejection in self.rejections.items() if node in kept},
+            feasible_nodes=tuple(node for node in self.feasible_nodes if node in shown_nodes),
+            not_evaluated=tuple(node for node in self.not_evaluated if node in shown_nodes),
+            rejections={node: rejection for node, rejection in self.rejections.items() if node in shown_nodes},
             rejection_summary=tuple(
                 structs.replace(count, closest=count.closest[: shown.top]) for count in self.rejection_summary
             ),
-            scores={node: score for node, score in self.scores.items() if node in kept},
+            scores={node: score for node, score in self.scores.items() if node in shown_nodes},
         )
 
 
 def explain(result: CycleResult, names: list[str], nodes: Iterable[str] | Shown | None = None) -> Explanation:
-    """Read a decision out while it is live.
+    """Explain a decision that is live.
 
     Parameters
     ----------
     names : node names by row
-    nodes : the nodes to tell about; None for all
+    nodes : the nodes to explain; None for all
     """
     outcome = result.filter
     if outcome is None:
@@ -136,8 +136,8 @@ def _rejections(outcome: FilterOutcome, names: list[str], rows: list[int]) -> di
         if status is None:
             continue
         others = {name: _failure(other) for name, other in outcome.all_failing(row).items() if name != status.plugin}
-        found = _failure(status)
-        rejections[names[row]] = Rejection(found.code, status.plugin or None, found.reasons, found.details, others)
+        first = _failure(status)
+        rejections[names[row]] = Rejection(first.code, status.plugin or None, first.reasons, first.details, others)
     return rejections
 
 
@@ -153,7 +153,7 @@ def _details(reasons: Iterable[Reason], position: int) -> Iterable[Detail]:
 
 
 def _summary(outcome: FilterOutcome, closest: Mapping[Group, list[int]], names: list[str]) -> tuple[ReasonCount, ...]:
-    """Count nodes per reason: most frequent first, then by plugin and text."""
+    """Count nodes per reason: the most frequent first, then by plugin and text."""
     counts = outcome.reason_counts()
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple(
@@ -182,5 +182,7 @@ def _score_details(result: CycleResult, names: list[str], feasible: list[int]) -
     plugins = [
         plugin for plugin in framework.score_plugins if plugin.name in scored and isinstance(plugin, ScoreDetailPlugin)
     ]
-    told = {names[row]: {plugin.name: plugin.score_details(cycle, row) for plugin in plugins} for row in feasible}
-    return {node: {name: tuple(lines) for name, lines in found.items() if lines} for node, found in told.items()}
+    return {
+        names[row]: {plugin.name: tuple(lines) for plugin in plugins if (lines := plugin.score_details(cycle, row))}
+        for row in feasible
+    }

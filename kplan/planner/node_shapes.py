@@ -1,4 +1,4 @@
-"""Nodes that could be added: of a shape that the cluster has already, with what runs on every such node."""
+"""Nodes to add that are like nodes of the cluster, with the daemon pods that run on those."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _PASSING_TAINTS = ("node.kubernetes.io/",)
 
 @dataclass(frozen=True)
 class NodeShape:
-    """Nodes that differ in nothing but their names."""
+    """Nodes that are equal except for their names."""
 
-    like: Node  #: the first of them by name
-    count: int  #: how many the cluster has
+    like: Node  #: the first of these nodes by name
+    count: int  #: number of these nodes in the cluster
 
     def to_document(self) -> documents.NodeShape:
-        """Return the shape as it stands in a report."""
+        """Return the shape as part of a report."""
         allocatable = self.like.status.allocatable
         labels = {key: value for key, value in self.like.metadata.labels.items() if key != HOSTNAME}
         return documents.NodeShape(
@@ -38,9 +38,9 @@ class NodeShape:
 
 
 def node_shapes(snapshot: Snapshot) -> list[NodeShape]:
-    """List the shapes of nodes that take new pods, the most common first, then by name."""
+    """List the shapes of the nodes that accept new pods, the most common first, then by name."""
     by_shape: dict[bytes, list[Node]] = {}
-    for node in sorted(snapshot.nodes, key=lambda each: each.metadata.name):
+    for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name):
         if node.spec.unschedulable or any(taint.key.startswith(_PASSING_TAINTS) for taint in node.spec.taints):
             continue
         by_shape.setdefault(_shape(node), []).append(node)
@@ -49,35 +49,35 @@ def node_shapes(snapshot: Snapshot) -> list[NodeShape]:
 
 
 def _shape(node: Node) -> bytes:
-    labels = {key: value for key, value in node.metadata.labels.items() if value != node.metadata.name}
-    kept = {key: value for key, value in labels.items() if key not in _OWN_LABELS}
+    name = node.metadata.name
+    labels = {key: value for key, value in node.metadata.labels.items() if value != name and key not in _OWN_LABELS}
     encoder = msgspec.json.Encoder(order="deterministic")
-    return encoder.encode((kept, node.status.allocatable, node.spec.taints))
+    return encoder.encode((labels, node.status.allocatable, node.spec.taints))
 
 
 def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "added") -> tuple[list[Node], list[Pod]]:
-    """Return nodes of a shape under new names, with copies of the daemon pods that its model runs.
+    """Return new nodes of a shape, and copies of the daemon pods of the node that they are like.
 
     Parameters
     ----------
-    mark : stands in the new names between that of the model and a number
+    mark : the new names are NODE-MARK-NUMBER
     """
     model = shape.like.metadata.name
     daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and _is_daemon(pod)]
-    taken = {node.metadata.name for node in snapshot.nodes}
-    names = _new_names(f"{model}-{mark}", n, taken)
+    used_names = {node.metadata.name for node in snapshot.nodes}
+    names = _new_names(f"{model}-{mark}", n, used_names)
     nodes = [_renamed(shape.like, name) for name in names]
     pods = [_moved(pod, name) for name in names for pod in daemons]
     return nodes, pods
 
 
-def _new_names(prefix: str, n: int, taken: set[str]) -> list[str]:
+def _new_names(prefix: str, n: int, used_names: set[str]) -> list[str]:
     names: list[str] = []
     number = 1
     while len(names) < n:
         name = f"{prefix}-{number}"
         number += 1
-        if name not in taken:
+        if name not in used_names:
             names.append(name)
     return names
 

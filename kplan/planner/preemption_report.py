@@ -1,4 +1,4 @@
-"""The answer of `kplan preempt`: whom pods would evict, what that frees and breaks, and where the victims go."""
+"""The answer of `kplan preempt`: which pods are evicted, what that frees and violates, and where the victims go."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from kplan.preemption import PreemptionResult
 _MOST_NODES = 5
 
 FOLLOW_ROUNDS = 1
-"""Followed once through the queue: a replacement that fits nowhere is told as pending, not tried for ever."""
+"""The queue is worked off once: a replacement that fits nowhere is reported as pending, and not tried again."""
 
 
 def pending_in_turn(base: Base) -> list[str]:
-    """List the pending pods that are tried at all, NAMESPACE/NAME, in the order of the scheduling queue."""
+    """List the pending pods that kube-scheduler tries, NAMESPACE/NAME, in the order of the scheduling queue."""
     session = base.session
     queue = enqueue(session, base.pending().rows)
-    return [session.cluster.pods.infos[each.pod].key for each in queue if each.place is QueuePlace.ACTIVE]
+    return [session.cluster.pods.infos[queued.pod].key for queued in queue if queued.place is QueuePlace.ACTIVE]
 
 
 def without_room(placements: Sequence[Placement]) -> list[Placement]:
-    """Return the decisions about pods that did not fit as things were: their second ones, too, when they got in."""
+    """Return all decisions about the pods that do not fit without evictions, also those after the evictions."""
     stuck = {placement.pod.key for placement in placements if placement.outcome is not Outcome.SCHEDULED}
     return [placement for placement in placements if placement.pod.key in stuck]
 
@@ -51,10 +51,10 @@ def preemption_report(
 
     Parameters
     ----------
-    aftermath : where the victims go; None when nobody asked
+    aftermath : where the victims go; None when they are not followed
     fail_on : what makes the verdict a failure; None for the defaults of `preempt`
     nodes_of : as for `placement_report`
-    explain : tell for every candidate what became of each of its pods of lower priority
+    explain : add for every candidate node which of its pods of lower priority are reprieved, and which not
     """
     chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
     shown = placement_documents(placements, nodes_of)
@@ -73,22 +73,22 @@ def preemption_report(
 
 
 def _with_costs(placement: Placement, document: PodPlacement, *, explain: bool) -> PodPlacement:
-    """Add to the preemption of a placement what it takes to judge it."""
+    """Add to the preemption of a placement what the evictions cost, and on which nodes they do not help."""
     result = placement.findings
     if not isinstance(result, PreemptionResult) or document.preemption is None:
         return document
-    found = result.with_costs(document.preemption, reprieve=explain)
-    return replace(document, preemption=replace(found, not_helpful=_not_helpful(placement, found)))
+    preemption = result.with_costs(document.preemption, reprieve=explain)
+    return replace(document, preemption=replace(preemption, not_helpful=_not_helpful(placement, preemption)))
 
 
-def _not_helpful(placement: Placement, found: Preemption) -> tuple[NotHelpful, ...]:
-    """Group the nodes where no eviction helps by why: tried in vain, or not worth a try."""
+def _not_helpful(placement: Placement, preemption: Preemption) -> tuple[NotHelpful, ...]:
+    """Group the nodes where no eviction helps by reason, those first on which a dry run fails."""
     groups: dict[tuple[bool, str, str], list[str]] = {}
-    rejections: dict[str, Rejection | NotHelped] = {**placement.rejections, **found.rejected}
+    rejections: dict[str, Rejection | NotHelped] = {**placement.rejections, **preemption.rejected}
     for name, rejection in rejections.items():
-        if name not in found.candidates:
+        if name not in preemption.candidates:
             for reason in rejection.reasons:
-                groups.setdefault((name in found.rejected, rejection.plugin or "", reason), []).append(name)
+                groups.setdefault((name in preemption.rejected, rejection.plugin or "", reason), []).append(name)
     ordered = sorted(groups.items(), key=lambda item: (not item[0][0], -len(item[1]), item[0][1:]))
     return tuple(
         NotHelpful(
@@ -102,27 +102,27 @@ def _not_helpful(placement: Placement, found: Preemption) -> tuple[NotHelpful, .
     )
 
 
-def follow(base: Base, pods: Iterable[PodLike]) -> tuple[Aftermath, ...]:
-    """Let pods preempt, in queue order, and say where each victim goes, without telling about single nodes.
+def follow_victims(base: Base, pods: Iterable[PodLike]) -> tuple[Aftermath, ...]:
+    """Let pods preempt in queue order and return where each victim goes, in the order of eviction.
 
-    A victim's replacement may evict others in turn: those are followed too, in the order of eviction.
+    A victim's replacement may evict others in turn; those are followed, too. The placements explain no single nodes.
     """
     plan = plan_queue(base, base.queue_of(pods), recreate=True, max_rounds=FOLLOW_ROUNDS)
     run = plan.run
     infos, names = plan.after.pods.infos, plan.after.nodes.names
     last = {attempt.pod: placement for attempt, placement in zip(run.attempts, plan.placements, strict=True)}
-    found = []
+    aftermath = []
     for eviction in run.evictions:
-        heir = eviction.successor
-        placement = None if heir is None else last.get(heir)
-        found.append(
+        replacement = eviction.successor
+        placement = None if replacement is None else last.get(replacement)
+        aftermath.append(
             Aftermath(
                 victim=infos[eviction.pod].key,
                 by=infos[eviction.by].key,
                 from_node=names[eviction.row],
-                recreated_as=None if heir is None else infos[heir].key,
+                recreated_as=None if replacement is None else infos[replacement].key,
                 circling=run.origin.get(eviction.pod, eviction.pod) in run.circling,
                 placement=None if placement is None else placement.to_document(()),
             )
         )
-    return tuple(found)
+    return tuple(aftermath)

@@ -1,12 +1,12 @@
-"""A list of node shapes with prices, as a file gives it.
+"""Read a file that lists node shapes with prices.
 
 ::
 
     - name: m7i.xlarge
-      price: 0.2016            # an hour, a month: whatever is the same for all
-      cpu: 3920m               # what pods can use of it: allocatable
+      price: 0.2016            # per hour or per month, the same for all shapes
+      cpu: 3920m               # allocatable, what pods can use
       memory: 14Gi
-      pods: 58                 # 110 without
+      pods: 58                 # default: 110
       gpus: 1                  # nvidia.com/gpu
       resources: {ephemeral-storage: 80Gi}
       labels: {topology.kubernetes.io/zone: eu-west-1a}
@@ -42,7 +42,7 @@ from kplan.reading.limits import SETTINGS
 from kplan.rules.resources import CPU, MEMORY, PODS
 
 MAX_LISTED = 50
-"""More shapes than these are not compared."""
+"""A list may hold this many shapes."""
 
 _EXPECTED = "a list of node shapes with prices, as docs/capacity.md shows it"
 _MOST = Decimal(10) ** 12
@@ -56,8 +56,8 @@ _MOST_AMOUNT = 2**62
 Amount = str | int | float
 
 
-class _Written(KubeStruct, frozen=True):
-    """One shape, as it is written."""
+class _Entry(KubeStruct, frozen=True):
+    """One shape, as the file has it."""
 
     name: str = ""
     price: Amount | None = None
@@ -73,12 +73,12 @@ class _Written(KubeStruct, frozen=True):
 
 @dataclass(frozen=True)
 class PricedShape:
-    """Nodes that could be added, and what one costs."""
+    """Nodes of one kind that can be bought, and the price of one."""
 
     name: str
     price: Decimal
-    node: Node  #: the model of all of them; its name is that of none
-    like: str = ""  #: the node of the cluster that it was written after; empty for none
+    node: Node  #: a template of these nodes; the new nodes get other names
+    like: str = ""  #: the node of the cluster that the shape refers to; empty for none
 
 
 def read_shapes(source: str | Path, nodes: Mapping[str, Node]) -> list[PricedShape]:
@@ -86,68 +86,68 @@ def read_shapes(source: str | Path, nodes: Mapping[str, Node]) -> list[PricedSha
 
     Parameters
     ----------
-    source : a file, or ``-``
-    nodes : those of the cluster, by name
+    source : a file, or ``-`` for standard input
+    nodes : the nodes of the cluster, by name
 
     Raises
     ------
     InputError
-        With everything that is wrong, each with file, line and path.
+        With all problems of the file, each with line and path.
     """
     problems: list[Problem] = []
     document = read_one(source, problems, limits=SETTINGS, expected=_EXPECTED)
-    found = [] if document is None else _shapes_of(document, nodes, problems)
+    shapes = [] if document is None else _shapes_of(document, nodes, problems)
     if problems:
         raise InputError(problems)
-    return found
+    return shapes
 
 
 def _shapes_of(document: Document, nodes: Mapping[str, Node], problems: list[Problem]) -> list[PricedShape]:
     try:
-        listed = document.value()
+        entries = document.value()
     except decode.DecodeError as error:
         problems += [document.locate(problem) for problem in error.problems]
         return []
-    if not isinstance(listed, list) or not listed:
+    if not isinstance(entries, list) or not entries:
         problems.append(document.locate(Problem("no list of shapes", json_path="$", hint=f"expected {_EXPECTED}")))
         return []
-    if len(listed) > MAX_LISTED:
-        message = f"{len(listed)} shapes, and {MAX_LISTED} are compared at most"
-        problems.append(document.locate(Problem(message, json_path="$", hint="leave out those that you would not buy")))
+    if len(entries) > MAX_LISTED:
+        message = f"{len(entries)} shapes, and at most {MAX_LISTED} are compared"
+        problems.append(document.locate(Problem(message, json_path="$", hint="leave out those that you do not want")))
         return []
     problems += [
         document.locate(
-            Problem(f"{duplicate.path} stands twice", json_path=duplicate.path, hint="leave one of them out")
+            Problem(f"{duplicate.path} appears twice", json_path=duplicate.path, hint="leave one of them out")
         )
         for duplicate in document.duplicates()
     ]
-    found: list[PricedShape] = []
-    for index, content in enumerate(listed):
+    shapes: list[PricedShape] = []
+    for index, content in enumerate(entries):
         path = f"$[{index}]"
-        written = _written(content, path, problems, document)
-        if written is None:
+        entry = _read_entry(content, path, problems, document)
+        if entry is None:
             continue
-        reader = _Reader(written, path, nodes)
+        reader = _Reader(entry, path, nodes)
         shape = reader.shape()
-        if any(each.name == shape.name for each in found):
-            reader.wrong("name", f"a second shape is called {shape.name}", "give each a name of its own")
+        if any(known.name == shape.name for known in shapes):
+            reader.wrong("name", f"a second shape is called {shape.name}", "give each shape a different name")
         problems += map(document.locate, reader.problems)
-        found.append(shape)
-    return found
+        shapes.append(shape)
+    return shapes
 
 
-def _written(content: Any, path: str, problems: list[Problem], document: Document) -> _Written | None:
+def _read_entry(content: Any, path: str, problems: list[Problem], document: Document) -> _Entry | None:
     if not isinstance(content, dict):
         problems.append(document.locate(Problem("no shape", json_path=path, hint="for example {name: m7i, cpu: 4, …}")))
         return None
-    known = _Written.__struct_encode_fields__
+    known = _Entry.__struct_encode_fields__
     unknown = [key for key in content if key not in known]
     for key in unknown:
         near = difflib.get_close_matches(str(key), known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
         problems.append(document.locate(Problem(f"unknown field {str(key)!r}", json_path=f"{path}.{key}", hint=hint)))
     try:
-        return decode.convert({key: content[key] for key in known if key in content}, _Written)
+        return decode.convert({key: content[key] for key in known if key in content}, _Entry)
     except decode.DecodeError as error:
         problems += [
             document.locate(
@@ -159,10 +159,10 @@ def _written(content: Any, path: str, problems: list[Problem], document: Documen
 
 
 class _Reader:
-    """Makes a shape of what is written, and notes what is wrong with it."""
+    """Makes a shape of an entry, and notes the problems of the entry."""
 
-    def __init__(self, written: _Written, path: str, nodes: Mapping[str, Node]) -> None:
-        self._written, self._path, self._nodes = written, path, nodes
+    def __init__(self, entry: _Entry, path: str, nodes: Mapping[str, Node]) -> None:
+        self._entry, self._path, self._nodes = entry, path, nodes
         self.problems: list[Problem] = []
 
     def wrong(self, field: str, message: str, hint: str) -> None:
@@ -170,13 +170,13 @@ class _Reader:
         self.problems.append(Problem(message, json_path=f"{self._path}.{field}", hint=hint))
 
     def shape(self) -> PricedShape:
-        """Return the shape; it is of no use where there are problems."""
-        written = self._written
-        model = self._nodes.get(written.like)
-        if written.like and model is None:
-            hint = meant([written.like], self._nodes) or "kubectl get nodes lists those that there are"
-            self.wrong("like", f"the snapshot has no node {written.like}", hint)
-        name = written.name or written.like
+        """Return the shape; when there are problems, it is not to be used."""
+        entry = self._entry
+        model = self._nodes.get(entry.like)
+        if entry.like and model is None:
+            hint = meant([entry.like], self._nodes) or "kubectl get nodes lists the nodes"
+            self.wrong("like", f"the snapshot has no node {entry.like}", hint)
+        name = entry.name or entry.like
         if not name:
             self.wrong("name", "a shape needs a name", "name: m7i.xlarge, or like: NODE")
         elif len(name) > _MOST_NAME or dns_subdomain_problems(name):
@@ -194,63 +194,63 @@ class _Reader:
                 spec=NodeSpec(taints=self._taints(model.spec.taints)),
                 status=replace(model.status, allocatable=allocatable, capacity=allocatable),
             )
-        return PricedShape(name, self._price(), node, written.like)
+        return PricedShape(name, self._price(), node, entry.like)
 
     def _price(self) -> Decimal:
-        given = self._written.price
+        entered = self._entry.price
         hint = f"a number from 0 to {_MOST:,} with up to {_FINEST} decimals, such as 0.2016"
-        if given is None:
+        if entered is None:
             self.wrong("price", "a shape needs a price", hint)
             return Decimal(0)
         try:
-            price = Decimal(str(given))
+            price = Decimal(str(entered))
         except InvalidOperation:
             price = Decimal("NaN")
         exponent = price.as_tuple().exponent
         if not price.is_finite() or not 0 <= price <= _MOST or (isinstance(exponent, int) and exponent < -_FINEST):
-            self.wrong("price", f"{given!r} is no price", hint)
+            self.wrong("price", f"{entered!r} is no price", hint)
             return Decimal(0)
         return price
 
     def _allocatable(self, model: Mapping[str, Any]) -> dict[str, Any]:
-        written = self._written
-        named = {CPU: written.cpu, MEMORY: written.memory, PODS: written.pods, _GPU: written.gpus}
+        entry = self._entry
+        named = {CPU: entry.cpu, MEMORY: entry.memory, PODS: entry.pods, _GPU: entry.gpus}
         fields = {CPU: "cpu", MEMORY: "memory", PODS: "pods", _GPU: "gpus"}
-        found = {PODS: _DEFAULT_PODS, **model}
-        for resource, amount in written.resources.items():
+        allocatable = {PODS: _DEFAULT_PODS, **model}
+        for resource, amount in entry.resources.items():
             field = f"resources.{resource}"
             if named.get(resource) is not None:
-                self.wrong(field, f"{resource} stands twice", f"leave out {fields[resource]}, or this one")
-            found[resource] = self._amount(field, amount)
-        for resource, given in named.items():
-            if given is not None:
-                found[resource] = self._amount(fields[resource], given)
+                self.wrong(field, f"{resource} appears twice", f"leave out {fields[resource]}, or this one")
+            allocatable[resource] = self._amount(field, amount)
+        for resource, own_amount in named.items():
+            if own_amount is not None:
+                allocatable[resource] = self._amount(fields[resource], own_amount)
         for resource in (CPU, MEMORY):
-            if resource not in found and not written.like:
+            if resource not in allocatable and not entry.like:
                 self.wrong(resource, f"a shape needs {resource}", f"{resource}: what pods can use of it, or like: NODE")
-        return found
+        return allocatable
 
-    def _amount(self, field: str, given: Amount) -> Amount:
+    def _amount(self, field: str, entered: Amount) -> Amount:
         try:
-            amount = parse(given)
+            quantity = parse(entered)
         except InvalidQuantity as error:
-            self.wrong(field, f"{given!r} is no quantity: {error}", "for example 4, 3920m or 14Gi")
+            self.wrong(field, f"{entered!r} is no quantity: {error}", "for example 4, 3920m or 14Gi")
             return 0
-        if not 0 <= amount.nanos <= _MOST_AMOUNT * 10**9:
-            self.wrong(field, f"{given!r} is no amount that a node has", "for example 4, 3920m or 14Gi")
+        if not 0 <= quantity.nanos <= _MOST_AMOUNT * 10**9:
+            self.wrong(field, f"{entered!r} is no amount that a node has", "for example 4, 3920m or 14Gi")
             return 0
-        return given
+        return entered
 
     def _labels(self, model: Mapping[str, str]) -> dict[str, str]:
-        for key, value in self._written.labels.items():
+        for key, value in self._entry.labels.items():
             for problem in (*label_key_problems(key), *label_value_problems(value)):
                 self.wrong(f"labels.{key}", f"{key}={value} is no label: {problem}", "for example zone: a")
-        kept = {key: value for key, value in model.items() if key != HOSTNAME}
-        return {**kept, **self._written.labels}
+        inherited = {key: value for key, value in model.items() if key != HOSTNAME}
+        return {**inherited, **self._entry.labels}
 
     def _taints(self, model: Iterable[Taint]) -> tuple[Taint, ...]:
-        given = self._written.taints
-        for index, taint in enumerate(given or ()):
+        entered = self._entry.taints
+        for index, taint in enumerate(entered or ()):
             at = f"taints[{index}]"
             for problem in label_key_problems(taint.key):
                 self.wrong(f"{at}.key", f"{taint.key!r} is no key of a taint: {problem}", "for example dedicated")
@@ -258,6 +258,6 @@ class _Reader:
                 self.wrong(f"{at}.value", f"{taint.value!r} is no value of a taint: {problem}", "for example ml")
             if taint.effect not in _EFFECTS:
                 self.wrong(f"{at}.effect", f"unknown effect {taint.effect!r}", f"choose from {', '.join(_EFFECTS)}")
-        # Taints that tell about a node's present condition are not those of a new one.
+        # Taints that describe the present condition of a node are not copied to a new one.
         lasting = tuple(taint for taint in model if not taint.key.startswith("node.kubernetes.io/"))
-        return lasting if given is None else given
+        return lasting if entered is None else entered

@@ -1,9 +1,11 @@
-"""Which nodes can be drained one after another, with every pod placed and every budget kept.
+"""Find nodes that can be drained one after another, with every pod placed and every disruption budget respected.
 
-Found greedily: the node of which least is requested goes first, of those that can; after each, the others are looked at
-again with the pods where they came to. A node that cannot go once is not tried again. Another order might free more.
+The search is greedy: the node with the smallest share of requests goes first. After each drain the remaining nodes are
+compared again, with the pods on their new nodes. A node that has to stay is not tried again. Another order might free
+more nodes.
 
-Each drain takes place, as `kplan drain` lets it. To find out quickly which cannot, its pods are first placed in a copy.
+Each drain is carried out as `kplan drain` does it. Before that, the node's pods are placed in a copy of the cluster,
+which shows quickly that a node has to stay.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from kplan.api.wellknown import CONTROL_PLANE
 from kplan.documents.base import Condition, Verdict
 from kplan.documents.change import StepEvent
 from kplan.documents.placement import Outcome
@@ -23,14 +26,12 @@ from kplan.framework.cycle import schedule_pod
 from kplan.planner.base import Base
 from kplan.planner.change import begin
 from kplan.planner.successors import is_recreated, successor
-from kplan.planner.utilisation import allocatable, amounts, requested, resources_of, usage
+from kplan.planner.utilisation import allocatable, amounts, requested, usage
 from kplan.planner.verdict import NONE, counted_warnings
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.draining import Drain, DrainOptions
-
-CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 
 def shrink_report(
@@ -44,16 +45,16 @@ def shrink_report(
 
     Parameters
     ----------
-    options : which pods go in any case; None for none
+    options : the drain's options; None for those of `kubectl drain`
     fail_on : what makes the verdict a failure; None for nothing
-    progress : told how many nodes can go so far, and how many were looked at
+    progress : called with the number of nodes that can go so far, and of those that were tried
     """
     shrinking = _Shrinking(base, options or DrainOptions())
     shrinking.run(progress or (lambda _freed, _tried: None))
     context = base.context()
     chosen = (NONE,) if fail_on is None else fail_on
     nodes = base.session.cluster.nodes
-    gone = np.asarray([nodes.row_of[each.name] for each in shrinking.freed], np.intp)
+    gone = np.asarray([nodes.row_of[node.name] for node in shrinking.freed], np.intp)
     return ShrinkReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
@@ -67,39 +68,39 @@ def shrink_report(
 
 
 class _Shrinking:
-    """Drains one node after the other."""
+    """Drains one node after the other in a simulation of its own."""
 
     def __init__(self, base: Base, options: DrainOptions) -> None:
         self._base, self._options = base, options
         self._simulation = begin(base)
         self.freed: list[FreedNode] = []
         self.stays: list[StayingNode] = []
-        self._again: dict[int, PodInfo] = {}
+        self._replacements: dict[int, PodInfo] = {}  # row of a pod -> the pod that its controller creates next
 
-    def run(self, tell: Callable[[int, int], None]) -> None:
-        """Look at every node once, the one of which least is requested first."""
+    def run(self, progress: Callable[[int, int], None]) -> None:
+        """Try every node once, the one with the smallest share of requests first."""
         nodes = self._base.session.cluster.nodes.nodes
-        left = set()
+        remaining = set()
         for row, node in enumerate(nodes):
             if any(label in node.metadata.labels for label in CONTROL_PLANE):
                 self.stays.append(StayingNode(name=node.metadata.name, why="control-plane"))
             else:
-                left.add(row)
-        while left:
-            row = self._emptiest(left)
-            left.discard(row)
-            self._look_at(row)
-            tell(len(self.freed), len(nodes) - len(left))
+                remaining.add(row)
+        while remaining:
+            row = self._emptiest(remaining)
+            remaining.discard(row)
+            self._try_node(row)
+            progress(len(self.freed), len(nodes) - len(remaining))
 
     def usage(self, gone: RowArray) -> dict[str, Usage]:
-        """Return what is requested of all nodes before, and of those that stay afterwards."""
+        """Return the usage of all nodes before, and of those that stay afterwards."""
         before, after = self._base.session.cluster, self._simulation.session.cluster
         rows = np.arange(len(before))
         then, now = amounts(before, rows), amounts(after, np.setdiff1d(rows, gone))
         return {name: usage(name, then[name], now[name]) for name in now}
 
     def _emptiest(self, rows: set[int]) -> int:
-        """Return the node of which least is requested, as a share of the cluster; of equals the first by name."""
+        """Return the node whose requests are the smallest share of the cluster; of equal nodes the first by name."""
         cluster = self._simulation.session.cluster
         chosen = np.asarray(sorted(rows), np.intp)
         shares = np.zeros(len(chosen))
@@ -109,7 +110,7 @@ class _Shrinking:
         order = np.lexsort((chosen, cluster.pod_count[chosen], shares))
         return int(chosen[order[0]])
 
-    def _look_at(self, row: int) -> None:
+    def _try_node(self, row: int) -> None:
         simulation = self._simulation
         name = simulation.session.cluster.nodes.names[row]
         leaving = Drain(simulation, self._options).leaving([name])
@@ -118,7 +119,7 @@ class _Shrinking:
         if stays is None:
             stays = self._drain(name)
             if stays is not None:
-                self._start_again()
+                self._undo_last_drain()
         if stays is not None:
             self.stays.append(stays)
         else:
@@ -126,18 +127,18 @@ class _Shrinking:
             self.freed.append(FreedNode(name=name, moved=len(leaving) - lost, deleted=lost, frees=frees))
 
     def _obstacle(self, name: str, leaving: Sequence[ObservedPod]) -> StayingNode | None:
-        """Tell which pod may not be evicted as things are."""
+        """Return that the node stays because a pod may not be evicted; None when all may be."""
         drain = Drain(self._simulation, self._options)
         for pod in leaving:
-            words = drain.obstacle(pod)
-            if words:
-                is_budget = words == self._simulation.disruptions.refusal(pod)
+            message = drain.obstacle(pod)
+            if message:
+                is_budget = message == self._simulation.disruptions.refusal(pod)
                 why: Why = "budget" if is_budget else "not-evictable"
-                return StayingNode(name=name, why=why, pod=pod.key, because=words)
+                return StayingNode(name=name, why=why, pod=pod.key, because=message)
         return None
 
     def _without_place(self, name: str, row: int, leaving: Sequence[ObservedPod]) -> StayingNode | None:
-        """Place the pods in a copy, where nothing else moves, and tell which finds no place."""
+        """Return that the node stays because a pod fits nowhere else in a copy of the cluster; None when all fit."""
         infos = self._simulation.session.cluster.pods.infos
         moving = [pod for pod in leaving if _is_tried(infos[pod.row])]
         if not moving:
@@ -147,17 +148,17 @@ class _Shrinking:
         for pod in leaving:
             session.evict(pod.row)
         for pod in sorted(moving, key=lambda pod: -infos[pod.row].priority):
-            if pod.row not in self._again:
-                self._again[pod.row] = successor(infos[pod.row], 1, None, self._base.world)
-            again = session.add_pod(self._again[pod.row])
-            result = schedule_pod(session, again, looks_for_victims=False)
+            if pod.row not in self._replacements:
+                self._replacements[pod.row] = successor(infos[pod.row], 1, None, self._base.world)
+            replacement = session.add_pod(self._replacements[pod.row])
+            result = schedule_pod(session, replacement, looks_for_victims=False)
             if result.outcome is not Outcome.SCHEDULED or result.row is None:
                 return StayingNode(name=name, why="no-place", pod=pod.key, because=result.message)
-            session.bind(again, result.row)
+            session.bind(replacement, result.row)
         return None
 
     def _drain(self, name: str) -> StayingNode | None:
-        """Drain a node; tell why it has to stay after all."""
+        """Drain a node; return why it has to stay after all, or None."""
         simulation = self._simulation
         waiting, n_steps, n_violations = self._waiting(), len(simulation.steps), len(simulation.violations)
         drain = Drain(simulation, self._options)
@@ -177,10 +178,10 @@ class _Shrinking:
             return StayingNode(name=name, why="moves-others", pod=pod_key, because=simulation.circle)
         return None
 
-    def _start_again(self) -> None:
-        """Take the last drain back: all before it take place anew, in the same way."""
+    def _undo_last_drain(self) -> None:
+        """Start the simulation anew, and repeat all drains but the last one."""
         self._simulation = begin(self._base)
-        self._again.clear()
+        self._replacements.clear()
         for freed in self.freed:
             drain = Drain(self._simulation, self._options)
             self._simulation.cordon([freed.name])
@@ -196,13 +197,12 @@ class _Shrinking:
 
 
 def _is_tried(info: PodInfo) -> bool:
-    """Tell whether a pod is made again, with nothing that would have to be made for it first."""
+    """Return whether a controller recreates the pod, and needs to create no claim for it."""
     spec = info.pod.spec
     has_own = bool(spec.resource_claims) or any(volume.ephemeral is not None for volume in spec.volumes)
     return is_recreated(info) and not has_own
 
 
 def _offered(base: Base, rows: RowArray) -> dict[str, str]:
-    nodes = base.session.cluster.nodes
-    found = {name: int(allocatable(nodes, name)[rows].sum()) for name in resources_of(nodes)}
-    return {name: quantity_text(name, amount) for name, amount in found.items() if amount}
+    offered = amounts(base.session.cluster, rows)
+    return {name: quantity_text(name, amount.allocatable) for name, amount in offered.items() if amount.allocatable}

@@ -14,7 +14,7 @@ import kplan
 from kplan.documents.placement import Origin
 from kplan.planner.capacity import Template
 from kplan.planner.incoming import IncomingPod
-from kplan.planner.preemption_report import follow
+from kplan.planner.preemption_report import follow_victims
 from kplan.planner.queue_plan import queue_report
 from kplan.planner.whereabouts import explain_pod
 from kplan.rules.pod_info import PodInfo
@@ -48,7 +48,7 @@ def questions_about(scenario: dict[str, Any]) -> list[Question]:
         lambda asked: still(asked.plan(keys, settle_preemption=True).report()),
         lambda asked: still(asked.plan_queue([odd, *keys]).report()),
         lambda asked: still(asked.capacity([template], limit=3, preempt=True).report()),
-        lambda asked: follow(asked, [given_pod, *keys]),
+        lambda asked: follow_victims(asked, [given_pod, *keys]),
         lambda asked: still(queue_report(asked, asked.queue_of([odd], with_pending=True))),
         lambda asked: still(explain_pod(asked, running[0] if running else keys[0]).report()),
     ]

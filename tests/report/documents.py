@@ -12,7 +12,7 @@ import kplan
 from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport
 from kplan.planner.explanation import Shown
-from kplan.planner.preemption_report import follow, pending_in_turn, preemption_report, without_room
+from kplan.planner.preemption_report import follow_victims, pending_in_turn, preemption_report, without_room
 from kplan.planner.whereabouts import explain_pod
 
 WHEN = "2026-03-01T10:00:00Z"
@@ -83,5 +83,5 @@ def demo_document(kind: str, *, explain: bool = False) -> Any:
     placements = without_room(plan.placements)
     nodes_of = dict.fromkeys(range(len(placements)), shown)
     return _still(
-        preemption_report(plan.context, placements, follow(planner, pods), nodes_of=nodes_of, explain=explain)
+        preemption_report(plan.context, placements, follow_victims(planner, pods), nodes_of=nodes_of, explain=explain)
     )
