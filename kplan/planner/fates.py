@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import structs
+
 from kplan.documents.base import Condition, Counted
 from kplan.documents.change import Step, StepEvent, WorkloadState
 from kplan.documents.placement import Outcome
@@ -51,8 +53,8 @@ class Fates:
     def __init__(self, base: Base, change: ChangePlan) -> None:
         self._simulation = change.simulation
         self._change = change
-        keys = (base.session.cluster.pods.infos[row].key for row in base.pending().rows)
-        rows = (change.simulation.session.pod_ids.get(key) for key in keys)
+        self._waited = frozenset(base.session.cluster.pods.infos[row].key for row in base.pending().rows)
+        rows = (change.simulation.session.pod_ids.get(key) for key in self._waited)
         pending = (change.simulation.pods.get(row) for row in rows if row is not None)
         self._was_pending = {pod.key: pod for pod in pending if pod is not None and not pod.is_new}
         self.all = [*self._paired_all()]  #: by workload, in the order in which these were moved
@@ -67,7 +69,9 @@ class Fates:
             if step.event is StepEvent.CREATED:
                 born.add(step.pod)
             elif step.event in _LEAVING and step.pod not in born:
-                gone.setdefault(step.workload, []).append(step)
+                # A pod that waited when the change began has no node to leave, whichever it passes through.
+                left = structs.replace(step, node=None) if step.pod in self._waited else step
+                gone.setdefault(step.workload, []).append(left)
             elif step.event is StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
                 came.setdefault(step.workload, []).append(self._was_pending[step.pod])
         for pod in self._simulation.pods.values():
@@ -78,10 +82,12 @@ class Fates:
             yield from _paired(workload, gone.get(workload, []), came.get(workload, []))
 
     def _not_of_the_change(self) -> set[str]:
-        """Return pods that were pending before, and what comes in the place of pods that they preempted, and so on."""
+        """Return pods that were pending before, and what comes in their place or that of pods that they preempted."""
         found = set(self._was_pending)
         for fate in self.all:
-            if fate.gone is not None and fate.gone.by in found and fate.came is not None:
+            if fate.gone is None or fate.came is None:
+                continue
+            if fate.gone.by in found or fate.gone.pod in self._waited:
                 found.add(fate.came.key)
         return found
 

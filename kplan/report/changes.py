@@ -66,11 +66,11 @@ def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Blo
 
 
 def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
-    """Group the pods of a workload that come from nowhere, and those that leave nodes by what becomes of them."""
+    """Group the pods of a workload that come from nowhere, and others by what becomes of them."""
     groups: dict[tuple[str, ...], list[PodChange]] = {}
     for change in changes:
         fate: tuple[str, ...] = ()
-        if change.from_node is not None:
+        if change.from_node is not None or change.by is not None:
             fate = (change.action, str(change.by), change.outcome, change.reason, change.because)
         groups.setdefault((workload_of(change), *fate), []).append(change)
     return list(groups.values())

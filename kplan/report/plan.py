@@ -220,7 +220,8 @@ _RULES: Mapping[Action, str] = {
 
 
 def _message(change: PodChange, diagnosis: str) -> str:
-    evicted = f"evicted from {change.from_node} for {change.by}" if change.by else ""
+    left = f" from {change.from_node}" if change.from_node is not None else ""
+    evicted = f"evicted{left} for {change.by}" if change.by else ""
     if change.because and change.from_node is not None:
         evicted = f"leaves {change.from_node}: {change.because}"
     match change.action:
