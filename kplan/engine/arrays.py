@@ -18,15 +18,15 @@ BitArray: TypeAlias = NDArray[Any]
 MAX_NODE_SCORE = 100
 
 MAX_EXACT_DIVIDEND = 2**52
-"""Whole numbers from 0 to this, divided as float64 by one from 1 to 2**53 and cut off, give the quotient of integers.
+"""For dividends from 0 to this and divisors from 1 to 2**53, float64 division truncated is integer division.
 
-A quotient that is not whole stays at least 1 / divisor below the next whole number k, while rounding goes up by less
-than k * 2**-53, which is less than that as long as k * divisor, hardly more than the dividend, is below 2**53.
+A quotient that is not whole is at least 1 / divisor below the next whole number k, and rounding adds less than
+k * 2**-53, which is less than 1 / divisor while k * divisor, hardly more than the dividend, is below 2**53.
 """
 
 
 def round_half_away(values: FloatArray) -> Int64Array:
-    """Round to the nearest integer, halves away from zero, as Go's ``math.Round``; ``np.rint`` takes halves to even."""
+    """Round to the nearest integer, halves away from zero, as Go's ``math.Round`` (``np.rint``: to even)."""
     whole = np.trunc(values)
     return (whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0)).astype(np.int64)
 
@@ -36,7 +36,7 @@ def default_normalize_score(scores: Int64Array, *, reverse: bool) -> Int64Array:
 
     Notes
     -----
-    Scores that are all zero stay 0, or become 100 in reverse. No raw score is negative, so that ``//`` divides as Go.
+    Scores that are all zero stay 0, or become 100 in reverse. No raw score is negative, so ``//`` divides as Go does.
     Upstream: plugins/helper/normalize_score.go DefaultNormalizeScore.
     """
     top = int(scores.max(initial=0))

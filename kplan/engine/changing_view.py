@@ -1,8 +1,8 @@
-"""Worlds that change step by step: the same nodes, asked again and again while pods come back and leave.
+"""A node view for the reprieve loop: removed pods are restored step by step, and removed again.
 
-A `NodeView` with a delta adds all changes up each time it is asked. The reprieve of preemption asks as many times as
-a node has victims, and between two questions at most one pod of each node changes. So the sums are kept here and only
-that pod is added to or taken from them.
+A `NodeView` with a delta sums all changes whenever a plugin reads it. The reprieve loop filters as often as a node has
+victims, and between two steps at most one pod of each node changes. So this view stores the sums and updates them by
+that pod.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from kplan.engine.view import NodeView, PodDelta
 
 
 class ChangingView(NodeView):
-    """Nodes without some of their pods, which can come back and leave again.
+    """Nodes without some of their pods, which can be restored and removed again.
 
-    The arrays that it hands out are its own and change with it.
+    The arrays that it returns are its own and change with it.
 
     Parameters
     ----------
     rows : intp array of shape (n_view,), node rows
-    positions, pods : intp arrays of shape (n_away,)
-        Pods that are away at first, and the position of their node; `positions` ascend.
-    extra : pods that stand on these nodes besides, through all steps
+    positions, pods : intp arrays of shape (n_removed,)
+        The removed pods, and the positions of their nodes; `positions` ascend.
+    extra : pods that run on these nodes additionally, in all steps
     """
 
     def __init__(
@@ -38,32 +38,34 @@ class ChangingView(NodeView):
         self.positions = positions
         self.pods = pods
         self.extra = extra if extra is not None and len(extra.pods) else None
-        self.is_away: BoolArray = np.ones(len(pods), np.bool_)  #: bool array of shape (n_away,)
+        self.is_removed: BoolArray = np.ones(len(pods), np.bool_)  #: bool array of shape (n_removed,)
         #: intp array of shape (n_view + 1,); position i's pods are ``pods[bounds[i]:bounds[i + 1]]``
         self.bounds: RowArray = np.searchsorted(positions, np.arange(len(rows) + 1))
         self._requested: dict[str, Int64Array] = {}
         self._values: dict[str, Int64Array] = {}
         self._counts: dict[PodColumn, Int64Array] = {}
         self._steps: list[tuple[RowArray, int]] = []
-        self._told: PodDelta | None = None
-        self._n_told = 0
+        self._recorded: PodDelta | None = None
+        self._n_recorded = 0
         self._current: PodDelta | None = None
 
     @property
     def only_row(self) -> None:
-        """No node is seen as it stands."""
+        """None: the pods of every node may differ from the cluster's."""
 
     @property
     def delta(self) -> PodDelta | None:
-        """All that happened up to this step, in order; put together when a plugin asks for it."""
+        """All changes up to this step, in order; built when a plugin reads it."""
         if self._current is None:
-            if self._told is None:
-                self._told = PodDelta(self.positions, self.pods, np.full(len(self.pods), -1, np.int64), in_order=True)
-                self._n_told = 0
-            if self._n_told < len(self._steps):
-                self._told = self._told.joined(self._since(self._n_told))
-                self._n_told = len(self._steps)
-            self._current = self._told if self.extra is None else self._told.joined(self.extra)
+            if self._recorded is None:
+                self._recorded = PodDelta(
+                    self.positions, self.pods, np.full(len(self.pods), -1, np.int64), in_order=True
+                )
+                self._n_recorded = 0
+            if self._n_recorded < len(self._steps):
+                self._recorded = self._recorded.joined(self._since(self._n_recorded))
+                self._n_recorded = len(self._steps)
+            self._current = self._recorded if self.extra is None else self._recorded.joined(self.extra)
         return self._current if len(self._current.pods) else None
 
     def _since(self, n_steps: int) -> PodDelta:
@@ -72,19 +74,19 @@ class ChangingView(NodeView):
         signs = np.repeat(np.asarray([sign for _, sign in steps], np.int64), [len(changes) for changes, _ in steps])
         return PodDelta(self.positions[changes], self.pods[changes], signs, in_order=True)
 
-    def bring_back(self, changes: RowArray) -> None:
-        """Put pods back on their nodes.
+    def restore(self, changes: RowArray) -> None:
+        """Put removed pods back on their nodes.
 
         Parameters
         ----------
-        changes : indices into `pods`, at most one of each position, all away
+        changes : indices into `pods`, at most one per position, all of removed pods
         """
-        self.is_away[changes] = False
+        self.is_removed[changes] = False
         self._change(changes, 1)
 
-    def take_away(self, changes: RowArray) -> None:
-        """Take pods off their nodes again; the reverse of `bring_back`."""
-        self.is_away[changes] = True
+    def remove_again(self, changes: RowArray) -> None:
+        """Remove restored pods from their nodes again."""
+        self.is_removed[changes] = True
         self._change(changes, -1)
 
     def _change(self, changes: RowArray, sign: int) -> None:
@@ -92,47 +94,51 @@ class ChangingView(NodeView):
             return
         self._steps.append((changes, sign))
         self._current = None
-        where, pods = self.positions[changes], self.pods[changes]
+        positions, pods = self.positions[changes], self.pods[changes]
         for resource, column in self._requested.items():
-            column[where] += sign * self.cluster.pods.requests(resource)[pods]
+            column[positions] += sign * self.cluster.pods.requests(resource)[pods]
         for name, column in self._values.items():
-            column[where] += sign * _VALUES[name](self.cluster, pods)
-        for some, column in self._counts.items():
-            column[where] += sign * some.column[pods]
+            column[positions] += sign * _VALUES[name](self.cluster, pods)
+        for pod_column, column in self._counts.items():
+            column[positions] += sign * pod_column.column[pods]
 
     def reorder(self, order: RowArray) -> None:
-        """Put `pods` into another order, that of `order`, which must leave each with its position; before any step."""
+        """Reorder `pods` by `order`, before any step; positions must ascend afterwards too."""
         assert not self._steps, "steps refer to pods by their index"  # noqa: S101 - reordered before
         self.pods = self.pods[order]
-        self._told = self._current = None
+        self._recorded = self._current = None
 
-    def narrowed(self, keep: BoolArray) -> ChangingView:
-        """Return a view of some of the positions, as things stand at this step."""
-        index = np.cumsum(keep) - 1
-        mine = keep[self.positions]
+    def narrowed(self, remaining: BoolArray) -> ChangingView:
+        """Return a view of some of the positions, at the current step."""
+        index = np.cumsum(remaining) - 1
+        own = remaining[self.positions]
         extra = None
         if self.extra is not None:
-            stays = keep[self.extra.positions]
-            extra = PodDelta(index[self.extra.positions[stays]], self.extra.pods[stays], self.extra.signs[stays])
-        view = ChangingView(self.cluster, self.rows[keep], index[self.positions[mine]], self.pods[mine], extra)
-        view.is_away = self.is_away[mine]
-        renumbered = np.cumsum(mine) - 1
-        view._steps = [(renumbered[changes[mine[changes]]], sign) for changes, sign in self._steps]
-        view._requested = {name: column[keep] for name, column in self._requested.items()}
-        view._values = {name: column[keep] for name, column in self._values.items()}
-        view._counts = {some: column[keep] for some, column in self._counts.items()}
+            own_extra = remaining[self.extra.positions]
+            extra = PodDelta(
+                index[self.extra.positions[own_extra]],
+                self.extra.pods[own_extra],
+                self.extra.signs[own_extra],
+            )
+        view = ChangingView(self.cluster, self.rows[remaining], index[self.positions[own]], self.pods[own], extra)
+        view.is_removed = self.is_removed[own]
+        renumbered = np.cumsum(own) - 1
+        view._steps = [(renumbered[changes[own[changes]]], sign) for changes, sign in self._steps]
+        view._requested = {name: column[remaining] for name, column in self._requested.items()}
+        view._values = {name: column[remaining] for name, column in self._values.items()}
+        view._counts = {pod_column: column[remaining] for pod_column, column in self._counts.items()}
         return view
 
     def _total(self, value_of: Callable[[RowArray], Int64Array]) -> Int64Array:
-        """Add up, per position, what a value of the pods that are away and of the extra ones comes to."""
-        sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(value_of(self.pods) * self.is_away)))
+        """Sum a value per position: minus that of the removed pods, plus that of the extra ones."""
+        sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(value_of(self.pods) * self.is_removed)))
         total: Int64Array = sums[self.bounds[:-1]] - sums[self.bounds[1:]]
         if self.extra is not None:
             np.add.at(total, self.extra.positions, value_of(self.extra.pods) * self.extra.signs)
         return total
 
     def requested(self, resource: str) -> Int64Array:
-        """Return what the pods of each node take of a resource."""
+        """Return how much of a resource the pods of each node request."""
         column = self._requested.get(resource)
         if column is None:
             values = self.cluster.pods.requests(resource)
@@ -154,25 +160,25 @@ class ChangingView(NodeView):
 
     @property
     def nonzero_cpu(self) -> Int64Array:
-        """MilliCPU that the pods of each node count for in scores."""
+        """MilliCPU that scores count for the pods of each node."""
         return self._value("nonzero cpu", self.cluster.nonzero_cpu)
 
     @property
     def nonzero_memory(self) -> Int64Array:
-        """Bytes of memory that the pods of each node count for in scores."""
+        """Bytes of memory that scores count for the pods of each node."""
         return self._value("nonzero memory", self.cluster.nonzero_memory)
 
     @property
     def is_changed(self) -> bool:
-        """Whether some position may see its node with other pods than the cluster has."""
+        """Whether the pods of some position may differ from the cluster's."""
         return True
 
-    def delta_count(self, some: PodColumn) -> Int64Array:
-        """Return by how much each position's own node differs from the cluster's; not to be written to."""
-        counts = self._counts.get(some)
+    def delta_count(self, pod_column: PodColumn) -> Int64Array:
+        """Return by how much each position's count differs from the cluster's; do not write to it."""
+        counts = self._counts.get(pod_column)
         if counts is None:
-            column = some.column
-            counts = self._counts[some] = self._total(lambda pods: column[pods].astype(np.int64))
+            column = pod_column.column
+            counts = self._counts[pod_column] = self._total(lambda pods: column[pods].astype(np.int64))
         return counts
 
 
@@ -181,4 +187,4 @@ _VALUES: dict[str, Callable[[Cluster, RowArray], Int64Array]] = {
     "nonzero cpu": lambda cluster, pods: cluster.pods.nonzero_cpu[pods],
     "nonzero memory": lambda cluster, pods: cluster.pods.nonzero_memory[pods],
 }
-"""Values of single pods that are added up, besides their requests."""
+"""Values of pods that are summed per node, besides their requests."""

@@ -1,4 +1,4 @@
-"""The cluster as it stands: which pod is on which node, and the sums that follow from it."""
+"""The cluster's current state: which pod runs on which node, and the sums per node."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import PodMatch, PodTable
 from kplan.engine.recent import Recent
 from kplan.engine.terms import TermIndex
-from kplan.rules.pod_info import HostPort, PodInfo, work_out_resources
+from kplan.rules.pod_info import HostPort, PodInfo, distinct_resources
 
 NOWHERE = -1
-"""Node row of a pod that runs on no node of the table."""
+"""The node row of a pod that runs on no node of the table."""
 
 _FIRST_CAPACITY = 64
 
 MAX_FOLLOWED = 2000
-"""Changes that a count follows one by one; beyond that it is cheaper to count anew."""
+"""After more changes than this, counting all pods again is cheaper than applying the changes."""
 
 MAX_MATCH_COUNTS = 256
-"""Counts kept at a time: eight bytes a node each."""
+"""How many counts are cached: eight bytes a node each."""
 
 
 class Change(NamedTuple):
-    """A pod that came to a node (+1) or left it (-1)."""
+    """A pod that was bound to a node (+1) or left it (-1)."""
 
     pod: int
     row: int
@@ -54,17 +54,17 @@ class Cluster:
         self._node_rows: RowArray = np.full(_FIRST_CAPACITY, NOWHERE, np.intp)
         #: pods of each node, in kube-scheduler's order: appended when bound; when one leaves, the last takes its place
         self.pods_on: list[list[int]] = [[] for _ in range(n_nodes)] if pods_on is None else pods_on
-        #: nodes whose list is nobody else's; None for all of them
+        #: rows of `pods_on` whose list no copy of the cluster shares; None for all rows
         self._own_lists: set[int] | None = None
         #: pod_count, nonzero_cpu, nonzero_memory: int64 arrays of shape (n_nodes,)
         self.pod_count: Int64Array = np.zeros(n_nodes, np.int64)
         self.nonzero_cpu: Int64Array = np.zeros(n_nodes, np.int64)
         self.nonzero_memory: Int64Array = np.zeros(n_nodes, np.int64)
-        #: node row -> set of HostPort. A set, as upstream: when one of two pods with the same port leaves, the port
-        #: counts as free.
+        #: node row -> host ports in use. A set, as upstream: when the first of two pods with the same port leaves, the
+        #: port counts as free.
         self.used_ports: dict[int, set[HostPort]] = {}
-        self.terms = TermIndex()  #: TermIndex of the bound pods
-        self.log: list[Change] = []  #: everything that happened, in order; a reader that keeps its place can follow
+        self.terms = TermIndex()  #: the inter-pod terms of the bound pods
+        self.log: list[Change] = []  #: all changes, in order; a reader remembers up to where it has read
         self._requested: dict[str, Int64Array] = {}
         self._match_counts: Recent[_Counts] = Recent(MAX_MATCH_COUNTS)
 
@@ -73,42 +73,44 @@ class Cluster:
         """Build a cluster from its nodes and all its pods; a pod whose node is not in the table runs nowhere."""
         pods = PodTable()
         pods.extend(infos)
-        distinct, codes = work_out_resources(infos)
-        pods.keep_resources(distinct, np.asarray(codes, np.intp))
+        distinct, codes = distinct_resources(infos)
+        pods.set_resources(distinct, np.asarray(codes, np.intp))
         find = nodes.row_of.get
         cluster = cls(nodes, pods)
-        cluster._stand([find(info.pod.spec.node_name or "", NOWHERE) for info in infos])
+        cluster._place_pods([find(info.pod.spec.node_name or "", NOWHERE) for info in infos])
         return cluster
 
     def changed(self, nodes: NodeTable, rows: RowArray, infos: list[PodInfo]) -> Cluster:
-        """Return the cluster of other nodes and pods, with what is known here of those that it shares.
+        """Return the cluster of other nodes and pods, reusing what this one has derived from those that they share.
 
-        It is what :meth:`build` makes of them; this one must not have changed since it was built.
+        The result equals that of :meth:`build`; this cluster must not have changed since it was built.
 
         Parameters
         ----------
-        rows : the row here of each pod, or NOWHERE where it is not known here
+        rows : the row in this cluster of each pod, or NOWHERE for a new pod
         infos : the pods, of the same length
         """
         cluster = Cluster(nodes, self.pods.picked(rows, infos))
         find = nodes.row_of.get
-        moved = np.asarray([*(find(name, NOWHERE) for name in self.nodes.names), NOWHERE], np.intp)
-        node_of = np.where(rows == NOWHERE, NOWHERE, moved[self.node_rows[rows]]) if len(self.pods) else rows.copy()
+        new_row_of = np.asarray([*(find(name, NOWHERE) for name in self.nodes.names), NOWHERE], np.intp)
+        node_of = (
+            np.where(rows == NOWHERE, NOWHERE, new_row_of[self.node_rows[rows]]) if len(self.pods) else rows.copy()
+        )
         for pod in np.flatnonzero(node_of == NOWHERE).tolist():
             node_of[pod] = find(infos[pod].pod.spec.node_name or "", NOWHERE)
-        cluster._stand(node_of.tolist())
+        cluster._place_pods(node_of.tolist())
         return cluster
 
-    def _stand(self, node_of: list[int]) -> None:
-        """Put all pods where they run, and add up what follows from it."""
+    def _place_pods(self, node_of: list[int]) -> None:
+        """Set the node of every pod, and compute all sums and indexes from it."""
         self.node_of = node_of
         self._node_rows = np.asarray([*node_of, *[NOWHERE] * _FIRST_CAPACITY], np.intp)
-        self._add_up({name for name in self.pods.resource_names if self.pods.requests(name).any()})
+        self._sum_resources({name for name in self.pods.resource_names if self.pods.requests(name).any()})
         order = np.argsort(self.node_rows, kind="stable")
         bounds = np.searchsorted(self.node_rows[order], np.arange(len(self.nodes) + 1)).tolist()
         on = order.tolist()
         self.pods_on = [on[first:end] for first, end in itertools.pairwise(bounds)]
-        self.pods.term_codes  # noqa: B018 - compiles what several pods say once, and is kept by the table
+        self.pods.term_codes  # noqa: B018 - makes the table compile equal terms once, and cache them
         running = self.node_rows != NOWHERE
         for pod in np.flatnonzero(running & (self.pods.with_ports | self.pods.with_affinity)).tolist():
             info, row = self.pods.infos[pod], node_of[pod]
@@ -117,8 +119,8 @@ class Cluster:
             if info.affinity:
                 self.terms.change(info.affinity, row, 1)
 
-    def _add_up(self, resources: Iterable[str]) -> None:
-        """Add up what the pods of each node take, from nothing."""
+    def _sum_resources(self, resources: Iterable[str]) -> None:
+        """Sum the resources of each node's pods, starting from zero."""
         running = np.flatnonzero(self.node_rows != NOWHERE)
         rows = self.node_rows[running]
         self.pod_count += np.bincount(rows, minlength=len(self.nodes))
@@ -128,11 +130,11 @@ class Cluster:
             np.add.at(self.requested(name), rows, self.pods.requests(name)[running])
 
     def copy(self, nodes: NodeTable | None = None) -> Cluster:
-        """Return a cluster that can change without this one noticing; its log starts empty.
+        """Return an independent copy, with an empty log.
 
         Parameters
         ----------
-        nodes : the same nodes, some of which are cordoned or not as they are here; None for just the same
+        nodes : the same nodes, if some are cordoned or uncordoned
         """
         copied = Cluster(self.nodes if nodes is None else nodes, self.pods.copy(), self.pods_on.copy())
         copied.node_of = self.node_of.copy()
@@ -147,71 +149,71 @@ class Cluster:
         return copied
 
     def narrowed(self, nodes: NodeTable) -> Cluster:
-        """Return a copy that has some of the nodes only, in a table of their own; pods of the others run nowhere."""
-        kept = np.asarray([self.nodes.row_of[name] for name in nodes.names], np.intp)
-        places = np.full(len(self) + 1, NOWHERE, np.intp)  # the last one is where NOWHERE points
-        places[kept] = np.arange(len(kept))
-        moved = places.tolist()
-        narrowed = Cluster(nodes, self.pods.copy(), [self.pods_on[row].copy() for row in kept.tolist()])
-        narrowed._node_rows = places[self._node_rows]
+        """Return a copy with some of the nodes only, in a table of their own; pods of the others run nowhere."""
+        old_rows = np.asarray([self.nodes.row_of[name] for name in nodes.names], np.intp)
+        new_row_of = np.full(len(self) + 1, NOWHERE, np.intp)  # the last one is where NOWHERE points
+        new_row_of[old_rows] = np.arange(len(old_rows))
+        new_rows = new_row_of.tolist()
+        narrowed = Cluster(nodes, self.pods.copy(), [self.pods_on[row].copy() for row in old_rows.tolist()])
+        narrowed._node_rows = new_row_of[self._node_rows]
         narrowed.node_of = narrowed._node_rows[: len(self.node_of)].tolist()
-        narrowed.pod_count = self.pod_count[kept]
-        narrowed.nonzero_cpu = self.nonzero_cpu[kept]
-        narrowed.nonzero_memory = self.nonzero_memory[kept]
+        narrowed.pod_count = self.pod_count[old_rows]
+        narrowed.nonzero_cpu = self.nonzero_cpu[old_rows]
+        narrowed.nonzero_memory = self.nonzero_memory[old_rows]
         narrowed.used_ports = {
-            moved[row]: ports.copy() for row, ports in self.used_ports.items() if moved[row] != NOWHERE
+            new_rows[row]: ports.copy() for row, ports in self.used_ports.items() if new_rows[row] != NOWHERE
         }
-        narrowed.terms = self.terms.moved(moved)
-        narrowed._requested = {name: column[kept] for name, column in self._requested.items()}
+        narrowed.terms = self.terms.moved(new_rows)
+        narrowed._requested = {name: column[old_rows] for name, column in self._requested.items()}
         return narrowed
 
     def derive_pod_columns(self) -> None:
-        """Work out what preemption asks of every pod, for this cluster and all copies made of it from now on."""
+        """Build the pod columns that preemption reads, so that later copies of this cluster share them."""
         for resource in list(self._requested):
             self.pods.requests(resource)
-        self.pods.start_micros  # noqa: B018 - kept by the table
+        self.pods.start_micros  # noqa: B018 - the table caches it
 
     def __len__(self) -> int:
         return self._n_nodes
 
     def requested(self, resource: str) -> Int64Array:
-        """Return what the pods of each node take of a resource, int64 of shape (n_nodes,)."""
+        """Return how much of a resource the pods of each node request, int64 of shape (n_nodes,)."""
         column = self._requested.get(resource)
         if column is None:
             column = self._requested[resource] = np.zeros(len(self.nodes), np.int64)
         return column
 
     def add_pod(self, info: PodInfo) -> int:
-        """Make a pod known, on no node, and return its row."""
+        """Add a pod that runs on no node, and return its row."""
         self.node_of.append(NOWHERE)
         if len(self.node_of) > len(self._node_rows):
             self._node_rows = np.concatenate((self._node_rows, np.full(len(self._node_rows), NOWHERE, np.intp)))
         return self.pods.add(info)
 
     def add_replicas(self, info: PodInfo, rows: RowArray) -> None:
-        """Make a pod known once for each of some nodes, which are distinct, and put it there; one after the other."""
-        first, places = len(self.node_of), rows.tolist()
-        self.pods.repeat(info, len(places))
-        self.node_of += places
+        """Add a replica of a pod to each of some distinct nodes, in their order."""
+        first, replica_rows = len(self.node_of), rows.tolist()
+        self.pods.repeat(info, len(replica_rows))
+        self.node_of += replica_rows
         missing = len(self.node_of) - len(self._node_rows)
         if missing > 0:
-            more = np.full(max(missing, len(self._node_rows)), NOWHERE, np.intp)
-            self._node_rows = np.concatenate((self._node_rows, more))
+            unused = np.full(max(missing, len(self._node_rows)), NOWHERE, np.intp)
+            self._node_rows = np.concatenate((self._node_rows, unused))
         self._node_rows[first : len(self.node_of)] = rows
-        taken = info.resources
-        for name, amount in taken.requests.items():
+        resources = info.resources
+        for name, amount in resources.requests.items():
             if amount:
                 self.requested(name)[rows] += amount
         self.pod_count[rows] += 1
-        self.nonzero_cpu[rows] += taken.nonzero_cpu
-        self.nonzero_memory[rows] += taken.nonzero_memory
-        for pod, row in enumerate(places, first):
+        self.nonzero_cpu[rows] += resources.nonzero_cpu
+        self.nonzero_memory[rows] += resources.nonzero_memory
+        for pod, row in enumerate(replica_rows, first):
             self._changing(row).append(pod)
-        for row in places if info.host_ports else ():
+        for row in replica_rows if info.host_ports else ():
             self.used_ports.setdefault(row, set()).update(info.host_ports)
         if info.affinity:
-            self.terms.add(info.affinity, places)
-        self.log += [Change(pod, row, 1) for pod, row in enumerate(places, first)]
+            self.terms.add(info.affinity, replica_rows)
+        self.log += [Change(pod, row, 1) for pod, row in enumerate(replica_rows, first)]
 
     @property
     def node_rows(self) -> RowArray:
@@ -219,14 +221,14 @@ class Cluster:
         return self._node_rows[: len(self.node_of)]
 
     def bind(self, pod: int, row: int) -> None:
-        """Put a pod on a node."""
+        """Bind a pod to a node."""
         assert self.node_of[pod] == NOWHERE, "a pod runs on one node only"  # noqa: S101 - only pending pods are bound
         self.node_of[pod] = self._node_rows[pod] = row
         self._changing(row).append(pod)
         self._change(pod, row, 1)
 
     def unbind(self, pod: int) -> None:
-        """Take a pod off its node."""
+        """Remove a pod from its node."""
         row = self.node_of[pod]
         assert row != NOWHERE, "the pod runs nowhere"  # noqa: S101 - only running pods leave
         self.node_of[pod] = self._node_rows[pod] = NOWHERE
@@ -236,7 +238,7 @@ class Cluster:
         self._change(pod, row, -1)
 
     def _changing(self, row: int) -> list[int]:
-        """Return the pods of a node, to be changed: copies of a cluster share the lists until one changes them."""
+        """Return the pods of a node for writing: copies of a cluster share these lists until one of them changes."""
         if self._own_lists is not None and row not in self._own_lists:
             self.pods_on[row] = self.pods_on[row].copy()
             self._own_lists.add(row)
@@ -244,13 +246,13 @@ class Cluster:
 
     def _change(self, pod: int, row: int, sign: int) -> None:
         info = self.pods.infos[pod]
-        taken = info.resources
-        for name, amount in taken.requests.items():
+        resources = info.resources
+        for name, amount in resources.requests.items():
             if amount:
                 self.requested(name)[row] += sign * amount
         self.pod_count[row] += sign
-        self.nonzero_cpu[row] += sign * taken.nonzero_cpu
-        self.nonzero_memory[row] += sign * taken.nonzero_memory
+        self.nonzero_cpu[row] += sign * resources.nonzero_cpu
+        self.nonzero_memory[row] += sign * resources.nonzero_memory
         if info.host_ports:
             ports = self.used_ports.setdefault(row, set())
             if sign > 0:
@@ -269,28 +271,28 @@ class Cluster:
         return np.asarray(sorted({change.row for change in log[position:]}), np.intp)
 
     def match_counts(self, match: PodMatch) -> Int64Array:
-        """Return how many of the pods meant run on each node, int64 of shape (n_nodes,).
+        """Return how many matching pods run on each node, int64 of shape (n_nodes,).
 
-        Kept up to date change by change, or counted anew when much has changed. The array is the cluster's own: do
-        not write to it, and copy what must last.
+        The count is cached and updated change by change, or counted again after many changes. The array is the
+        cluster's own: do not write to it, and copy it if it has to outlive the next change.
         """
         counts = self._match_counts.get(match, lambda: _Counts(self._count(match), len(self.log)))
         if len(self.log) - counts.position > MAX_FOLLOWED:
             counts.per_node = self._count(match)
         elif counts.position < len(self.log):
-            is_meant = self.pods.mask(match).column
+            is_match = self.pods.mask(match).column
             for change in self.log[counts.position :]:
-                if is_meant[change.pod]:
+                if is_match[change.pod]:
                     counts.per_node[change.row] += change.sign
         counts.position = len(self.log)
         return counts.per_node
 
     def rows_with(self, match: PodMatch) -> RowArray:
-        """Return the nodes of the pods meant that run, intp, one element a pod in no particular order."""
+        """Return the node of every matching pod that runs, intp, in no particular order."""
         rows: RowArray = self._node_rows[self.pods.rows_matching(match)]
         running: RowArray = rows[rows != NOWHERE]
         return running
 
     def _count(self, match: PodMatch) -> Int64Array:
-        # int64 already where pointers are that long.
+        # bincount returns intp, which is int64 on 64-bit machines: no copy there.
         return np.bincount(self.rows_with(match), minlength=len(self.nodes)).astype(np.int64, copy=False)

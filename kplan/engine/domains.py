@@ -10,16 +10,15 @@ from kplan.engine.pod_table import PodMatch
 
 
 class DomainCounts:
-    """How many of the pods meant run in each domain of a topology key."""
+    """How many matching pods run in each domain of a topology key."""
 
     def __init__(self, cluster: Cluster, match: PodMatch, slots: RowArray, n_slots: int, counted: BoolArray) -> None:
-        """Start counting.
+        """Count the matching pods of each domain.
 
         Parameters
         ----------
-        match : the pods meant
-        slots : intp array of shape (n_nodes,), the domain of each node
-            `LabelColumn.slots`, say.
+        match : which pods count
+        slots : intp array of shape (n_nodes,), the domain of each node, for example `LabelColumn.slots`
         n_slots : number of domains
         counted : bool array of shape (n_nodes,), nodes whose pods count
         """
@@ -38,15 +37,15 @@ class DomainCounts:
 
     @property
     def counts(self) -> Int64Array:
-        """Pods in each domain as things stand, int64 of shape (n_slots,); not to be written to or kept."""
+        """Matching pods in each domain now, int64 of shape (n_slots,); do not write to it or store it."""
         log = self._cluster.log
         if self._position < len(log):
             if len(log) - self._position > MAX_FOLLOWED:
                 self._counts = self._count()
             else:
-                is_meant = self._cluster.pods.mask(self._match).column
+                is_match = self._cluster.pods.mask(self._match).column
                 for change in log[self._position :]:
-                    if is_meant[change.pod] and self._counted[change.row]:
+                    if is_match[change.pod] and self._counted[change.row]:
                         self._counts[self._slots[change.row]] += change.sign
             self._position = len(log)
         return self._counts

@@ -1,4 +1,4 @@
-"""Which nodes have which images."""
+"""Index of the container images on the nodes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _NO_ROWS: RowArray = np.zeros(0, np.intp)
 class ImageIndex:
     """Images by the names under which nodes list them.
 
-    An image has the size that the first node (by name) gives for it: kube-scheduler keeps one size a name, from the
-    node that came first. Upstream: backend/cache/cache.go addNodeImageStates.
+    An image has the size that the first node (by name) lists: kube-scheduler stores a single size per image name, that
+    of the node it saw first. Upstream: backend/cache/cache.go addNodeImageStates.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
@@ -31,7 +31,7 @@ class ImageIndex:
 
     @staticmethod
     def of(nodes: NodeTable) -> ImageIndex:
-        """Return the index of a node table, built when first asked for."""
+        """Return the index of a node table, built when first used."""
         return nodes.derived("image index", lambda: ImageIndex(nodes))
 
     def size(self, name: str) -> int:

@@ -1,7 +1,7 @@
-"""Distinct sets of labels, with postings: which of them hold a label, and which a label with a value.
+"""Distinct sets of labels, with an inverted index: label -> value -> the sets that contain it.
 
-Replicas share their labels, so a selector is asked about sets, not about pods; and by its postings, so that it costs
-what it finds and not what there is.
+Replicas share their labels, so a selector is matched against sets instead of pods; with the index, the cost depends on
+how many sets match and not on how many there are.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kplan.engine.arrays import BoolArray
 from kplan.engine.recent import Recent
 
 MAX_MASKS = 256
-"""Selectors whose sets are kept at a time: a byte a set each."""
+"""How many selectors' masks are cached: a byte a set each."""
 
-_MAX_ASKED_ONE_BY_ONE = 8
-"""So many sets more are held against a selector one by one; beyond, the postings are asked again."""
+_MAX_MATCHED_SINGLY = 8
+"""Up to so many new sets are matched against a cached selector singly; for more, the index is read again."""
 
 
 class _Mask:
@@ -29,7 +29,7 @@ class _Mask:
 
 
 class LabelSets:
-    """Sets of labels by code; only ever added to, so that copies of a pod table share one."""
+    """Sets of labels by code; sets are only ever added, so copies of a pod table share them."""
 
     def __init__(self) -> None:
         self.sets: list[Mapping[str, str]] = []  #: list of labels, by code
@@ -43,7 +43,7 @@ class LabelSets:
         return len(self.sets)
 
     def code(self, labels: Mapping[str, str]) -> int:
-        """Return the code of a set of labels, added when it is new."""
+        """Return the code of a set of labels; a new set is added."""
         written = tuple(labels.items())
         code = self._code_as_written.get(written)
         if code is None:
@@ -58,25 +58,25 @@ class LabelSets:
         return list(self._posted().get(key, {}))
 
     def mask(self, selector: Selector) -> BoolArray:
-        """Return which sets a selector takes, bool of shape (n_sets,); not to be written to."""
-        kept = self._masks.get(selector, lambda: _Mask(self._select(selector)))
-        known, n_sets = len(kept.column), len(self.sets)
-        if n_sets - known > _MAX_ASKED_ONE_BY_ONE:
-            kept.column = self._select(selector)
+        """Return which sets a selector matches, bool of shape (n_sets,); do not write to it."""
+        cached = self._masks.get(selector, lambda: _Mask(self._select(selector)))
+        known, n_sets = len(cached.column), len(self.sets)
+        if n_sets - known > _MAX_MATCHED_SINGLY:
+            cached.column = self._select(selector)
         elif known < n_sets:
             more = np.asarray([selector.matches(labels) for labels in self.sets[known:]], np.bool_)
-            kept.column = np.concatenate((kept.column, more))
-        return kept.column
+            cached.column = np.concatenate((cached.column, more))
+        return cached.column
 
     def _select(self, selector: Selector) -> BoolArray:
-        taken = np.full(len(self.sets), not selector.is_nothing)
+        selected = np.full(len(self.sets), not selector.is_nothing)
         for requirement in selector.requirements:
             if not selector.is_nothing:
-                taken &= self._fulfil(requirement)
-        return taken
+                selected &= self._matches_requirement(requirement)
+        return selected
 
-    def _fulfil(self, requirement: Requirement) -> BoolArray:
-        """Return which sets fulfil one condition, bool of shape (n_sets,)."""
+    def _matches_requirement(self, requirement: Requirement) -> BoolArray:
+        """Return which sets match a requirement, bool of shape (n_sets,)."""
         by_value = self._posted().get(requirement.key, {})
         operator = requirement.operator
         values: Iterable[str] = requirement.values if operator in ("In", "NotIn") else by_value
@@ -91,7 +91,7 @@ class LabelSets:
         return column
 
     def _posted(self) -> dict[str, dict[str, list[int]]]:
-        """Return the postings, label -> value -> codes, brought up to date."""
+        """Return the index, label -> value -> codes, after adding the new sets to it."""
         postings = self._postings
         for code in range(self._n_posted, len(self.sets)):
             for key, value in self.sets[code].items():

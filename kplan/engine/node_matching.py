@@ -1,7 +1,7 @@
-"""Which nodes a selector or a pod's tolerations take, as columns over all nodes.
+"""Which nodes a selector matches and which taints are tolerated, as columns over all nodes.
 
-A condition is judged once per distinct label value or set of taints, then spread over the nodes by index. Results are
-kept with the node table, so that the same condition asked again costs a look-up; do not write to them.
+A requirement is evaluated once per distinct label value or set of taints, then spread over the nodes by index. Results
+are cached with the node table, so that the same selector costs a look-up next time; do not write to them.
 
 Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go.
 """
@@ -27,70 +27,70 @@ from kplan.engine.node_table import NodeTable
 
 
 def match_requirement(nodes: NodeTable, requirement: Requirement) -> BoolArray:
-    """Return which nodes' labels fulfil one condition, bool of shape (n_nodes,)."""
+    """Return which nodes' labels match a requirement, bool of shape (n_nodes,)."""
     column = nodes.label(requirement.key)
-    # One entry a distinct value, and the last one, which the code ABSENT (-1) picks, for nodes without the label.
-    holds = np.zeros(len(column.values) + 1, np.bool_)
+    # One entry per distinct value; the last entry, at index ABSENT (-1), is for nodes without the label.
+    is_match = np.zeros(len(column.values) + 1, np.bool_)
     if requirement.operator in ("In", "NotIn"):
-        holds[[column.code_of[value] for value in requirement.values if value in column.code_of]] = True
+        is_match[[column.code_of[value] for value in requirement.values if value in column.code_of]] = True
         if requirement.operator == "NotIn":
-            holds = ~holds
+            is_match = ~is_match
     else:
-        holds[:-1] = [requirement.matches_value(value) for value in column.values]
-        holds[-1] = requirement.matches_value(None)
-    return holds[column.codes]
+        is_match[:-1] = [requirement.matches_value(value) for value in column.values]
+        is_match[-1] = requirement.matches_value(None)
+    return is_match[column.codes]
 
 
 def match_labels(nodes: NodeTable, selector: Selector) -> BoolArray:
-    """Return which nodes' labels a selector takes, bool of shape (n_nodes,)."""
+    """Return which nodes' labels a selector matches, bool of shape (n_nodes,)."""
     return nodes.derived(("labels", selector), lambda: select_labels(nodes, selector))
 
 
 def select_labels(nodes: NodeTable, selector: Selector) -> BoolArray:
-    """Return the same as `match_labels` in a new array, which is not kept."""
-    meant = np.full(len(nodes), not selector.is_nothing)
+    """Return the same as `match_labels` in a new array, which is not cached."""
+    matches = np.full(len(nodes), not selector.is_nothing)
     for requirement in selector.requirements:
-        meant &= match_requirement(nodes, requirement)
-    return meant
+        matches &= match_requirement(nodes, requirement)
+    return matches
 
 
 def match_field(nodes: NodeTable, requirement: FieldRequirement) -> BoolArray:
-    """Return which nodes fulfil a condition on a field, bool of shape (n_nodes,); nodes have no field but the name."""
+    """Return which nodes match a field requirement, bool of shape (n_nodes,); nodes have no field but the name."""
     if requirement.key != NAME_FIELD:
         return np.full(len(nodes), requirement.matches(""))
-    meant = np.full(len(nodes), requirement.is_negated)
+    matches = np.full(len(nodes), requirement.is_negated)
     row = nodes.row_of.get(requirement.value)
     if row is not None:
-        meant[row] = not requirement.is_negated
-    return meant
+        matches[row] = not requirement.is_negated
+    return matches
 
 
 def match_term(nodes: NodeTable, term: CompiledTerm) -> BoolArray:
-    """Return for which nodes all expressions of a term hold, bool of shape (n_nodes,)."""
+    """Return which nodes match all expressions of a term, bool of shape (n_nodes,)."""
     return nodes.derived(("term", term), lambda: _match_term(nodes, term))
 
 
 def _match_term(nodes: NodeTable, term: CompiledTerm) -> BoolArray:
     if term.errors:
         return np.zeros(len(nodes), np.bool_)
-    meant = np.ones(len(nodes), np.bool_) if term.labels is None else match_labels(nodes, term.labels).copy()
+    matches = np.ones(len(nodes), np.bool_) if term.labels is None else match_labels(nodes, term.labels).copy()
     for requirement in term.fields or ():
-        meant &= match_field(nodes, requirement)
-    return meant
+        matches &= match_field(nodes, requirement)
+    return matches
 
 
 def match_node_selector(nodes: NodeTable, selector: CompiledNodeSelector) -> BoolArray:
-    """Return for which nodes any term holds, bool of shape (n_nodes,); terms that cannot be compiled hold for none."""
+    """Return which nodes match any term, bool of shape (n_nodes,); a term that cannot be compiled matches none."""
     if len(selector.terms) == 1:
         return match_term(nodes, selector.terms[0])
-    meant = np.zeros(len(nodes), np.bool_)
+    matches = np.zeros(len(nodes), np.bool_)
     for term in selector.terms:
-        meant |= match_term(nodes, term)
-    return meant
+        matches |= match_term(nodes, term)
+    return matches
 
 
 def required_node_selector(pod: Pod) -> CompiledNodeSelector | None:
-    """Compile the node affinity that a pod requires; None when it requires none."""
+    """Return a pod's required node affinity, compiled; None when it has none."""
     affinity = pod.spec.affinity
     required = (
         affinity.node_affinity.required_during_scheduling_ignored_during_execution
@@ -101,22 +101,22 @@ def required_node_selector(pod: Pod) -> CompiledNodeSelector | None:
 
 
 def match_required_affinity(nodes: NodeTable, pod: Pod) -> BoolArray | None:
-    """Return which nodes fulfil a pod's nodeSelector and required node affinity; None when it has neither.
+    """Return which nodes match a pod's nodeSelector and required node affinity; None when it has neither.
 
     Upstream: nodeaffinity.RequiredNodeAffinity.Match.
     """
-    meant: BoolArray | None = None
+    matches: BoolArray | None = None
     if pod.spec.node_selector:
-        meant = match_labels(nodes, selector_from_map(pod.spec.node_selector))
+        matches = match_labels(nodes, selector_from_map(pod.spec.node_selector))
     selector = required_node_selector(pod)
     if selector is not None:
         by_terms = match_node_selector(nodes, selector)
-        meant = by_terms if meant is None else meant & by_terms
-    return meant
+        matches = by_terms if matches is None else matches & by_terms
+    return matches
 
 
 def is_hard(taint: Taint) -> bool:
-    """Whether a taint keeps pods away (NoSchedule, NoExecute) instead of merely repelling them."""
+    """Whether a taint excludes pods (NoSchedule, NoExecute) instead of only lowering the node's score."""
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
@@ -134,7 +134,7 @@ def first_untolerated_hard_taints(
     Returns
     -------
     positions : intp array of shape (n_nodes,), index into `taints`, or -1 where all are tolerated
-    taints : distinct (key, value), in the order of the nodes that first have them
+    taints : distinct (key, value), in the order in which the nodes list them first
     """
     tolerations = tuple(tolerations)
     return nodes.derived(("first hard taints", tolerations), lambda: _first_taints(nodes, tolerations))
@@ -144,8 +144,8 @@ def _first_taints(nodes: NodeTable, tolerations: Sequence[Toleration]) -> tuple[
     known: dict[tuple[str, str], int] = {}
     per_set = np.full(len(nodes.taint_sets), -1, np.intp)
     for code, taints in enumerate(nodes.taint_sets):
-        found = (taint for taint in taints if is_hard(taint) and not tolerations_tolerate(tolerations, taint))
-        first = next(found, None)
+        untolerated = (taint for taint in taints if is_hard(taint) and not tolerations_tolerate(tolerations, taint))
+        first = next(untolerated, None)
         if first is not None:
             per_set[code] = known.setdefault((first.key, first.value or ""), len(known))
     positions: RowArray = per_set[nodes.taint_codes]

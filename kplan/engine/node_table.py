@@ -1,4 +1,4 @@
-"""Nodes as columns, in the order of their names; nothing here changes once built."""
+"""Nodes as columns, ordered by name; a table does not change once it is built."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ABSENT = -1
 """Code of a node that does not have the label."""
 
 MAX_DERIVED = 1024
-"""Derived values kept at a time: most are a column of a byte a node."""
+"""How many derived values are cached: most are a column of a byte a node."""
 
 
 class LabelColumn:
-    """One label key over all nodes."""
+    """The values of one label key on all nodes."""
 
     def __init__(self, column: Sequence[str | None]) -> None:
         code_of: dict[str, int] = {}
@@ -38,7 +38,7 @@ class LabelColumn:
             np.int32,
             len(column),
         )
-        self.values = list(code_of)  #: distinct values in the order of the nodes that first hold them
+        self.values = list(code_of)  #: distinct values, in the order in which they first occur
         self.code_of = code_of
 
     @cached_property
@@ -49,7 +49,7 @@ class LabelColumn:
 
     @cached_property
     def slots(self) -> RowArray:
-        """Where each node counts in an array of shape (len(values) + 1,): its value's code, the last one without."""
+        """The code of each node's value, or len(values) without the label: indices into len(values) + 1 counters."""
         return np.where(self.codes == ABSENT, len(self.values), self.codes).astype(np.intp)
 
 
@@ -82,7 +82,7 @@ class NodeTable:
         return len(self.nodes)
 
     def with_schedulable(self, rows: Iterable[int], *, schedulable: bool) -> NodeTable:
-        """Return the table with some nodes cordoned or uncordoned; all else is shared, for nothing else follows it."""
+        """Return the table with some nodes cordoned or uncordoned; everything else is shared."""
         changed = copy.copy(self)
         changed.nodes = self.nodes.copy()
         changed.unschedulable = self.unschedulable.copy()
@@ -93,7 +93,7 @@ class NodeTable:
         return changed
 
     def changed(self, nodes: Sequence[Node]) -> NodeTable:
-        """Return the table of other nodes; where they are these, cordoned or not, all else is shared."""
+        """Return the table of other nodes; columns are shared where only cordoning differs."""
         own = set(map(id, self.nodes))
         new = {node.metadata.name: node for node in nodes if id(node) not in own}
         rows = [self.row_of.get(name) for name in new]
@@ -111,7 +111,7 @@ class NodeTable:
         return changed
 
     def label(self, key: str) -> LabelColumn:
-        """Return the column of a label key, built when first asked for."""
+        """Return the column of a label key, built when first used."""
         column = self._labels.get(key)
         if column is None:
             column = LabelColumn([node.metadata.labels.get(key) for node in self.nodes])
@@ -119,7 +119,7 @@ class NodeTable:
         return column
 
     def allocatable(self, resource: str) -> Int64Array:
-        """Return what each node offers of a resource: milliCPU, bytes or counts, 0 where it offers none."""
+        """Return each node's allocatable amount of a resource: milliCPU, bytes or counts, 0 where it has none."""
         column = self._allocatable.get(resource)
         if column is None:
             read = milli_value if resource == CPU else value
@@ -130,13 +130,13 @@ class NodeTable:
         return column
 
     def least_allocatable(self, resource: str) -> int:
-        """Return the least that any node offers of a resource; 0 without nodes."""
+        """Return the smallest allocatable amount of a resource on any node; 0 without nodes."""
         return self.derived(("least", resource), lambda: min(self.allocatable(resource).tolist(), default=0))
 
-    def derived(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what follows from the nodes alone, made when first asked for; what is not used is forgotten."""
-        found: T = self._derived.get(key, make)
-        return found
+    def derived(self, key: Hashable, build: Callable[[], T]) -> T:
+        """Return a value that depends on the nodes alone, built when first used and cached."""
+        result: T = self._derived.get(key, build)
+        return result
 
     @cached_property
     def resources(self) -> frozenset[str]:
@@ -149,7 +149,7 @@ class NodeTable:
 
         Notes
         -----
-        The tree takes nodes as they come to the scheduler; here they come in the order of their names.
+        The tree adds nodes as the scheduler's cache receives them; here that is the order of their names.
         Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey.
         """
         return self.derived("zone order", self._zone_order)
@@ -164,7 +164,7 @@ class NodeTable:
 
     @property
     def zone_places(self) -> RowArray:
-        """Where in `zone_order` each node stands, intp of shape (n_nodes,)."""
+        """The index of each node in `zone_order`, intp of shape (n_nodes,)."""
         return self.derived("zone places", self._zone_places)
 
     def _zone_places(self) -> RowArray:
@@ -174,7 +174,7 @@ class NodeTable:
 
 
 def _differ_otherwise(node: Node, other: Node) -> bool:
-    """Tell whether two nodes differ in anything but being cordoned."""
+    """Whether two nodes differ in anything but being cordoned."""
     return node != replace(other, spec=replace(other.spec, unschedulable=node.spec.unschedulable))
 
 

@@ -1,4 +1,4 @@
-"""What of pods becomes a column of a :class:`~kplan.engine.pod_table.PodTable` only when it is asked for."""
+"""Columns of a :class:`~kplan.engine.pod_table.PodTable` that are built when first used."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kplan.rules.volume_claims import storage_kinds
 
 NONZERO_CPU, NONZERO_MEMORY = "nonzero cpu", "nonzero memory"
 START, HOST_PORTS, STORAGE = "start time", "host ports", "storage volumes"
-"""Names of columns beside those of resources, whose names have no spaces."""
+"""Keys of columns other than those of resources, whose names contain no spaces."""
 
 
 def has_ports(pod: Pod) -> bool:
-    """Tell whether a container of a pod names any port."""
+    """Whether a container of a pod lists any port."""
     for container in pod.spec.containers:
         if container.ports:
             return True
@@ -23,13 +23,13 @@ def has_ports(pod: Pod) -> bool:
 
 
 def read_column(key: str, infos: list[PodInfo]) -> list[int]:
-    """Read a column that is worked out when it is first asked for: one with a name of its own here, or a resource's."""
+    """Return the values of a column for some pods; a key that is none of these columns is the name of a resource."""
     reader = _READERS.get(key)
     return reader(infos) if reader else [info.resources.requests.get(key, 0) for info in infos]
 
 
 def _start_micros(infos: list[PodInfo]) -> list[int]:
-    """Read start times, each distinct text once: replicas start together."""
+    """Return start times, parsing each distinct text once: replicas start together."""
     texts = [info.pod.status.start_time for info in infos]
     micros_of = {text: NO_START_TIME if text is None else to_micros(text) for text in set(texts)}
     return [micros_of[text] for text in texts]
@@ -45,5 +45,5 @@ _READERS: Mapping[str, Callable[[list[PodInfo]], list[int]]] = {
 
 
 def is_resource(key: str) -> bool:
-    """Tell whether a column is what pods take of a resource."""
+    """Whether a column contains the requests for a resource."""
     return key not in _READERS

@@ -1,4 +1,4 @@
-"""Pods as columns: one row a pod, running or not; rows are only ever added."""
+"""Pods as columns: one row a pod, running or pending; rows are only ever added."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from kplan.rules.resources import PodResources
 _FIRST_CAPACITY = 64
 
 _MAX_UNSORTED = 1024
-"""So many pods, or one in eight, may follow those that are sorted by their labels before all are sorted again."""
+"""All pods are sorted by their labels again once more than this, or an eighth of them, are unsorted."""
 
 _PODS_A_SET = 256
-"""Picking out the pods of one set of labels costs about as much as looking at so many pods' codes."""
+"""Selecting the pods of one set of labels costs about as much as comparing the codes of so many pods."""
 
 _COLUMNS = (
     "_namespace_codes",
@@ -45,23 +45,23 @@ _COLUMNS = (
     "_with_affinity",
     "_with_ports",
 )
-"""What is known of every pod as soon as it is added."""
+"""Columns that have a value for every pod as soon as it is added."""
 
 MAX_MASKS = 256
-"""Pod masks kept at a time: a byte a pod each."""
+"""How many pod masks are cached: a byte a pod each."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodMatch:
-    """Which pods are meant: those for which every clause holds."""
+    """A condition on pods: a pod matches when it matches every clause."""
 
-    #: a pod matches a clause when it is in one of the namespaces (None: in any) and the selector takes its labels
+    #: a pod matches a clause when it is in one of the namespaces (None: in any) and the selector matches its labels
     clauses: tuple[tuple[frozenset[str] | None, Selector], ...]
     skip_terminating: bool = False  #: leave out pods that are being deleted
 
 
 class PodColumn(Protocol):
-    """A count of something for each pod of a table, small, or whether it is one of those meant."""
+    """A small number for each pod of a table, or whether the pod counts at all."""
 
     @property
     def column(self) -> NDArray[Any]:
@@ -69,7 +69,7 @@ class PodColumn(Protocol):
 
 
 class PodMask:
-    """Which pods of a table are meant, extended as pods are added; what a pod says never changes."""
+    """Which pods of a table match, extended as pods are added; the pods themselves never change."""
 
     def __init__(self, pods: PodTable, match: PodMatch) -> None:
         self._pods = pods
@@ -80,7 +80,7 @@ class PodMask:
 
     @property
     def column(self) -> BoolArray:
-        """One element a pod, bool of shape (at least n_pods,): elements beyond the last pod mean nothing."""
+        """Whether each pod matches, bool of shape (at least n_pods,): elements beyond the last pod are undefined."""
         n_pods = len(self._pods)
         if self._known < n_pods:
             if n_pods > len(self._column):
@@ -99,7 +99,7 @@ class _ByLabels:
     """The first pods of a table, sorted by their set of labels."""
 
     order: RowArray  #: intp array of shape (n_sorted,), pods
-    bounds: list[int]  #: set `code` has ``order[bounds[code]:bounds[code + 1]]``; sets beyond have none of these pods
+    bounds: list[int]  #: set `code` has ``order[bounds[code]:bounds[code + 1]]``; later sets have none of these pods
 
     @staticmethod
     def of(codes: CodeArray, n_sets: int) -> _ByLabels:
@@ -108,7 +108,7 @@ class _ByLabels:
 
 
 class PodTable:
-    """All pods that a session knows, by row."""
+    """All pods of a session, by row."""
 
     def __init__(self) -> None:
         self.infos: list[PodInfo] = []  #: list of PodInfo, by row
@@ -131,8 +131,8 @@ class PodTable:
         return len(self.infos)
 
     def copy(self) -> PodTable:
-        """Return a table to which pods can be added without this one noticing; the pods themselves are shared."""
-        self.term_codes  # noqa: B018 - worked out once for all copies
+        """Return a copy to which pods can be added; the pods themselves are shared."""
+        self.term_codes  # noqa: B018 - computed once for all copies
         copied = PodTable()
         copied.infos = self.infos.copy()
         for name in _COLUMNS:
@@ -148,11 +148,11 @@ class PodTable:
         self._term_sets = other._term_sets.copy()
 
     def picked(self, rows: RowArray, infos: list[PodInfo]) -> PodTable:
-        """Return a table of other pods, most of which are in this one: what is known of those is taken over.
+        """Return a table of other pods, reusing the rows of those that this table contains.
 
         Parameters
         ----------
-        rows : the row in this table of each pod, or a negative number where it is not in it
+        rows : the row in this table of each pod, or a negative number for a new pod
         infos : the pods, of the same length
         """
         places = rows.copy()
@@ -166,7 +166,7 @@ class PodTable:
         return known.rearranged(places, infos)
 
     def rearranged(self, rows: RowArray, infos: list[PodInfo]) -> PodTable:
-        """Return a table of some of these pods, those of the rows in their order; `infos` are these pods."""
+        """Return a table of the pods in some rows, in the order of `rows`; `infos` are these pods."""
         rearranged = PodTable()
         rearranged.infos = infos
         for name in _COLUMNS:
@@ -214,7 +214,7 @@ class PodTable:
         self.infos += infos
 
     def repeat(self, info: PodInfo, n: int) -> None:
-        """Append a pod so many times."""
+        """Append a pod `n` times."""
         first, end = len(self.infos), len(self.infos) + n
         while end > len(self._priorities):
             self._grow()
@@ -230,12 +230,16 @@ class PodTable:
         if info.pod.spec.affinity is not None:
             self._term_codes[first:end] = self._term_sets.code(info)
 
-    def keep_resources(self, distinct: Sequence[PodResources], codes: RowArray) -> None:
-        """Take in what all pods take from their nodes, as `work_out_resources` tells it."""
-        for name in {name for taken in distinct for name in taken.requests}:
-            self._requests[name] = np.asarray([taken.requests.get(name, 0) for taken in distinct], np.int64)[codes]
-        self._requests[NONZERO_CPU] = np.asarray([taken.nonzero_cpu for taken in distinct], np.int64)[codes]
-        self._requests[NONZERO_MEMORY] = np.asarray([taken.nonzero_memory for taken in distinct], np.int64)[codes]
+    def set_resources(self, distinct: Sequence[PodResources], codes: RowArray) -> None:
+        """Set the resources of all pods, as `distinct_resources` returns them."""
+        for name in {name for resources in distinct for name in resources.requests}:
+            self._requests[name] = np.asarray([resources.requests.get(name, 0) for resources in distinct], np.int64)[
+                codes
+            ]
+        self._requests[NONZERO_CPU] = np.asarray([resources.nonzero_cpu for resources in distinct], np.int64)[codes]
+        self._requests[NONZERO_MEMORY] = np.asarray([resources.nonzero_memory for resources in distinct], np.int64)[
+            codes
+        ]
 
     def _grow(self) -> None:
         for name in _COLUMNS:
@@ -248,52 +252,47 @@ class PodTable:
         return self._priorities[: len(self.infos)]
 
     @property
-    def terminating(self) -> BoolArray:
-        """Which pods are being deleted, bool of shape (n_pods,)."""
-        return self._terminating[: len(self.infos)]
-
-    @property
     def start_micros(self) -> Int64Array:
         """Start of each pod in microseconds since the epoch, NO_START_TIME for one that has not started."""
         return self._derived(START)
 
     def requests(self, resource: str) -> Int64Array:
-        """Return what each pod takes of a resource, int64 of shape (n_pods,), in the scheduler's units."""
+        """Return each pod's request for a resource, int64 of shape (n_pods,), in the scheduler's units."""
         return self._derived(resource)
 
     @property
     def resource_names(self) -> list[str]:
-        """Names of the resources whose columns are worked out."""
+        """Names of the resources whose columns are built."""
         return [key for key in self._requests if is_resource(key)]
 
     @property
     def nonzero_cpu(self) -> Int64Array:
-        """MilliCPU that each pod counts for in scores."""
+        """MilliCPU that scores count for each pod."""
         return self._derived(NONZERO_CPU)
 
     @property
     def nonzero_memory(self) -> Int64Array:
-        """Bytes of memory that each pod counts for in scores."""
+        """Bytes of memory that scores count for each pod."""
         return self._derived(NONZERO_MEMORY)
 
     @property
     def n_host_ports(self) -> Int64Array:
-        """How many host ports each pod takes."""
+        """How many host ports each pod uses."""
         return self._derived(HOST_PORTS)
 
     @property
     def n_storage_volumes(self) -> Int64Array:
-        """How many volumes of each pod storage plugins look at."""
+        """How many volumes each pod has that storage plugins read."""
         return self._derived(STORAGE)
 
     @property
     def with_affinity(self) -> BoolArray:
-        """Which pods say anything about affinity, bool of shape (n_pods,)."""
+        """Which pods have `spec.affinity`, bool of shape (n_pods,)."""
         return self._with_affinity[: len(self.infos)]
 
     @property
     def with_ports(self) -> BoolArray:
-        """Which pods name ports, of the host or not, bool of shape (n_pods,)."""
+        """Which pods list ports, host ports or not, bool of shape (n_pods,)."""
         return self._with_ports[: len(self.infos)]
 
     def _derived(self, key: str) -> Int64Array:
@@ -307,7 +306,7 @@ class PodTable:
 
     @property
     def term_sets(self) -> list[PodAffinityTerms]:
-        """Distinct inter-pod terms, those of pods without any first."""
+        """Distinct inter-pod terms of a pod, starting with those of a pod without any."""
         return self._term_sets.sets
 
     @property
@@ -319,7 +318,7 @@ class PodTable:
         return self._term_codes[: len(self.infos)]
 
     def mask(self, match: PodMatch) -> PodMask:
-        """Return which pods are meant as a column that is kept; what is not used is forgotten."""
+        """Return which pods match, as a cached column."""
         return self._masks.get(match, lambda: PodMask(self, match))
 
     def in_namespaces(self, namespaces: Iterable[str]) -> BoolArray:
@@ -327,7 +326,7 @@ class PodTable:
         return self._in_namespaces(namespaces, self._namespace_codes[: len(self.infos)])
 
     def rows_matching(self, match: PodMatch) -> RowArray:
-        """Return the pods that are meant, intp of shape (n_meant,), in no particular order."""
+        """Return the matching pods, intp of shape (n_matching,), in no particular order."""
         if not match.clauses:
             rows = np.arange(len(self.infos))
         else:
@@ -340,7 +339,7 @@ class PodTable:
         return rows[~self._terminating[rows]] if match.skip_terminating else rows
 
     def _rows_selected(self, selector: Selector) -> RowArray:
-        """Return the pods whose labels a selector takes."""
+        """Return the pods whose labels a selector matches."""
         n_pods = len(self.infos)
         n_sorted = len(self._by_labels.order)
         if n_pods - n_sorted > max(_MAX_UNSORTED, n_sorted // 8):
@@ -358,32 +357,32 @@ class PodTable:
     def _in_namespaces(self, namespaces: Iterable[str], codes: CodeArray) -> BoolArray:
         wanted = [self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]
         if len(wanted) == 1:
-            found: BoolArray = codes == wanted[0]
-            return found
-        chosen = np.zeros(len(self._namespace_code_of) + 1, np.bool_)
-        chosen[wanted] = True
-        return chosen[codes]
+            is_in_namespace: BoolArray = codes == wanted[0]
+            return is_in_namespace
+        is_wanted = np.zeros(len(self._namespace_code_of) + 1, np.bool_)
+        is_wanted[wanted] = True
+        return is_wanted[codes]
 
     def _matches_clause(self, clause: tuple[frozenset[str] | None, Selector], rows: RowArray) -> BoolArray:
         namespaces, selector = clause
-        meant: BoolArray = self._label_sets.mask(selector)[self._label_codes[rows]]
-        return meant if namespaces is None else meant & self._in_namespaces(namespaces, self._namespace_codes[rows])
+        matches: BoolArray = self._label_sets.mask(selector)[self._label_codes[rows]]
+        return matches if namespaces is None else matches & self._in_namespaces(namespaces, self._namespace_codes[rows])
 
     def matching(self, match: PodMatch) -> BoolArray:
-        """Return which pods are meant, bool of shape (n_pods,)."""
-        meant = np.zeros(len(self.infos), np.bool_)
-        meant[self.rows_matching(match)] = True
-        return meant
+        """Return which pods match, bool of shape (n_pods,)."""
+        matches = np.zeros(len(self.infos), np.bool_)
+        matches[self.rows_matching(match)] = True
+        return matches
 
     def matching_rows(self, match: PodMatch, rows: RowArray) -> BoolArray:
-        """Return which of some pods are meant, bool of the shape of `rows`."""
-        meant = ~self._terminating[rows] if match.skip_terminating else np.ones(len(rows), np.bool_)
+        """Return which of some pods match, bool of the shape of `rows`."""
+        matches = ~self._terminating[rows] if match.skip_terminating else np.ones(len(rows), np.bool_)
         for clause in match.clauses:
-            meant &= self._matches_clause(clause, rows)
-        return meant
+            matches &= self._matches_clause(clause, rows)
+        return matches
 
     def matches(self, match: PodMatch, row: int) -> bool:
-        """Tell whether one pod is meant."""
+        """Return whether a pod matches."""
         info = self.infos[row]
         if match.skip_terminating and info.is_terminating:
             return False

@@ -1,4 +1,4 @@
-"""What was used last, up to a number of things."""
+"""A cache of the most recently used values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """Values by key; the one that was not asked for longest goes when there are too many."""
+    """Values by key, at most `limit` of them; the least recently used goes first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -19,11 +19,11 @@ class Recent(Generic[V]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """Return the value of a key, made when it is not there."""
+    def get(self, key: Hashable, build: Callable[[], V]) -> V:
+        """Return the value of a key, built when it is missing."""
         value = self._values.get(key)
         if value is None:
-            value = self._values[key] = make()
+            value = self._values[key] = build()
             if len(self._values) > self._limit:
                 self._values.popitem(last=False)
         else:

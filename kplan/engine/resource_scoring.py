@@ -1,7 +1,7 @@
-"""What a node has and what is taken of it, for several resources at once, as the scores of allocation see it.
+"""Allocatable and allocated amounts of several resources, for the plugins that score allocation.
 
-Two plugins score by allocation, with different ideas of what counts as taken. Both leave out resources that the pod
-does not ask for (other than cpu, memory and ephemeral-storage) and resources that the node does not have.
+Two plugins score allocation, and differ in what counts as allocated. Both leave out resources that the pod does not
+request (other than cpu, memory and ephemeral-storage) and resources that the node does not have.
 
 Upstream: plugins/noderesources/resource_allocation.go resourceAllocationScorer.
 """
@@ -22,11 +22,11 @@ from kplan.engine.view import NodeView
 from kplan.rules.resources import CPU, MEMORY, is_counted, is_scalar
 
 DeviceTotals = Callable[[str], tuple[Int64Array, Int64Array]]
-"""Resource -> how many devices each node has of the class behind it, and how many of those are allocated (n_nodes,)."""
+"""Extended resource -> devices of its class on each node, and how many of them are allocated; both (n_nodes,)."""
 
 
 class Capacities(msgspec.Struct, frozen=True):
-    """What nodes have of some resources, ready for division; arrays of shape (n_resources, n_nodes)."""
+    """Allocatable amounts of some resources, ready for division; arrays of shape (n_resources, n_nodes)."""
 
     allocatable: Int64Array  #: milliCPU, bytes or counts; 0 where the node has none
     divisor: FloatArray  #: float64, the same with 1 instead of 0
@@ -39,7 +39,7 @@ class Capacities(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(allocatable: Int64Array, weights: Sequence[int]) -> Capacities:
-        """Prepare allocatable amounts and the weight of each resource."""
+        """Return the capacities for allocatable amounts and the weight of each resource."""
         present = allocatable != 0
         is_complete = bool(present.all())
         counted = np.asarray(weights, np.int64)[:, None]
@@ -73,8 +73,8 @@ class Capacities(msgspec.Struct, frozen=True):
 class Allocation(NamedTuple):
     """The resources that count for one pod on the nodes of a view."""
 
-    capacities: Capacities  #: what the nodes have
-    allocated: Int64Array  #: int64 array of shape (n_resources, n_view), what their pods count for; the caller's own
+    capacities: Capacities  #: allocatable amounts
+    allocated: Int64Array  #: int64 array of shape (n_resources, n_view), a copy that the caller may change
 
 
 class ResourceScoring:
@@ -83,8 +83,8 @@ class ResourceScoring:
     Parameters
     ----------
     resources : in the order of the plugin's arguments
-    use_requested : count what pods ask for; otherwise with defaults for containers that ask for no CPU or memory
-    device_resources : those of the resources that a device class stands behind, where nodes do not list them themselves
+    use_requested : count requests as they are, instead of with defaults for containers without CPU or memory requests
+    device_resources : the resources that a device class provides, on nodes that do not list them themselves
     """
 
     def __init__(
@@ -97,52 +97,52 @@ class ResourceScoring:
         self._are_all_counted = all(is_counted(name) and not is_scalar(name) for name in self.names)
 
     def request_for(self, nodes: NodeTable, amounts: Mapping[str, int]) -> ScoredRequest:
-        """Prepare what one pod asks for, in the scheduler's units."""
+        """Return a pod's requests for the scored resources; `amounts` are in the scheduler's units."""
         names, weights = self.names, self._weights
         if not self._are_all_counted:
-            chosen = [
+            counted = [
                 (name, weight)
                 for name, weight in zip(self.names, self._weights, strict=True)
                 if is_counted(name) and not (is_scalar(name) and amounts.get(name, 0) == 0)
             ]
-            names = tuple(name for name, _ in chosen)
-            weights = tuple(weight for _, weight in chosen)
+            names = tuple(name for name, _ in counted)
+            weights = tuple(weight for _, weight in counted)
         capacities = nodes.derived(("capacities", names, weights), lambda: _capacities(nodes, names, weights))
-        asked = np.asarray([amounts.get(name, 0) for name in names], np.int64).reshape(-1, 1)
+        requests = np.asarray([amounts.get(name, 0) for name in names], np.int64).reshape(-1, 1)
         devices: tuple[int, ...] = ()
         if self._device_resources:
             devices = tuple(k for k, name in enumerate(names) if name in self._device_resources)
-        return ScoredRequest(names, weights, asked, capacities, devices, self._use_requested)
+        return ScoredRequest(names, weights, requests, capacities, devices, self._use_requested)
 
 
 @dataclass(frozen=True)
 class ScoredRequest:
-    """One pod's request, by the resources that count for it."""
+    """A pod's requests for the resources that count for it."""
 
     names: tuple[str, ...]
     weights: tuple[int, ...]
-    asked: Int64Array  #: int64 array of shape (n_resources, 1)
+    requests: Int64Array  #: int64 array of shape (n_resources, 1)
     capacities: Capacities
-    devices: tuple[int, ...]  #: positions of the resources behind which there may be a device class
+    devices: tuple[int, ...]  #: indices of the resources that a device class may provide
     use_requested: bool
 
     def on(self, nodes: NodeView, device_totals: DeviceTotals | None = None, *, with_pod: bool = False) -> Allocation:
-        """Return what the nodes of a view have and what is taken of it, without the pod or with it."""
+        """Return the allocation on the nodes of a view, without the pod or with it."""
         allocated = np.empty((len(self.names), len(nodes)), np.int64)
         has_devices = bool(self.devices) and device_totals is not None
         for k, name in enumerate(self.names):
             if with_pod and not has_devices:
-                np.add(self._taken(nodes, name), self.asked[k, 0], out=allocated[k])
+                np.add(self._allocated(nodes, name), self.requests[k, 0], out=allocated[k])
             else:
-                allocated[k] = self._taken(nodes, name)
+                allocated[k] = self._allocated(nodes, name)
         capacities = self.capacities.take(nodes)
         if has_devices and device_totals is not None:
             capacities = self._with_devices(nodes, capacities, allocated, device_totals)
             if with_pod:
-                allocated += self.asked
+                allocated += self.requests
         return Allocation(capacities, allocated)
 
-    def _taken(self, nodes: NodeView, name: str) -> Int64Array:
+    def _allocated(self, nodes: NodeView, name: str) -> Int64Array:
         if not self.use_requested and name == CPU:
             return nodes.nonzero_cpu
         if not self.use_requested and name == MEMORY:
@@ -152,7 +152,7 @@ class ScoredRequest:
     def _with_devices(
         self, nodes: NodeView, capacities: Capacities, allocated: Int64Array, device_totals: DeviceTotals
     ) -> Capacities:
-        """Count devices where a node does not list the resource itself."""
+        """Return the capacities with devices, where a node does not list the resource; updates `allocated` too."""
         allocatable = capacities.allocatable.copy()
         for k in self.devices:
             capacity, in_use = (nodes.take(column) for column in device_totals(self.names[k]))

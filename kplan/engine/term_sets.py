@@ -1,4 +1,4 @@
-"""Distinct inter-pod terms of pods, by code; replicas say them in the same words, and have them compiled once."""
+"""Distinct inter-pod terms of pods, by code; replicas have equal terms, which are compiled once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class TermSets:
-    """Inter-pod terms by code; those of pods without any are the first."""
+    """Inter-pod terms of pods by code; code 0 is of pods without any."""
 
     def __init__(self) -> None:
         self.sets: list[PodAffinityTerms] = [NO_TERMS]  #: distinct terms, by code
@@ -19,7 +19,7 @@ class TermSets:
         self._known: dict[tuple[str, bytes], tuple[PodInfo, int]] = {}
 
     def copy(self) -> TermSets:
-        """Return the same, to be added to without these noticing."""
+        """Return an independent copy."""
         copied = TermSets()
         copied.sets = self.sets.copy()
         copied._code_of = self._code_of.copy()
@@ -27,7 +27,7 @@ class TermSets:
         return copied
 
     def code(self, info: PodInfo) -> int:
-        """Return the code of a pod's terms, added when they are new."""
+        """Return the code of a pod's terms; new ones are added."""
         written = (info.namespace, _encoder.encode(info.pod.spec.affinity))
         known = self._known.get(written)
         if known is None:

@@ -1,4 +1,4 @@
-"""Inter-pod terms of running pods, grouped by what they say, with the number of holders on each node."""
+"""Inter-pod terms of running pods: equal terms in one group, with the number of pods on each node that have it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kplan.rules.affinity import AffinityTerm, PodAffinityTerms
 
 
 class TermKind(enum.Enum):
-    """The four lists in which a pod can hold a term."""
+    """The four lists of inter-pod terms in a pod's spec."""
 
     REQUIRED_AFFINITY = enum.auto()
     REQUIRED_ANTI_AFFINITY = enum.auto()
@@ -24,16 +24,16 @@ class TermKind(enum.Enum):
 
 @dataclass(slots=True)
 class TermGroup:
-    """One term and where the pods that hold it run."""
+    """A term, and the nodes of the pods that have it."""
 
     kind: TermKind
     term: AffinityTerm
     weight: int  #: the preferred term's weight; 0 for required terms
-    holders: dict[int, int] = field(default_factory=dict)  #: node row -> number of times pods there hold the term
+    holders: dict[int, int] = field(default_factory=dict)  #: node row -> how often the term occurs in pods there
     _arrays: tuple[RowArray, Int64Array] | None = None
 
     def change(self, row: int, sign: int) -> None:
-        """Note that a pod on a node came (+1) or went (-1)."""
+        """Count a pod that was bound to a node (+1) or left it (-1)."""
         count = self.holders.get(row, 0) + sign
         if count:
             self.holders[row] = count
@@ -42,7 +42,7 @@ class TermGroup:
         self._arrays = None
 
     def arrays(self) -> tuple[RowArray, Int64Array]:
-        """Return rows that have holders, and how many each has."""
+        """Return the rows that have holders, and their number of holders."""
         if self._arrays is None:
             n = len(self.holders)
             self._arrays = (
@@ -53,11 +53,13 @@ class TermGroup:
 
 
 def pod_terms(terms: PodAffinityTerms) -> list[tuple[TermKind, AffinityTerm, int]]:
-    """List a pod's terms as (kind, term, weight), repeated ones repeated."""
+    """Return a pod's terms as (kind, term, weight); a term that occurs twice is listed twice."""
     listed = [(TermKind.REQUIRED_AFFINITY, term, 0) for term in terms.required_affinity]
     listed += [(TermKind.REQUIRED_ANTI_AFFINITY, term, 0) for term in terms.required_anti_affinity]
-    listed += [(TermKind.PREFERRED_AFFINITY, each.term, each.weight) for each in terms.preferred_affinity]
-    listed += [(TermKind.PREFERRED_ANTI_AFFINITY, each.term, each.weight) for each in terms.preferred_anti_affinity]
+    listed += [(TermKind.PREFERRED_AFFINITY, weighted.term, weighted.weight) for weighted in terms.preferred_affinity]
+    listed += [
+        (TermKind.PREFERRED_ANTI_AFFINITY, weighted.term, weighted.weight) for weighted in terms.preferred_anti_affinity
+    ]
     return listed
 
 
@@ -66,11 +68,11 @@ Label = tuple[str, str]
 
 
 class TermIndex:
-    """All terms that running pods hold."""
+    """All terms of running pods."""
 
     def __init__(self) -> None:
-        #: in the order in which they were first seen; only ever appended to, so that a reader can keep its place. A
-        #: group whose last holder left stays, with no holders.
+        #: in the order of their first holder; groups are only appended, so a reader can remember up to where it has
+        #: read. A group whose last holder left stays, without holders.
         self.groups: list[TermGroup] = []
         self._group_of: dict[tuple[TermKind, AffinityTerm, int], int] = {}
         self._by_label: dict[Label, list[int]] = {}
@@ -78,37 +80,37 @@ class TermIndex:
         self._without_label: list[int] = []
 
     def copy(self) -> TermIndex:
-        """Return an index that can change without this one noticing."""
+        """Return an independent copy."""
         copied = TermIndex()
         copied.groups = [TermGroup(g.kind, g.term, g.weight, g.holders.copy()) for g in self.groups]
         copied._group_of = self._group_of.copy()
-        # Both copy a list before they write to it from now on.
+        # From now on both indexes copy a list before they write to it.
         copied._by_label = self._by_label.copy()
         self._own_lists.clear()
         copied._without_label = self._without_label.copy()
         return copied
 
     def moved(self, places: Sequence[int]) -> TermIndex:
-        """Return a copy about nodes in other rows: `places` says where each row is now; those below zero are gone."""
+        """Return a copy for nodes in other rows: `places` maps old rows to new ones, negative for removed nodes."""
         moved = self.copy()
         for group in moved.groups:
             group.holders = {places[row]: n for row, n in group.holders.items() if places[row] >= 0}
         return moved
 
     def change(self, terms: PodAffinityTerms, row: int, sign: int) -> None:
-        """Note that a pod that holds these terms came to (+1) or left (-1) a node."""
+        """Count a pod with these terms that was bound to a node (+1) or left it (-1)."""
         for key in pod_terms(terms):
             self.groups[self.group_id(*key)].change(row, sign)
 
     def add(self, terms: PodAffinityTerms, rows: Sequence[int]) -> None:
-        """Note that on each of some nodes a pod came that holds these terms."""
+        """Count a pod with these terms on each of some nodes."""
         for key in pod_terms(terms):
             group = self.groups[self.group_id(*key)]
             for row in rows:
                 group.change(row, 1)
 
     def group_id(self, kind: TermKind, term: AffinityTerm, weight: int) -> int:
-        """Return the position of a term's group, appended when it is new."""
+        """Return the position of a term's group; a new group is appended."""
         key = (kind, term, weight)
         position = self._group_of.get(key)
         if position is None:
@@ -118,14 +120,14 @@ class TermIndex:
         return position
 
     def groups_for(self, labels: Mapping[str, str]) -> list[TermGroup]:
-        """Return the groups, in their order, whose selector may take pods with these labels: all that do, and more."""
+        """Return the groups, in order, whose selector may match these labels: all that match, and some that do not."""
         positions = self._without_label.copy()
         for label in labels.items():
             positions += self._by_label.get(label, ())
         return [self.groups[position] for position in sorted(positions)]
 
     def _post(self, position: int, selector: Selector) -> None:
-        """Note a new group under the labels of which a pod must have one; under none where there are no such labels."""
+        """Index a new group by labels of which every matching pod has one; a selector may have no such labels."""
         if selector.is_nothing:
             return
         wanted = [requirement for requirement in selector.requirements if requirement.operator == "In"]

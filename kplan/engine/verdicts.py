@@ -1,4 +1,4 @@
-"""What a Filter says: one unsigned integer a node, one bit a reason, 0 passes."""
+"""Verdicts of a Filter plugin: an unsigned integer per node with a bit per reason, 0 where the node passes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 
 
 class Code(enum.IntEnum):
-    """How bad a rejection is; of several reasons on a node the largest counts."""
+    """The code of a rejection; of several reasons on a node the largest code counts."""
 
     UNSCHEDULABLE = 1
     """Removing pods from the node may help."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = 2
-    """Nothing that the scheduler can do helps."""
+    """Removing pods does not help."""
     ERROR = 3
-    """The plugin could not tell."""
+    """The plugin failed."""
 
     @property
     def text(self) -> RejectionCode:
@@ -38,59 +38,56 @@ _CODE_TEXT: Mapping[Code, RejectionCode] = {
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """One reason that a plugin can give.
+    """A reason for which a plugin rejects nodes."""
 
-    A struct, since every filter makes some for every pod.
-    """
-
-    text: str  #: byte for byte what kube-scheduler writes
-    code: Code  #: what it means for preemption
-    #: position in the view -> the numbers and names behind the reason, asked only when somebody looks. Reads the
-    #: cluster as it is at that moment, so it must be asked before the cluster changes.
+    text: str  #: byte for byte kube-scheduler's
+    code: Code  #: whether preemption may help
+    #: position in the view -> the numbers and names behind the reason, computed for explanations only. It reads the
+    #: live cluster, so it must be called before the cluster changes.
     details: Callable[[int], Sequence[Detail]] | None = None
-    #: positions in the view -> how much is missing at each, int64 array of their shape; tells which of the rejected
-    #: nodes comes closest; None where that cannot be measured. Asked like `details`.
+    #: positions in the view -> how much is missing at each, int64 array of their shape, to find the rejected nodes
+    #: that are closest to fitting; None where that cannot be measured. Called like `details`.
     shortfall: Callable[[RowArray], Int64Array] | None = None
 
 
 class Verdicts(msgspec.Struct, frozen=True):
-    """A Filter's answer for all positions of a view."""
+    """A Filter's verdicts on all positions of a view."""
 
     bits: BitArray  #: unsigned array of shape (n_view,); bit k is set where reason k holds; 0 passes
     reasons: tuple[Reason, ...]  #: the reasons, bit by bit, in the order in which they are reported
     #: bool array of shape (n_view,) or None; positions whose code is UNSCHEDULABLE_AND_UNRESOLVABLE whatever the
-    #: reasons say
+    #: codes of their reasons
     unresolvable: BoolArray | None = None
 
     @staticmethod
     def where(rejected: BoolArray, reason: Reason) -> Verdicts:
-        """Make verdicts of a single reason."""
+        """Return verdicts with a single reason."""
         return Verdicts(rejected.astype(np.uint32), (reason,))
 
     @staticmethod
-    def one_of(chosen: RowArray, reasons: Sequence[Reason]) -> Verdicts:
-        """Make verdicts of reasons of which each node has one at most; `chosen` is its index, or -1."""
+    def by_index(indices: RowArray, reasons: Sequence[Reason]) -> Verdicts:
+        """Return verdicts with at most one reason per node: its index into `reasons`, or -1."""
         wide = np.uint32 if len(reasons) <= 32 else np.uint64 if len(reasons) <= 64 else np.object_
-        one = np.asarray([0, *(1 << k for k in range(len(reasons)))], wide)
-        return Verdicts(one[chosen + 1], tuple(reasons))
+        bit_of = np.asarray([0, *(1 << k for k in range(len(reasons)))], wide)
+        return Verdicts(bit_of[indices + 1], tuple(reasons))
 
     @staticmethod
     def first_of(*failures: tuple[BoolArray, Reason]) -> Verdicts:
-        """Make verdicts of reasons of which only the first that holds is reported on a node."""
+        """Return verdicts in which a node has only the first reason that holds."""
         bits = np.zeros(len(failures[0][0]), np.uint32)
         for position, (rejected, _) in enumerate(failures):
             bits[rejected & (bits == 0)] = 1 << position
         return Verdicts(bits, tuple(reason for _, reason in failures))
 
     def at(self, positions: RowArray) -> Verdicts:
-        """Return the answer for some positions, in their order; details are asked by the new positions."""
+        """Return the verdicts on some positions, in their order; their details use the new positions."""
         reasons = tuple(_moved(reason, positions) for reason in self.reasons)
         return Verdicts(
             self.bits[positions], reasons, None if self.unresolvable is None else self.unresolvable[positions]
         )
 
     def reasons_at(self, position: int) -> list[Reason]:
-        """List the reasons that hold at a position."""
+        """Return the reasons that hold at a position."""
         bits = int(self.bits[position])
         return [reason for k, reason in enumerate(self.reasons) if bits >> k & 1]
 

@@ -1,8 +1,8 @@
-"""What a plugin looks at: some nodes, each possibly in a world of its own.
+"""The nodes that a plugin filters or scores, each possibly with other pods than in the cluster.
 
-A view is a list of node rows. With a PodDelta each position of the view sees its own node with some pods more or
-fewer than the cluster has, and all *other* nodes unchanged: "what if this node's pods were different", for many nodes
-in one go. Preemption and nominated pods are asked that way.
+A view is a list of node rows. With a PodDelta each position of the view has its own node with pods added or removed,
+and all *other* nodes unchanged: "what if this node's pods were different", for many nodes at once. Preemption and
+nominated pods use it.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ S = TypeVar("S", bound=np.generic)
 
 @dataclass(frozen=True)
 class PodDelta:
-    """Pods that come to (+1) or leave (-1) single nodes of a view."""
+    """Pods added to (+1) or removed from (-1) single nodes of a view."""
 
-    #: intp array of shape (n_changes,); which position of the view sees the change (not the node row)
+    #: intp array of shape (n_changes,); the position in the view (not the node row) at which the pod changes
     positions: RowArray
     pods: RowArray  #: intp array of shape (n_changes,); rows of the pod table
     signs: Int64Array  #: int64 array of shape (n_changes,), +1 or -1
-    #: the changes are listed as they happened, and a pod may leave and come more than once. Otherwise pods leave first.
-    #: It matters to what forgets who else took something: the set of ports in use.
+    #: changes apply in the order listed, and a pod may be removed and added more than once; otherwise removals apply
+    #: first. The order matters for the set of ports in use, in which a port has no count.
     in_order: bool = False
 
     @staticmethod
     def of(changes: list[tuple[int, int, int]]) -> PodDelta:
-        """Make a delta from (position, pod, sign) triples."""
+        """Return the delta of (position, pod, sign) triples."""
         columns = np.asarray(changes, np.int64).reshape(-1, 3)
         return PodDelta(columns[:, 0].astype(np.intp), columns[:, 1].astype(np.intp), columns[:, 2])
 
     def joined(self, other: PodDelta) -> PodDelta:
-        """Return the changes of both."""
+        """Return these changes followed by those of another delta."""
         return PodDelta(
             np.concatenate((self.positions, other.positions)),
             np.concatenate((self.pods, other.pods)),
@@ -49,13 +49,13 @@ class PodDelta:
 
 
 class NodeView:
-    """Nodes as a plugin sees them: arrays of shape (n_view,), one element a position."""
+    """Nodes as a plugin reads them: arrays of shape (n_view,), one element per position."""
 
     def __init__(self, cluster: Cluster, rows: RowArray | None = None, delta: PodDelta | None = None) -> None:
         self.cluster = cluster
         self.rows = rows  #: intp array of node rows, or None for all nodes in order
-        # One row is seen through a slice, which takes a third of the time.
-        self.pick: RowArray | slice | None = rows  #: the same as an index into node columns
+        # A slice selects a single row in a third of the time.
+        self.pick: RowArray | slice | None = rows  #: `rows` as an index into node columns
         if rows is not None and len(rows) == 1:
             self.pick = slice(int(rows[0]), int(rows[0]) + 1)
         self._delta = delta if delta is not None and len(delta.pods) else None
@@ -65,12 +65,12 @@ class NodeView:
 
     @property
     def delta(self) -> PodDelta | None:
-        """What is different from the cluster; None when nothing is."""
+        """The pods that differ from the cluster's; None when none do."""
         return self._delta
 
     @property
     def only_row(self) -> int | None:
-        """The row of a view of one node as it stands, for which plain integers are faster than arrays; else None."""
+        """The row of a view of a single unchanged node, for which integers are faster than arrays; None for others."""
         return self.pick.start if self.pick.__class__ is slice and self._delta is None else None
 
     def row(self, position: int) -> int:
@@ -78,31 +78,36 @@ class NodeView:
         return position if self.rows is None else int(self.rows[position])
 
     def at(self, position: int) -> NodeView:
-        """Return a view of one position alone, in its own world."""
+        """Return a view of a single position, with its changes."""
         row = np.asarray([self.row(position)], np.intp)
         if self.delta is None:
             return NodeView(self.cluster, row)
-        mine = np.flatnonzero(self.delta.positions == position)
-        own = PodDelta(np.zeros(len(mine), np.intp), self.delta.pods[mine], self.delta.signs[mine], self.delta.in_order)
-        return NodeView(self.cluster, row, own)
+        own_changes = np.flatnonzero(self.delta.positions == position)
+        delta = PodDelta(
+            np.zeros(len(own_changes), np.intp),
+            self.delta.pods[own_changes],
+            self.delta.signs[own_changes],
+            self.delta.in_order,
+        )
+        return NodeView(self.cluster, row, delta)
 
     def take(self, column: NDArray[S]) -> NDArray[S]:
-        """Return a node column (first axis n_nodes) at the view's positions; not always a copy, so not to be kept."""
+        """Return a node column (first axis n_nodes) at the view's positions; not always a copy, so do not store it."""
         return column if self.pick is None else column[self.pick]
 
     def sum_delta(self, per_change: Int64Array) -> Int64Array:
-        """Add up a value of each change, times its sign, per position: int64 of shape (n_view,)."""
+        """Sum a value of the changes, times their signs, per position: int64 of shape (n_view,)."""
         total = np.zeros(len(self), np.int64)
         if self.delta is not None:
             np.add.at(total, self.delta.positions, per_change * self.delta.signs)
         return total
 
     def allocatable(self, resource: str) -> Int64Array:
-        """Return what each node offers of a resource."""
+        """Return each node's allocatable amount of a resource."""
         return self.take(self.cluster.nodes.allocatable(resource))
 
     def requested(self, resource: str) -> Int64Array:
-        """Return what the pods of each node take of a resource."""
+        """Return how much of a resource the pods of each node request."""
         column = self.take(self.cluster.requested(resource))
         if self.delta is None:
             return column
@@ -118,7 +123,7 @@ class NodeView:
 
     @property
     def nonzero_cpu(self) -> Int64Array:
-        """MilliCPU that the pods of each node count for in scores."""
+        """MilliCPU that scores count for the pods of each node."""
         column: Int64Array = self.take(self.cluster.nonzero_cpu)
         if self.delta is None:
             return column
@@ -126,7 +131,7 @@ class NodeView:
 
     @property
     def nonzero_memory(self) -> Int64Array:
-        """Bytes that the pods of each node count for in scores."""
+        """Bytes of memory that scores count for the pods of each node."""
         column: Int64Array = self.take(self.cluster.nonzero_memory)
         if self.delta is None:
             return column
@@ -134,30 +139,30 @@ class NodeView:
 
     @property
     def is_changed(self) -> bool:
-        """Whether some position may see its node with other pods than the cluster has."""
+        """Whether the pods of some position may differ from the cluster's."""
         return self.delta is not None
 
     def delta_matches(self, match: PodMatch) -> Int64Array:
-        """Return by how many pods of those meant each position's own node differs from the cluster's."""
+        """Return by how many matching pods each position's own node differs from the cluster's."""
         return self.delta_count(self.cluster.pods.mask(match))
 
-    def delta_count(self, some: PodColumn) -> Int64Array:
-        """Return by how much each position's own node differs from the cluster's; not to be written to.
+    def delta_count(self, pod_column: PodColumn) -> Int64Array:
+        """Return by how much each position's count differs from the cluster's; do not write to it.
 
         Parameters
         ----------
-        some : which pods count, or how much each of them does
+        pod_column : which pods count, or how much
         """
         if self.delta is None:
             return np.zeros(len(self), np.int64)
-        values = some.column[self.delta.pods]
-        mine = np.flatnonzero(values)
+        values = pod_column.column[self.delta.pods]
+        counted = np.flatnonzero(values)
         # Counts of pods: far below 2**53, so that the float sums of bincount are exact.
-        weights = values[mine] * self.delta.signs[mine]
-        return np.bincount(self.delta.positions[mine], weights=weights, minlength=len(self)).astype(np.int64)
+        weights = values[counted] * self.delta.signs[counted]
+        return np.bincount(self.delta.positions[counted], weights=weights, minlength=len(self)).astype(np.int64)
 
     def pods_at(self, position: int) -> list[int]:
-        """List the pods of one node as this position sees it (for explanations and rare rules, not for hot paths)."""
+        """Return the pods of a position's node, with its changes; slow, for explanations and rare rules."""
         pods = list(self.cluster.pods_on[self.row(position)])
         if self.delta is not None:
             for i in np.flatnonzero(self.delta.positions == position):

@@ -1,6 +1,7 @@
-"""From which nodes a volume can be reached, as columns over all nodes.
+"""Nodes from which a volume can be reached, as columns over all nodes.
 
-Nothing is kept here: every local volume has an affinity of its own, and a column each would not stay small.
+The columns are not cached: every local volume has an affinity of its own, and a column per volume would take too much
+memory.
 """
 
 from __future__ import annotations
@@ -18,38 +19,38 @@ from kplan.engine.node_table import NodeTable
 
 
 def reachable(nodes: NodeTable, affinity: VolumeNodeAffinity | None) -> BoolArray:
-    """Return from which nodes a volume can be reached, bool of shape (n_nodes,); a new array.
+    """Return the nodes from which a volume can be reached, bool of shape (n_nodes,); a new array.
 
     Notes
     -----
-    Upstream looks at a node that has labels and nothing else, so fields such as ``metadata.name`` exclude no node; a
-    term that cannot be compiled takes none. Source: component-helpers storage/volume CheckNodeAffinity.
+    Upstream matches a node object with nothing but labels, so fields such as ``metadata.name`` exclude no node; a term
+    that cannot be compiled matches none. Source: component-helpers storage/volume CheckNodeAffinity.
     """
     if affinity is None or affinity.required is None:
         return np.ones(len(nodes), np.bool_)
-    reached = np.zeros(len(nodes), np.bool_)
+    is_reachable = np.zeros(len(nodes), np.bool_)
     for term in compile_node_selector(affinity.required).terms:
         if term.errors:
             continue
         if term.labels is None:
-            reached[:] = True
+            is_reachable[:] = True
         else:
-            reached |= select_labels(nodes, term.labels)
-    return reached
+            is_reachable |= select_labels(nodes, term.labels)
+    return is_reachable
 
 
 def allowed(nodes: NodeTable, topologies: Iterable[TopologySelectorTerm]) -> BoolArray:
-    """Return which nodes ``allowedTopologies`` take, bool of shape (n_nodes,); a new array.
+    """Return the nodes that ``allowedTopologies`` allow, bool of shape (n_nodes,); a new array.
 
     Without terms every node is allowed; a term without expressions allows none. Source: component-helpers
     scheduling/corev1 MatchTopologySelectorTerms.
     """
     topologies = tuple(topologies)
-    taken = np.full(len(nodes), not topologies, np.bool_)
+    is_allowed = np.full(len(nodes), not topologies, np.bool_)
     for term in topologies:
         if term.match_label_expressions:
-            holds = np.ones(len(nodes), np.bool_)
+            is_match = np.ones(len(nodes), np.bool_)
             for expression in term.match_label_expressions:
-                holds &= match_requirement(nodes, Requirement(expression.key, "In", expression.values))
-            taken |= holds
-    return taken
+                is_match &= match_requirement(nodes, Requirement(expression.key, "In", expression.values))
+            is_allowed |= is_match
+    return is_allowed

@@ -28,7 +28,7 @@ class Trials:
     ----------
     outcome : the filters' first run in this cycle
     rows : node rows, ascending; position i of all arrays means ``rows[i]``
-    positions, pods : intp arrays of shape (n_away,)
+    positions, pods : intp arrays of shape (n_removed,)
         Removed pods, and the positions of their nodes; `positions` ascend.
     """
 
@@ -93,17 +93,17 @@ class Trials:
             passes[self._nominated_positions] &= self._pass(self._nominated, self._plugins)
         return passes
 
-    def bring_back(self, changes: RowArray) -> None:
+    def restore(self, changes: RowArray) -> None:
         """Put removed pods back (ascending indices into the view's pods, at most one per position)."""
-        self.view.bring_back(changes)
+        self.view.restore(changes)
         if self._nominated is not None:
-            self._nominated.bring_back(self._shared(changes))
+            self._nominated.restore(self._shared(changes))
 
-    def take_away(self, changes: RowArray) -> None:
+    def remove_again(self, changes: RowArray) -> None:
         """Remove pods again that were put back."""
-        self.view.take_away(changes)
+        self.view.remove_again(changes)
         if self._nominated is not None:
-            self._nominated.take_away(self._shared(changes))
+            self._nominated.remove_again(self._shared(changes))
 
     def narrow(self, remaining: BoolArray) -> None:
         """Go on with some of the positions only."""

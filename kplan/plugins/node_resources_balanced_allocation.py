@@ -112,7 +112,7 @@ class NodeResourcesBalancedAllocation:
         capacities, used = request.on(nodes, self._handle.device_totals)
         shares: FloatArray = np.empty((len(used), 2, len(nodes)))
         np.divide(used, capacities.divisor, out=shares[:, 0])
-        used += request.asked
+        used += request.requests
         np.divide(used, capacities.divisor, out=shares[:, 1])
         before, after = evenness(shares, capacities)
         return after, before
@@ -136,7 +136,7 @@ class NodeResourcesBalancedAllocation:
             return []
         view = NodeView(cycle.cluster, np.asarray([row], np.intp))
         capacities, allocated = state.request.on(view, self._handle.device_totals)
-        requested = allocated + state.request.asked
+        requested = allocated + state.request.requests
         return [
             f"{name}: {before / has:.0%} used, {after / has:.0%} of {quantity_text(name, int(has))} with this pod"
             for name, has, before, after in zip(
@@ -152,8 +152,8 @@ def _balances_of_one(request: ScoredRequest, cluster: Cluster, row: int) -> tupl
     used, has = cluster.requested(first).item(row), capacities.divisor.item(0, row)
     other_used, other_has = cluster.requested(second).item(row), capacities.divisor.item(1, row)
     before = _evenness_of_two(used / has, other_used / other_has)
-    used += request.asked.item(0, 0)
-    other_used += request.asked.item(1, 0)
+    used += request.requests.item(0, 0)
+    other_used += request.requests.item(1, 0)
     if max(used, other_used) > MAX_INT64:
         return None  # they wrap around
     return before, _evenness_of_two(used / has, other_used / other_has)

@@ -149,7 +149,7 @@ class NodeResourcesFit:
         return [
             f"{name}: {quantity_text(name, int(wanted))} of {quantity_text(name, int(has))} with this pod"
             for name, wanted, has in zip(
-                request.names, (allocated + request.asked)[:, 0], capacities.allocatable[:, 0], strict=True
+                request.names, (allocated + request.requests)[:, 0], capacities.allocatable[:, 0], strict=True
             )
             if has
         ]

@@ -63,7 +63,7 @@ class TaintToleration:
             return Verdicts.where(rejected, Reason(self._reason, code, details))
         first, taints = first_untolerated_hard_taints(table, tolerations)
         texts = [self._reason.format(key=key, value=value) for key, value in taints]
-        return Verdicts.one_of(nodes.take(first), [Reason(text, code, details) for text in texts])
+        return Verdicts.by_index(nodes.take(first), [Reason(text, code, details) for text in texts])
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
         """Pick the tolerations that count for scores."""

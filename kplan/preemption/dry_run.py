@@ -150,9 +150,9 @@ def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
             trials.narrow(has_more)
             continue
         tried = bounds[:-1][has_more] + step
-        trials.bring_back(tried)
+        trials.restore(tried)
         fits = trials.passes()[has_more]
-        trials.take_away(tried[~fits])
+        trials.remove_again(tried[~fits])
         kept[origin[tried]] = fits
         step += 1
     return Reprieve(rows, positions, pods, violating, kept)

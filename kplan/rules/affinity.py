@@ -15,7 +15,7 @@ from kplan.api.labels import InvalidSelector, Selector, selector_from
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """A (anti-)affinity term that says the same for every pod that holds an equal one."""
+    """An affinity or anti-affinity term, resolved so that equal terms mean the same in whichever pod they are."""
 
     selector: Selector
     namespaces: frozenset[str]  #: names that match in any case; the owner's own where the term names none
@@ -23,7 +23,7 @@ class AffinityTerm:
     topology_key: str
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Tell whether a pod with these labels in this namespace is meant."""
+        """Whether the term matches a pod with these labels in this namespace."""
         if namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
             return self.selector.matches(labels)
         return False
@@ -59,21 +59,21 @@ NO_TERMS = PodAffinityTerms()
 
 
 def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
-    """Compile the inter-pod terms of a pod; a list with an invalid selector counts as empty, the others still hold.
+    """Return a pod's inter-pod terms, compiled; a list with an invalid selector is left out.
 
     Returns
     -------
-    terms : what can be used
-    error : what cannot, as kube-scheduler words it; empty when all is well
+    terms : the lists of valid terms
+    error : kube-scheduler's message about the invalid ones; empty when all are valid
 
     Notes
     -----
-    Upstream: pkg/scheduler/framework/types.go PodInfo.Update, whose error running pods are not held to.
+    Upstream: pkg/scheduler/framework/types.go PodInfo.Update, whose error does not affect running pods.
     """
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS, ""
-    near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    pod_affinity, pod_anti_affinity = affinity.pod_affinity, affinity.pod_anti_affinity
     namespace = pod.metadata.namespace
     errors: list[str] = []
 
@@ -94,10 +94,10 @@ def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
             return ()
 
     compiled = PodAffinityTerms(
-        required("requiredAffinityTerms", near),
-        required("requiredAntiAffinityTerms", apart),
-        preferred("preferredAffinityTerms", near),
-        preferred("preferredAntiAffinityTerms", apart),
+        required("requiredAffinityTerms", pod_affinity),
+        required("requiredAntiAffinityTerms", pod_anti_affinity),
+        preferred("preferredAffinityTerms", pod_affinity),
+        preferred("preferredAntiAffinityTerms", pod_anti_affinity),
     )
     return compiled, "".join(errors) if len(errors) < 2 else f"[{', '.join(errors)}]"
 

@@ -1,7 +1,7 @@
-"""Volumes of in-tree types as the CSI drivers that took over see them: driver, handle, topology.
+"""Translation of in-tree volumes to those of the CSI drivers that replace them: driver, handle, topology.
 
-Upstream: csi-translation-lib translate.go and plugins/. Only what scheduling looks at is translated, and only
-for the five types whose migration the scheduler takes as done (`MIGRATED`).
+Upstream: csi-translation-lib translate.go and plugins/. Only what scheduling reads is translated, and only for the
+five types whose migration the scheduler takes as complete (`MIGRATED`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kplan.api.wellknown import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kplan.rules.volume_claims import quoted
 
 ZONE_DELIMITER = "__"
-"""Separates the zones in the label of a volume that lives in several."""
+"""Separates the zones in the label of a volume that is in several."""
 
 _UNSPECIFIED = "UNSPECIFIED"
 _GCE_ZONE_PARTS = 3
@@ -28,15 +28,15 @@ _EBS_ID = re.compile(r"vol-[^/]*")
 
 
 class TranslationError(ValueError):
-    """A volume of an in-tree type that has no CSI counterpart; the message is upstream's."""
+    """An in-tree volume cannot be translated; the message is upstream's."""
 
 
 class InTreePlugin(NamedTuple):
-    """An in-tree volume type and the CSI driver that took over."""
+    """An in-tree volume type and the CSI driver that replaces it."""
 
     name: str
     driver: str
-    source: str  #: attribute of VolumeSources that holds a volume of this type
+    source: str  #: attribute of VolumeSources for volumes of this type
     topology_key: str = ""  #: the driver's zone label; empty where upstream translates no topology
 
 
@@ -64,11 +64,11 @@ MIGRATED = frozenset(
         "kubernetes.io/portworx-volume",
     }
 )
-"""In-tree types whose migration is on for good. Upstream: nodevolumelimits isCSIMigrationOn."""
+"""In-tree types that are always migrated. Upstream: nodevolumelimits isCSIMigrationOn."""
 
 
 def in_tree_plugin(sources: VolumeSources) -> InTreePlugin | None:
-    """Return the in-tree type of a volume that some CSI driver can serve, or None."""
+    """Return the plugin of an in-tree volume, or None for other volumes."""
     return next((plugin for plugin in PLUGINS if getattr(sources, plugin.source) is not None), None)
 
 
@@ -99,9 +99,9 @@ def volume_handle(volume: PersistentVolume) -> str:
 
 
 def translated_affinity(volume: PersistentVolume) -> VolumeNodeAffinity | None:
-    """Return the node affinity that the CSI counterpart of a volume of a migrated type has.
+    """Return the node affinity of a volume of a migrated type once it is translated to CSI.
 
-    Zones that the volume names by in-tree labels, in its affinity or else in its own labels, become the driver's.
+    Zones under in-tree label keys, in the volume's affinity or else in its labels, get the driver's label key.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def _plain_handle(sources: VolumeSources) -> str:
         return _azure_handle(sources.azure_disk)
     if sources.cinder is not None:
         return sources.cinder.volume_id
-    assert sources.portworx_volume is not None, "only migrated types are asked"  # noqa: S101 - Portworx is the last
+    assert sources.portworx_volume is not None, "not a migrated type"  # noqa: S101 - the last of the migrated types
     return sources.portworx_volume.volume_id
 
 
@@ -160,7 +160,7 @@ def _gce_region(zones: Iterable[str]) -> str:
 
 
 def _ebs_handle(kubernetes_id: str) -> str:
-    """Take the volume out of ``aws://ZONE/VOLUME``; anything that is not such an address is the volume itself."""
+    """Return the volume of ``aws://ZONE/VOLUME``; any other text is the volume itself."""
     if not kubernetes_id.startswith("aws://"):
         return kubernetes_id
     prefix = "failed to translate Kubernetes ID to EBS Volume ID"
@@ -187,7 +187,7 @@ def _terms(affinity: VolumeNodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
 
 
 def _values(affinity: VolumeNodeAffinity | None, key: str) -> bool:
-    """Tell whether the affinity names any value for a label."""
+    """Whether the affinity names any value of a label."""
     return any(
         match_expression.values
         for term in _terms(affinity)
@@ -197,7 +197,7 @@ def _values(affinity: VolumeNodeAffinity | None, key: str) -> bool:
 
 
 def _topology_labels(affinity: VolumeNodeAffinity | None, labels: dict[str, str]) -> tuple[str, str]:
-    """Return the zone and region labels that a volume uses; the affinity decides before the labels."""
+    """Return the keys of the zone and region labels that a volume uses, in its affinity or else in its labels."""
     keys = {match_expression.key for term in _terms(affinity) for match_expression in term.match_expressions}
     for named in (keys, labels):
         if ZONE in named:

@@ -1,4 +1,4 @@
-"""A pod with what scheduling derives from it, computed once and when first asked for."""
+"""A pod with what scheduling derives from it, computed when first used and then cached."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kplan.rules.resources import (
     MEMORY,
     PodResources,
     Requests,
+    has_no_status_resources,
     has_pod_level_requests,
     pod_requests,
     pod_resources,
     resources_key,
     rounded_requests,
-    says_nothing_of_resources,
 )
 from kplan.rules.volume_claims import storage_kinds
 
@@ -39,10 +39,9 @@ _encoder = msgspec.json.Encoder()
 
 
 class PodInfo:
-    """A pod and what plugins read of it again and again.
+    """A pod and what plugins derive from it.
 
-    Two pods with equal `shape` say the same to every plugin, names and times aside, so what was computed for one
-    holds for the other.
+    Plugins get the same results for pods with equal `shape`.
     """
 
     def __init__(self, pod: Pod) -> None:
@@ -60,13 +59,13 @@ class PodInfo:
 
     @cached_property
     def shape(self) -> bytes:
-        """Everything that plugins read of this pod before it has a node, encoded; equal for pods that say the same.
+        """Everything that plugins read of a pending pod, encoded; equal for pods that differ only in names and times.
 
-        Of volumes only types and images count: which claim or disk it is matters to plugins of cluster scope alone,
-        and those are asked for every pod. So replicas with a claim each are of one shape.
+        Of volumes only types and images count: the claim or disk matters only to plugins of cluster scope, and those
+        run for every pod. So replicas with claims of their own have one shape.
         """
         pod = self.pod
-        own = self.uid or self.key if is_one_of_a_kind(pod) else ""
+        own = self.uid or self.key if is_unique(pod) else ""
         kinds = sorted({kind for volume in pod.spec.volumes for kind in storage_kinds(volume)})
         images = [volume.image for volume in pod.spec.volumes if volume.image is not None]
         spec = replace(pod.spec, volumes=()) if pod.spec.volumes else pod.spec
@@ -74,39 +73,39 @@ class PodInfo:
 
     @cached_property
     def controller(self) -> tuple[str, str, str] | None:
-        """(apiVersion, kind, name) of the pod's controller, or None; default spreading looks at what it selects."""
+        """(apiVersion, kind, name) of the pod's controller, or None; default spreading reads its selector."""
         owner = controller_of(self.pod.metadata)
         return None if owner is None else (owner.api_version, owner.kind, owner.name)
 
     @cached_property
     def resources(self) -> PodResources:
-        """What the pod takes from its node."""
+        """The resources that the pod takes from its node."""
         return pod_resources(self.pod)
 
     @cached_property
     def requests(self) -> Requests:
-        """What the pod asks for before it runs, whatever its status says, in the scheduler's units."""
-        if says_nothing_of_resources(self.pod):
+        """The requests of the pod's spec, without those of its status, in the scheduler's units."""
+        if has_no_status_resources(self.pod):
             return self.resources.requests
         return rounded_requests(pod_requests(self.pod, use_status=False))
 
     @cached_property
     def scored_requests(self) -> Requests:
-        """What the pod counts for in scores of allocation, in the scheduler's units.
+        """The requests that scores of allocation count for the pod, in the scheduler's units.
 
-        Containers without a CPU or memory request count with a default. Resources of the whole pod are not looked at,
-        nor is its status: unlike in the sums of the node, and as upstream does it.
+        Containers without a CPU or memory request count with a default. As upstream, and unlike in the sums of a node,
+        pod-level resources and the pod's status do not count.
         """
-        if says_nothing_of_resources(self.pod) and not has_pod_level_requests(self.pod):
-            known = self.resources
-            return {**known.requests, CPU: known.nonzero_cpu, MEMORY: known.nonzero_memory}
+        if has_no_status_resources(self.pod) and not has_pod_level_requests(self.pod):
+            resources = self.resources
+            return {**resources.requests, CPU: resources.nonzero_cpu, MEMORY: resources.nonzero_memory}
         missing = {CPU: DEFAULT_CPU_REQUEST_NANO, MEMORY: DEFAULT_MEMORY_REQUEST_NANO}
         exact = pod_requests(self.pod, use_status=False, missing_container_requests=missing, use_pod_level=False)
         return rounded_requests(exact)
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Ports that the pod's containers and sidecars take on their node.
+        """Host ports of the pod's containers and sidecars.
 
         Upstream: pkg/scheduler/util/utils.go GetHostPorts.
         """
@@ -124,27 +123,27 @@ class PodInfo:
         return affinity_terms(self.pod)
 
     def share_terms(self, other: PodInfo) -> None:
-        """Take over the compiled terms of a pod of the same namespace that says the same of affinity."""
+        """Use the compiled terms of a pod that has the same namespace and affinity."""
         self.__dict__.setdefault("_terms_or_error", other._terms_or_error)
 
     @property
     def affinity(self) -> PodAffinityTerms:
-        """Compiled inter-pod terms, without the lists that are invalid (see `affinity_error`)."""
+        """The pod's inter-pod terms, compiled, without invalid lists (see `affinity_error`)."""
         return self._terms_or_error[0]
 
     @property
     def affinity_error(self) -> str:
-        """Why some inter-pod terms cannot be used, or empty."""
+        """kube-scheduler's message about invalid inter-pod terms; empty when all are valid."""
         return self._terms_or_error[1]
 
 
-def work_out_resources(infos: Iterable[PodInfo]) -> tuple[list[PodResources], list[int]]:
-    """Work out what many pods take from their nodes, what several say once.
+def distinct_resources(infos: Iterable[PodInfo]) -> tuple[list[PodResources], list[int]]:
+    """Compute the resources of many pods, once for pods with equal requests.
 
     Returns
     -------
-    distinct : what pods take
-    codes : index into `distinct` of each pod's
+    distinct : resources of pods
+    codes : the index into `distinct` for each pod
     """
     distinct: list[PodResources] = []
     code_of: dict[Hashable, int] = {}
@@ -162,6 +161,6 @@ def work_out_resources(infos: Iterable[PodInfo]) -> tuple[list[PodResources], li
     return distinct, codes
 
 
-def is_one_of_a_kind(pod: Pod) -> bool:
-    """Tell whether plugins look at who the pod is: resource claims go by name."""
+def is_unique(pod: Pod) -> bool:
+    """Whether plugins read the pod's own name or UID, so that no other pod has its shape: resource claims need them."""
     return bool(pod.spec.resource_claims or pod.status.extended_resource_claim_status)

@@ -1,4 +1,4 @@
-"""Names of resources, and what a pod asks of each, exactly.
+"""Names of resources, and the requests of a pod, exactly.
 
 Upstream: component-helpers/resource/helpers.go PodRequests, pkg/scheduler/framework/types.go CalculateResource,
 pkg/apis/core/v1/helper/helpers.go. Quantities are added as exact integers of 1e-9 and rounded up once, at
@@ -28,9 +28,9 @@ QUOTA_PREFIX = "requests."
 NANO = 10**9
 _INT64_HALF = 2**63
 DEFAULT_CPU_REQUEST_NANO = NANO // 10
-"""100m: what a container without a CPU request counts for in scores (util/pod_resources.go)."""
+"""100m: the CPU request that scores assume for a container without one (util/pod_resources.go)."""
 DEFAULT_MEMORY_REQUEST_NANO = 200 * 1024 * 1024 * NANO
-"""200 MiB, likewise."""
+"""200 MiB: the memory request that scores assume for a container without one."""
 
 Requests = Mapping[str, int]
 """Resource name -> milliCPU for cpu, whole units (bytes, counts) for all else."""
@@ -61,7 +61,7 @@ def is_scalar(name: str) -> bool:
 
 
 def is_counted(name: str) -> bool:
-    """Whether a request for this resource counts for scheduling at all."""
+    """Whether the scheduler counts requests for a resource at all."""
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
 
 
@@ -74,7 +74,7 @@ def resource_order(names: Iterable[str]) -> list[str]:
 def rounded(name: str, amount_nano: int) -> int:
     """Round an exact amount up to the unit in which the scheduler counts the resource (milli for cpu).
 
-    Beyond int64 it wraps, as Go does: absurd, but never an overflow in the columns.
+    Beyond int64 it wraps, as in Go, so that an absurd amount does not overflow the columns.
     """
     unit = NANO // 1000 if name == CPU else NANO
     amount = -(-amount_nano // unit) if amount_nano >= 0 else amount_nano // unit
@@ -90,7 +90,7 @@ def quantity_text(name: str, amount: int) -> str:
 
 
 def rounded_requests(exact: Mapping[str, int]) -> dict[str, int]:
-    """Round each exact request up, and leave out what scheduling does not count."""
+    """Return requests rounded up, without those that the scheduler does not count."""
     return {name: rounded(name, amount) for name, amount in exact.items() if is_counted(name)}
 
 
@@ -101,13 +101,13 @@ def pod_requests(
     missing_container_requests: Mapping[str, int] | None = None,
     use_pod_level: bool = True,
 ) -> dict[str, int]:
-    """Add up what a pod asks for, in exact 1e-9 units, overhead included.
+    """Return a pod's requests, in exact 1e-9 units, overhead included.
 
     Parameters
     ----------
-    use_status : look at the resources that the kubelet reports too, as for a pod that is being resized in place
-    missing_container_requests : amounts (1e-9 units) for containers that name no request of that resource
-    use_pod_level : let what is requested for the whole pod stand instead of the sum of its containers
+    use_status : count the resources that the kubelet reports too, as for a pod that is being resized in place
+    missing_container_requests : amounts (1e-9 units) for containers without a request for that resource
+    use_pod_level : count pod-level requests instead of the sum of the containers
     """
     total = _container_requests(pod, _statuses(pod) if use_status else {}, missing_container_requests or {})
     if use_pod_level and has_pod_level_requests(pod):
@@ -118,7 +118,7 @@ def pod_requests(
 
 
 def stored_totals(pod: Pod) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
-    """Return requests and limits of the whole pod as its quota counts them: what containers run with counts too.
+    """Return a pod's requests and limits as quotas count them, with the resources of running containers.
 
     Upstream: pkg/quota/v1/evaluator/core/pods.go PodUsageFunc, component-helpers resource/helpers.go
     determineEffectiveRequests and determineEffectiveLimits.
@@ -158,19 +158,19 @@ def _largest(lists: Iterable[ResourceList]) -> ResourceList:
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
-    """Whether ``spec.resources.requests`` names a resource that may be set for a whole pod."""
+    """Whether ``spec.resources.requests`` names a resource that counts at pod level."""
     resources = pod.spec.resources
     return resources is not None and any(is_pod_level_resource(name) for name in resources.requests)
 
 
-def says_nothing_of_resources(pod: Pod) -> bool:
-    """Whether a pod's status leaves what it asks for as its spec says, as before it runs."""
+def has_no_status_resources(pod: Pod) -> bool:
+    """Whether a pod's status reports no resources, so that its spec alone decides, as before it runs."""
     status = pod.status
     return not (status.container_statuses or status.init_container_statuses) and status.resources is None
 
 
 def _pod_level_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
-    assert pod.spec.resources is not None  # noqa: S101 - the caller has looked
+    assert pod.spec.resources is not None  # noqa: S101 - the caller checks
     spec = pod.spec.resources.requests
     effective = {name: nano(quantity) for name, quantity in spec.items()}
     if use_status and pod.status.resources is not None:
@@ -180,7 +180,7 @@ def _pod_level_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
 
 
 def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
-    return {each.name: each for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
+    return {status.name: status for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
 
 
 def _container_requests(
@@ -188,29 +188,29 @@ def _container_requests(
 ) -> dict[str, int]:
     total: dict[str, int] = {}
     for container in pod.spec.containers:
-        _add(total, _one_container(pod, container, statuses.get(container.name), missing))
+        _add(total, _requests_of_container(pod, container, statuses.get(container.name), missing))
     if not pod.spec.init_containers:
         return total
 
-    # A restartable init container (sidecar) keeps running: it adds to all that comes after it. Each other init
-    # container runs alone beside the sidecars before it, so the pod needs the largest of these moments.
+    # A restartable init container (sidecar) keeps running: its requests add to those of all later containers. Any other
+    # init container runs alone beside the sidecars before it. The pod needs the largest sum of these moments.
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in pod.spec.init_containers:
         if container.restart_policy == "Always":
-            requests = _one_container(pod, container, statuses.get(container.name), missing)
+            requests = _requests_of_container(pod, container, statuses.get(container.name), missing)
             _add(total, requests)
             _add(sidecars, requests)
             moment = sidecars
         else:
-            moment = _one_container(pod, container, None, missing)
+            moment = _requests_of_container(pod, container, None, missing)
             _add(moment, sidecars)
         _raise_to(peak, moment)
     _raise_to(total, peak)
     return total
 
 
-def _one_container(
+def _requests_of_container(
     pod: Pod, container: Container, status: ContainerStatus | None, missing: Mapping[str, int]
 ) -> dict[str, int]:
     spec = container.resources.requests
@@ -229,7 +229,7 @@ def _effective_requests(
     actuated: Mapping[str, str | int | float],
     allocated: Mapping[str, str | int | float],
 ) -> dict[str, int]:
-    """Take the largest of what is asked, running and allocated; an infeasible resize does not count what is asked."""
+    """Return the largest of spec, actuated and allocated requests; without the spec's when its resize is infeasible."""
     largest: dict[str, int] = {}
     for amounts in (actuated, allocated) if _is_resize_infeasible(pod) else (spec, actuated, allocated):
         _raise_to(largest, {name: nano(quantity) for name, quantity in amounts.items()})
@@ -256,19 +256,17 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """What one pod takes from its node."""
+    """The resources that a pod takes from its node."""
 
-    requests: Requests  #: mapping. Counted resources, in the scheduler's units.
-    #: nonzero_cpu, nonzero_memory: MilliCPU and bytes with 100m and 200 MiB for each container that asks for none;
-    #: scores only
-    nonzero_cpu: int
-    nonzero_memory: int
+    requests: Requests  #: counted resources, in the scheduler's units
+    nonzero_cpu: int  #: milliCPU, with 100m for each container without a CPU request; for scores only
+    nonzero_memory: int  #: bytes, with 200 MiB for each container without a memory request; for scores only
 
 
 def resources_key(pod: Pod) -> Hashable | None:
-    """Return what `pod_resources` follows from for a pod with plain containers alone; None for any other.
+    """Return a key for `pod_resources`: pods with equal keys have equal resources; replicas have equal keys.
 
-    Equal keys mean equal resources; replicas have equal keys.
+    None for a pod that has more than plain containers.
     """
     spec, status = pod.spec, pod.status
     if spec.init_containers or spec.overhead or spec.resources is not None:
@@ -290,12 +288,12 @@ def resources_key(pod: Pod) -> Hashable | None:
         for container_status in status.container_statuses
         if container_status.resources is not None
     ]
-    asked = [(container.name, tuple(container.resources.requests.items())) for container in spec.containers]
-    return tuple(asked), tuple(running), _is_resize_infeasible(pod)
+    spec_requests = [(container.name, tuple(container.resources.requests.items())) for container in spec.containers]
+    return tuple(spec_requests), tuple(running), _is_resize_infeasible(pod)
 
 
 def pod_resources(pod: Pod) -> PodResources:
-    """Compute what a pod takes from its node once it runs there."""
+    """Return the resources that a pod takes from the node on which it runs."""
     exact = pod_requests(pod, use_status=True)
     pod_level = has_pod_level_requests(pod)
     missing = {
@@ -303,7 +301,7 @@ def pod_resources(pod: Pod) -> PodResources:
         for name, amount in ((CPU, DEFAULT_CPU_REQUEST_NANO), (MEMORY, DEFAULT_MEMORY_REQUEST_NANO))
         if not (pod_level and name in exact)
     }
-    # An infeasible resize leaves out what the spec asks for, so only the sum itself tells what is missing then.
+    # With an infeasible resize the spec does not count, so that its requests do not show what is missing.
     complete = (
         not pod.spec.init_containers
         and not _is_resize_infeasible(pod)

@@ -1,4 +1,4 @@
-"""Claims and volumes: what their annotations say, and which claim a volume of a pod stands for.
+"""Claims and volumes: their annotations, and the claim behind a volume of a pod.
 
 Upstream: component-helpers storage/volume/{helpers,pv_helpers}.go, storage/ephemeral/ephemeral.go.
 """
@@ -20,45 +20,45 @@ ANNOTATION_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 ANNOTATION_MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""The provisioner of classes whose volumes are made by hand."""
+"""The provisioner of classes whose volumes administrators create."""
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 STORAGE = "storage"
 
 PRIVATE_SOURCES = frozenset({"empty_dir", "config_map", "secret", "image", "host_path", "nfs"})
-"""Sources that no storage rule reads: such volumes belong to the pod or to its node, or can be mounted anywhere."""
+"""Sources that no storage plugin reads: such volumes belong to the pod or its node, or can be mounted anywhere."""
 
 STORAGE_SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name" and name not in PRIVATE_SOURCES)
-"""Sources by which storage decides where a pod can run."""
+"""Sources that storage plugins read."""
 
 
 def quoted(text: str) -> str:
-    """Write a name as Go's ``%q`` does."""
+    """Return a name in quotes, as Go's ``%q`` writes it."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def not_found(kind: str, name: str) -> str:
-    """Word a failed look-up as the API machinery does; `kind` is the lower-case singular with its group."""
+    """Return the API machinery's message for a missing object; `kind` is the lower-case singular with its group."""
     return f"{kind} {quoted(name)} not found"
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """Return the storage class a claim asks for, empty for none; the old annotation goes first."""
+    """Return the storage class of a claim, empty for none; the old annotation takes precedence."""
     return claim.metadata.annotations.get(ANNOTATION_CLASS, claim.spec.storage_class_name or "")
 
 
 def volume_class(volume: PersistentVolume) -> str:
-    """Return the storage class of a persistent volume, empty for none; the old annotation goes first."""
+    """Return the storage class of a persistent volume, empty for none; the old annotation takes precedence."""
     return volume.metadata.annotations.get(ANNOTATION_CLASS, volume.spec.storage_class_name)
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a claim has its volume and the controller has finished binding it."""
+    """Whether a claim has its volume and the controller has finished binding it."""
     return bool(claim.spec.volume_name) and ANNOTATION_BIND_COMPLETED in claim.metadata.annotations
 
 
 def storage_kinds(volume: Volume) -> tuple[str, ...]:
-    """Return the storage sources that a volume of a pod has: one, or none where storage has no say."""
+    """Return the storage sources of a volume of a pod: none if no storage plugin reads it."""
     return tuple(source for source in STORAGE_SOURCES if getattr(volume, source) is not None)
 
 
@@ -70,9 +70,9 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 
 
 def ephemeral_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Say why a claim is not the one that was made for a generic ephemeral volume of the pod; empty when it is."""
+    """Return why a claim was not created for a generic ephemeral volume of the pod; empty when it was."""
     owner = controller_of(claim.metadata)
     if claim.metadata.namespace == pod.metadata.namespace and owner is not None and owner.uid == pod.metadata.uid:
         return ""
-    made = f"{claim.metadata.namespace}/{claim.metadata.name}"
-    return f"PVC {made} was not created for pod {pod.metadata.namespace}/{pod.metadata.name} (pod is not owner)"
+    claim_key = f"{claim.metadata.namespace}/{claim.metadata.name}"
+    return f"PVC {claim_key} was not created for pod {pod.metadata.namespace}/{pod.metadata.name} (pod is not owner)"

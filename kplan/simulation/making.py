@@ -16,7 +16,7 @@ from kplan.api.meta import OwnerReference
 from kplan.api.pod import PodMeta
 from kplan.api.resource import ResourceClaim
 from kplan.framework.listers import Listers
-from kplan.rules.pod_info import PodInfo, is_one_of_a_kind
+from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.simulation.controllers.observed import Create
 from kplan.simulation.jobs import JobState
 from kplan.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
@@ -78,11 +78,7 @@ class PodMaker:
             pod, refusal = self._admit(pod, whole)
         made = self._with_claims(owner, pod)
         info = PodInfo(made)
-        if (
-            made.spec is model.pod.spec
-            and made.metadata.labels is model.pod.metadata.labels
-            and not is_one_of_a_kind(made)
-        ):
+        if made.spec is model.pod.spec and made.metadata.labels is model.pod.metadata.labels and not is_unique(made):
             share(model, info)
         return info, refusal
 

@@ -77,10 +77,10 @@ def test_steps_add_up_to_what_a_plain_delta_says(data):
     if data.draw(st.booleans()):
         answers(view)  # so that sums exist before the steps
     for index in range(len(away)):
-        view.bring_back(np.asarray([index], np.intp))
+        view.restore(np.asarray([index], np.intp))
         missing.discard(index)
         if data.draw(st.booleans()):
-            view.take_away(np.asarray([index], np.intp))
+            view.remove_again(np.asarray([index], np.intp))
             missing.add(index)
         if data.draw(st.integers(0, 3)) == 0:
             answers(view)
@@ -101,7 +101,7 @@ def test_a_narrowed_view_answers_as_the_whole_one_does_there(data):
     view = ChangingView(cluster, np.arange(n_nodes), positions, np.arange(len(positions)), extra)
     for index in range(len(positions)):
         if data.draw(st.booleans()):
-            view.bring_back(np.asarray([index], np.intp))
+            view.restore(np.asarray([index], np.intp))
     if data.draw(st.booleans()):
         answers(view)
     keep = np.asarray(data.draw(st.lists(st.booleans(), min_size=n_nodes, max_size=n_nodes)), np.bool_)

@@ -29,7 +29,7 @@ def columns(table):
     """Read every column."""
     return {
         "priority": table.priorities.tolist(),
-        "terminating": table.terminating.tolist(),
+        "terminating": (~table.matching(PodMatch((), skip_terminating=True))).tolist(),
         "start": table.start_micros.tolist(),
         "requests": {name: table.requests(name).tolist() for name in RESOURCES},
         "nonzero": [table.nonzero_cpu.tolist(), table.nonzero_memory.tolist()],

@@ -47,7 +47,7 @@ def test_which_resources_count(amounts, names, weights):
     found = request(make_cluster(), amounts, "cpu", "memory", GPU, "unheard-of")
 
     assert (found.names, found.weights) == (names, weights)
-    assert found.asked.tolist() == [[amounts.get(name, 0)] for name in names]
+    assert found.requests.tolist() == [[amounts.get(name, 0)] for name in names]
 
 
 def test_what_is_taken_and_what_there_is():

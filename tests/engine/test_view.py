@@ -95,11 +95,11 @@ def test_sums_of_a_changing_view_equal_those_of_really_changed_clusters(data, ma
         answers(view, matches)
     for index in data.draw(st.lists(st.sampled_from(range(len(leaving))), max_size=6)) if leaving else []:
         position, pod, _ = leaving[index]
-        if view.is_away[index]:
-            view.bring_back(np.asarray([index]))
+        if view.is_removed[index]:
+            view.restore(np.asarray([index]))
             away[position][0].discard(pod)
         else:
-            view.take_away(np.asarray([index]))
+            view.remove_again(np.asarray([index]))
             away[position][0].add(pod)
 
     assert answers(view, matches) == really(cluster, rows, away, matches)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.rules.pod_info import PodInfo, work_out_resources
+from kplan.rules.pod_info import PodInfo, distinct_resources
 from kplan.rules.resources import (
     DEFAULT_CPU_REQUEST_NANO,
     DEFAULT_MEMORY_REQUEST_NANO,
@@ -168,7 +168,7 @@ def pods(draw):
 def test_what_pods_take_worked_out_at_once_is_what_each_takes(listed):
     infos = [PodInfo(pod) for pod in listed]
 
-    distinct, codes = work_out_resources(infos)
+    distinct, codes = distinct_resources(infos)
 
     expected = [pod_resources(pod) for pod in listed]
     assert [distinct[code] for code in codes] == expected
