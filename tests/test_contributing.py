@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shutil
@@ -33,7 +34,7 @@ def follow(title: str, folder: Path) -> None:
         first, _, rest = text.partition("\n")
         path = folder / first.removeprefix("# ")
         if language == "python":
-            assert not path.exists()
+            assert not path.exists(), f"{first} exists already: was this walk-through followed here before?"
             path.write_text(rest)
             continue
         assert language == "diff"
@@ -62,13 +63,15 @@ def test_a_plugin(tmp_path: Path) -> None:
         "print(sorted({name for score in placement.scores.values() for name in score.plugins}))"
     )
     assert "QuietNodes" in run(tmp_path, "-c", ask)
+    before = ask.replace("load_snapshot('demo')", "load_snapshot('demo'), kubernetes='1.35'")
+    assert "QuietNodes" not in run(tmp_path, "-c", before)
 
 
 def test_an_output_format(tmp_path: Path) -> None:
     follow("An output format", tmp_path)
     manifest = HERE / "fixtures" / "web.yaml"
     lines = run(tmp_path, "-m", "kplan", "place", str(manifest), "--snapshot", "demo", "-o", "csv").splitlines()
-    assert lines[0] == "name,state,message"
+    assert lines[0] == "name,state,rule,message"
     assert len(lines) > 1
     assert "csv" in run(tmp_path, "-m", "kplan", "place", "--help")
 
@@ -79,19 +82,19 @@ def test_a_kind_of_objects(tmp_path: Path) -> None:
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {"name": "secret-name", "namespace": "x"},
-        "spec": {"leaseDurationSeconds": 40},
+        "spec": {"leaseDurationSeconds": 40, "holderIdentity": "n"},
     }
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [lease, node]}))
     save = ("-m", "kplan", "snapshot", "save", "saved.json", "--snapshot", "cluster.json")
     run(tmp_path, *save)
-    assert json.loads((tmp_path / "saved.json").read_text())["objects"]["leases"][0]["spec"] == {
-        "leaseDurationSeconds": 40
-    }
+    spec = json.loads((tmp_path / "saved.json").read_text())["objects"]["leases"][0]["spec"]
+    assert spec == {"leaseDurationSeconds": 40, "holderIdentity": "n"}
     run(tmp_path, "-m", "kplan", "snapshot", "save", "redacted.json", "--redact", "--snapshot", "saved.json")
     redacted = (tmp_path / "redacted.json").read_text()
-    assert '"leases"' in redacted
     assert "secret-name" not in redacted
+    objects = json.loads(redacted)["objects"]
+    assert objects["leases"][0]["spec"]["holderIdentity"] == objects["nodes"][0]["metadata"]["name"] != "n"
     assert "leases" in run(tmp_path, "-m", "kplan", "snapshot", "rbac")
 
 
@@ -103,7 +106,7 @@ def test_a_kubernetes_minor(tmp_path: Path) -> None:
         "snapshot = kplan.load_snapshot('demo')\n"
         "nodes = [kplan.Planner(snapshot, kubernetes=v).place('shop/voucher-api').node for v in ('1.36', '1.37')]\n"
         "print(known_minors()[-2:], newest().source, nodes)\n"
-        "print([release_of(v).is_on('StorageCapacityScoring') for v in ('1.35', '1.36', '1.37')])\n"
+        "print([release_of(v).is_on('MaxUnavailableStatefulSet') for v in ('1.35', '1.36', '1.37')])\n"
     )
     first, second = run(tmp_path, "-c", ask).splitlines()
     assert first == "('1.36', '1.37') v1.37.0 ['general-a-2', 'general-a-2']"
@@ -119,6 +122,29 @@ def test_what_the_walk_throughs_make_passes_the_linters(title: str, tmp_path: Pa
         shutil.copy(HERE / name, tmp_path / name)
     run(tmp_path, "-m", "ruff", "check", "kplan")
     run(tmp_path, "-m", "ruff", "format", "--check", "kplan")
+
+
+def test_every_file_that_the_page_names_exists() -> None:
+    text = BLOCK.sub("", PAGE)
+    names = set(re.findall(r"`((?:kplan|tests|docs|completions|\.ci)/[\w./-]+)`", text))
+    added = {"tests/plugins/test_quiet_nodes.py", "tests/report/test_csv_table.py", "tests/conformance/1.36"}
+    patterns = {"kplan/ROOM/MODULE.py", "tests/ROOM/test_MODULE.py"}
+
+    assert len(names) > 20
+    assert {name for name in names if not (HERE / name).exists()} == added | patterns
+
+
+def test_every_module_and_name_that_the_page_names_exists() -> None:
+    text = BLOCK.sub("", PAGE)
+    modules = set(re.findall(r"`(kplan(?:\.\w+)+)`", text))
+    names = set(re.findall(r"`(\w+)`(?: and `\w+`| or `\w+`)? (?:of|in) `(kplan/[\w/]+\.py|tests/[\w/]+\.py)`", text))
+
+    assert modules
+    assert names
+    for module in modules:
+        assert importlib.import_module(module).__doc__
+    for name, path in names:
+        assert re.search(rf"\b{name}\b", (HERE / path).read_text()), f"{path} has no {name}"
 
 
 def test_the_page_names_the_rooms_as_the_linter_knows_them() -> None:

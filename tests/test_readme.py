@@ -12,6 +12,7 @@ import typer.main
 import kplan
 from kplan.cli.main import app
 from kplan.planner.verdict import CONDITIONS
+from kplan.report.options import OutputFormat
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -36,6 +37,10 @@ def test_every_command_is_named() -> None:
 
 def test_every_condition_of_fail_on_is_named() -> None:
     assert [condition for condition in CONDITIONS if f"`{condition}`" not in README] == []
+
+
+def test_every_format_is_named() -> None:
+    assert [output for output in OutputFormat if f"`{output}`" not in README] == []
 
 
 def test_the_python_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from kplan.api import apps, autoscaling, batch, core, node, policy, resource, resource_slice, scheduling, storage
+from kplan.api import (
+    apps,
+    autoscaling,
+    batch,
+    core,
+    node,
+    policy,
+    resource,
+    resource_slice,
+    scheduling,
+    storage,
+)
 
 
 class Kind(NamedTuple):

@@ -1,6 +1,7 @@
-"""Every document in every format: what a kind tells is looked up here, and so is how a format writes it.
+"""Every document in every format.
 
-A kind is one module that has ``VIEW``; a new one needs an entry in `_MODULES` and nothing else.
+A kind of document is one module that has a ``VIEW``, and an entry in `_MODULES`. A format that is written from the
+cases of that view is one function, and an entry in `_WRITERS`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,13 @@ _MODULES: Mapping[str, str] = {
 }
 KINDS = tuple(_MODULES)
 
+_WRITERS: Mapping[str, str] = {
+    "junit": "kplan.report.junit:render_junit",
+    "github": "kplan.report.github:render_github",
+    "sarif": "kplan.report.sarif:render_sarif",
+}
+"""Formats that hold what went well and what did not -> the function that writes it."""
+
 
 def view_of(kind: str) -> View[Any]:
     """Return what a kind of document tells."""
@@ -60,7 +68,7 @@ def render(document: Report, output: str, options: ReportOptions) -> str:
     as_it_is, document = document, shown(document)
     if output == "name":
         return _lines(view.names(document))
-    if output in ("junit", "github", "sarif"):
+    if output in _WRITERS:
         return _for_programs(document, output, view, options)
     return _for_people(document, as_it_is, output, view, options)
 
@@ -114,18 +122,10 @@ def _cases(document: Report, view: View[Any], options: ReportOptions) -> list[Ca
 
 
 def render_for_programs(report: CaseReport, output: str) -> str:
-    """Write what went wrong as `junit`, `github` or `sarif`."""
-    if output == "junit":
-        from kplan.report.junit import render_junit
-
-        return render_junit(report)
-    if output == "sarif":
-        from kplan.report.sarif import render_sarif
-
-        return render_sarif(report)
-    from kplan.report.github import render_github
-
-    return render_github(report)
+    """Write what went wrong in one of the formats for programs, such as `junit`."""
+    module, _, function = _WRITERS[output].partition(":")
+    text: str = getattr(import_module(module), function)(report)
+    return text
 
 
 def _facts(document: Report) -> list[tuple[str, str]]:

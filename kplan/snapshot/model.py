@@ -10,7 +10,18 @@ from typing import Any
 
 import msgspec
 
-from kplan.api import apps, autoscaling, batch, core, node, policy, resource, resource_slice, scheduling, storage
+from kplan.api import (
+    apps,
+    autoscaling,
+    batch,
+    core,
+    node,
+    policy,
+    resource,
+    resource_slice,
+    scheduling,
+    storage,
+)
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
 from kplan.documents.base import ClusterChange, InputWarning, MissingKind
 

@@ -194,4 +194,5 @@ def _is_text(type_info: inspect.Type) -> bool:
 
 def _check_kept(struct: type, field: inspect.Field, type_info: inspect.Type) -> None:
     if _is_text(type_info) and field.name not in KEPT_FIELDS:
-        raise TypeError(f"no rule says what redacting does with {struct.__name__}.{field.name}")
+        home = "kplan/snapshot/redact_rules.py"
+        raise TypeError(f"no rule says what redacting does with {struct.__name__}.{field.name}; {home} needs one")

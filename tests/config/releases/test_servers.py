@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from kplan.config.releases import newest, release_of
+from kplan.config.releases import release_of
 from kplan.config.releases.servers import version_note
 
 
 def test_a_known_version_needs_no_words() -> None:
-    assert version_note("v1.36.2-eks-1234", 36, newest()) == ""
+    assert version_note("v1.36.2-eks-1234", 36, release_of("1.36")) == ""
 
 
 def test_an_older_server_lacks_what_came_later() -> None:
@@ -17,8 +17,11 @@ def test_an_older_server_lacks_what_came_later() -> None:
 
 
 def test_a_newer_server_may_have_what_nobody_knows_here() -> None:
-    assert "what v1.37 and later changed is not known here" in version_note("v1.38.0", 38, newest())
+    assert "what v1.37 and later changed is not known here" in version_note("v1.38.0", 38, release_of("1.36"))
 
 
 def test_a_version_that_is_none_is_said_as_it_is() -> None:
-    assert version_note("v2.1", None, newest()) == "the server is v2.1, and kplan decides as kube-scheduler v1.36"
+    assert (
+        version_note("v2.1", None, release_of("1.36"))
+        == "the server is v2.1, and kplan decides as kube-scheduler v1.36"
+    )
