@@ -46,7 +46,7 @@ def question_of_runs(
     """
     change = asked_change(question, replicas)
     if change is None:
-        return question.planner, plain, plain.asked(question.planner)
+        return question.planner, plain, plain.resolve(question.planner)
     from kplan.planner.odds_of_changes import RolledOut
 
     planner, written = change
@@ -56,7 +56,7 @@ def question_of_runs(
 def odds_document(
     planner: Planner,
     question: Drawn,
-    asked: QuestionPods | None,
+    pods: QuestionPods | None,
     *,
     command: Command,
     runs: int,
@@ -69,7 +69,7 @@ def odds_document(
 
     Parameters
     ----------
-    asked : the pods that it is about; None for a change
+    pods : the pods of the question; None for a change
     """
     from kplan.planner.odds_report import odds_of
 
@@ -81,7 +81,7 @@ def odds_document(
             command=command,
             runs=runs,
             seed=seed,
-            asked=asked,
+            pods=pods,
             ask_all=partial(sweeping.ask_all, planner),
             progress=lambda n, of: tell(f"{n:,} of {of:,}"),
         )

@@ -1,4 +1,4 @@
-"""How often each outcome comes, when everything that kube-scheduler leaves to chance is drawn many times."""
+"""Answer a question many times, drawing each time what kube-scheduler leaves to chance, and count the outcomes."""
 
 from __future__ import annotations
 
@@ -15,62 +15,62 @@ from kplan.planner.lots import Branch, Lots, all_runs
 from kplan.planner.tally import DrawnPod, Ending, Tally
 
 MAX_RUNS: Final = 1_000_000
-"""More than this tells nothing more, and takes days."""
+"""More runs make the shares no more precise, and take days."""
 
 _ALONE = 1.0
-"""Seconds for which branches are carried out here, before others are asked to."""
+"""Seconds for which branches are carried out in this process before the remaining ones are shared out to workers."""
 
 _ALONE_AT_MOST = 3.0
-"""Seconds after which they are asked even where some have much more to do than others."""
+"""Seconds after which they are shared out even if some branches stand for many more runs than others."""
 
 _EVEN = 16
-"""No open branch stands for more than this part of the runs that are left, when others are asked."""
+"""Branches are even when none of them stands for more than one part in this many of the remaining runs."""
 
 _PARTS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A question about one cluster, ready to be asked many times."""
+    """A question about one cluster, ready to be drawn many times."""
 
-    pods: Sequence[DrawnPod]  #: those that it is about, in order
+    pods: Sequence[DrawnPod]  #: the pods of the question, in order
     carry_out: Callable[[Lots], Ending]  #: carries out one branch of runs
-    workloads: tuple[str, ...] = ()  #: KIND/NAMESPACE/NAME of those that it is about
+    workloads: tuple[str, ...] = ()  #: the workloads of the question, KIND/NAMESPACE/NAME
 
 
 class Drawn(Protocol):
-    """A question that is asked many times; can be sent to another process."""
+    """A question that is drawn many times; can be sent to another process."""
 
     def prepare(self, base: Base, *, is_single: bool) -> Prepared:
-        """Do what is the same for all runs.
+        """Do the work that is the same for all runs.
 
         Parameters
         ----------
-        is_single : there is one run only, the plain answer with its seed
+        is_single : there is only one run, the plain answer with its seed
         """
 
 
 Progress = Callable[[int, int], None]
-"""Told how many runs are carried out, or questions answered, and how many there are."""
+"""Called with the number of runs (or questions) that are done, and the number of all."""
 
 
 class AskAll(Protocol):
-    """Has questions answered, in order, by whomever."""
+    """Answers questions in parallel."""
 
     def __call__(self, questions: Sequence[Branches], *, progress: Progress) -> Iterable[Tally]:
-        """Return the answers."""
+        """Return the answers in the order of the questions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """Asks a planner what comes of some branches; can be sent to another process."""
+    """Some branches of the runs, as a question of their own; can be sent to another process."""
 
     question: Drawn
     seed: int
     branches: tuple[Branch, ...]
 
     def __call__(self, base: Base) -> Tally:
-        """Carry them out."""
+        """Carry the branches out, and count their outcomes."""
         prepared = self.question.prepare(base, is_single=False)
         tally = Tally()
         for branch in self.branches:
@@ -87,81 +87,81 @@ def draw(
     ask_all: AskAll | None = None,
     progress: Progress | None = None,
 ) -> Tally:
-    """Ask a question many times.
+    """Answer a question many times, and count the outcomes.
 
     Parameters
     ----------
-    ask_all : has what takes long carried out; None carries out everything here. It makes no difference to the answer
-    progress : told how many runs are carried out, and how many there are
+    ask_all : runs what takes long in parallel; None carries out all runs here. The answer is the same
+    progress : called with the number of runs that are done, and the number of all
 
     Raises
     ------
     UsageError
-        For a number of runs that is none, or too large.
+        When the number of runs is less than 1 or too large.
     """
     if not 1 <= runs <= MAX_RUNS:
         raise UsageError(f"{runs} runs", hint=f"ask for 1 to {MAX_RUNS:,} runs")
-    tell = progress or _in_silence
+    notify = progress or _in_silence
     prepared = question.prepare(base, is_single=runs == 1)
     tally = Tally.of(prepared.pods)
     start = all_runs(runs)
     if ask_all is None or runs == 1:
         lots = Lots(start, seed, is_single=runs == 1)
-        _carry_out(prepared, lots, tally, lambda done: tell(done, runs))
+        _carry_out(prepared, lots, tally, lambda done: notify(done, runs))
     else:
-        left = _scatter(prepared, start, seed, tally, lambda done: tell(done, runs))
-        n_left = sum(map(len, left))
-        questions = [Branches(question, seed, part) for part in _parts(left)]
+        remaining = _scatter(prepared, start, seed, tally, lambda done: notify(done, runs))
+        n_remaining = sum(map(len, remaining))
+        questions = [Branches(question, seed, part) for part in _parts(remaining)]
         if questions:
 
-            def tell_part(n: int, of: int) -> None:
-                tell(runs - n_left + n_left * n // of, runs)
+            def notify_part(n: int, of: int) -> None:
+                notify(runs - n_remaining + n_remaining * n // of, runs)
 
-            for found in ask_all(questions, progress=tell_part):
-                tally.merge(found)
+            for other in ask_all(questions, progress=notify_part):
+                tally.merge(other)
     tally.complete(runs, prepared.pods, prepared.workloads)
     return tally
 
 
-def _carry_out(prepared: Prepared, lots: Lots, tally: Tally, tell: Callable[[int], None]) -> None:
+def _carry_out(prepared: Prepared, lots: Lots, tally: Tally, notify: Callable[[int], None]) -> None:
     """Carry out all branches, one after the other."""
     done = 0
     while True:
         tally.add(prepared.carry_out(lots), len(lots.runs), int(lots.runs[0]))
         done += len(lots.runs)
-        tell(done)
+        notify(done)
         if not lots.advance():
             return
 
 
-def _scatter(prepared: Prepared, start: Branch, seed: int, tally: Tally, tell: Callable[[int], None]) -> list[Branch]:
-    """Carry out branches for a while, those of the most runs first, and return those that are left."""
+def _scatter(prepared: Prepared, start: Branch, seed: int, tally: Tally, notify: Callable[[int], None]) -> list[Branch]:
+    """Carry out branches for a while, those that stand for the most runs first, and return the remaining ones."""
     begin = time.monotonic()
-    left = [(-len(start), start.options, start)]
-    n_left = len(start)
-    while left:
+    remaining = [(-len(start), start.options, start)]
+    n_remaining = len(start)
+    while remaining:
         seconds = time.monotonic() - begin
-        is_even = -left[0][0] * _EVEN <= n_left
+        is_even = -remaining[0][0] * _EVEN <= n_remaining
         if seconds > _ALONE_AT_MOST or (seconds > _ALONE and is_even):
             break
-        *_, branch = heapq.heappop(left)
+        *_, branch = heapq.heappop(remaining)
         lots = Lots(branch, seed)
         tally.add(prepared.carry_out(lots), len(lots.runs), int(lots.runs[0]))
-        n_left -= len(lots.runs)
-        tell(len(start) - n_left)
+        n_remaining -= len(lots.runs)
+        notify(len(start) - n_remaining)
         for other in lots.others():
-            heapq.heappush(left, (-len(other), other.options, other))
-    return [branch for *_, branch in sorted(left, key=lambda each: each[:2])]
+            heapq.heappush(remaining, (-len(other), other.options, other))
+    return [branch for *_, branch in sorted(remaining, key=lambda entry: entry[:2])]
 
 
 def _parts(branches: Sequence[Branch]) -> list[tuple[Branch, ...]]:
-    """Share branches out, the largest first, so that all parts stand for about as many runs."""
+    """Divide branches, the largest first, into parts that stand for about the same number of runs."""
     parts: list[tuple[int, int, list[Branch]]] = [(0, index, []) for index in range(min(len(branches), _PARTS))]
     for branch in branches:
         n_runs, index, part = parts[0]
         part.append(branch)
         heapq.heapreplace(parts, (n_runs + len(branch), index, part))
-    return [tuple(part) for _, _, part in sorted(parts, key=lambda each: each[1])]
+    return [tuple(part) for _, _, part in sorted(parts, key=lambda entry: entry[1])]
 
 
 def zones_of(base: Base) -> Mapping[str, str]:
@@ -171,4 +171,4 @@ def zones_of(base: Base) -> Mapping[str, str]:
 
 
 def _in_silence(*_: int) -> None:
-    """Nobody wants to know."""
+    """Ignore progress."""

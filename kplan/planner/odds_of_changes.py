@@ -1,4 +1,4 @@
-"""Drains, and manifests of what runs already, as questions that are asked many times; each run is carried to rest."""
+"""Drains, and manifests of running workloads, as questions that are drawn many times; each run is followed to rest."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Drained:
 
 @dataclass(frozen=True, slots=True)
 class RolledOut:
-    """Applies manifests; the planner holds what comes with them."""
+    """Applies workloads; the planner's cluster holds the other objects of the manifests."""
 
     workloads: tuple[WrittenWorkload, ...]
     rollout: Rollout = "auto"
@@ -87,14 +87,14 @@ class RolledOut:
         def carry_out(simulation: Simulation) -> ChangePlan:
             return follow(simulation, base, updates, self.rollout)
 
-        about = _prepared(base, base, (), carry_out, is_single=is_single)
-        return replace(about, workloads=tuple(update.key for update in updates.all))
+        prepared = _prepared(base, base, (), carry_out, is_single=is_single)
+        return replace(prepared, workloads=tuple(update.key for update in updates.all))
 
 
 def rolled_out(
     base: B, manifests: Iterable[Manifest], namespace: str | None, rollout: Rollout, *, run_cron_jobs: bool = False
 ) -> tuple[B, RolledOut]:
-    """Return the question about manifests, and the planner of the cluster that holds what comes with them."""
+    """Return the question about the workloads of manifests, and a planner whose cluster holds their other objects."""
     written = read_written(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
     other = base.with_additions(written.additions, written.warnings)
     return other, RolledOut(tuple(written.workloads), rollout)
@@ -123,7 +123,7 @@ def _prepared(
 
 def _ending(base: Base, change: ChangePlan) -> Ending:
     fates = Fates(base, change)
-    obstacles = {each.pod: each for each in change.obstacles}
+    obstacles = {obstacle.pod: obstacle for obstacle in change.obstacles}
     ends: dict[str, End] = {}
     messages: dict[str, str] = {}
     moved: list[DrawnPod] = []
@@ -162,8 +162,8 @@ def _pod(fate: Fate) -> DrawnPod:
 
 def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
     """Yield what happened without the nodes and victims, which differ from run to run."""
-    for each in happened:
-        yield Happened(each.condition, Counted(each.counted.object, each.counted.rule), each.is_old)
+    for event in happened:
+        yield Happened(event.condition, Counted(event.counted.object, event.counted.rule), event.is_old)
 
 
 def _incomplete(change: ChangePlan) -> Iterator[tuple[str, str]]:

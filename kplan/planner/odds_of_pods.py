@@ -1,4 +1,4 @@
-"""Pods placed in order, or a queue worked off, as questions that are asked many times."""
+"""Pods placed in order, or a queue worked off, as questions that are drawn many times."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ from kplan.planner.tally import DrawnPod, End, Ending, Rest
 from kplan.preemption import DefaultPreemption
 
 Start = Callable[[Session], tuple[Run, Callable[[], Iterable[int]]]]
-"""Starts a run in a session; what is returned besides tells afterwards which pods stand for those asked about."""
+"""Starts a run in a session; the function returned with it gives, after the run, the pods or their replacements."""
 
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """Places pods in the order given; see `kplan.planner.sequence.run_in_order`."""
+    """Places pods in the order of `pods`; see `kplan.planner.sequence.run_in_order`."""
 
     pods: tuple[PodLike, ...]
     settle_preemption: bool = False
 
-    def asked(self, base: Base) -> QuestionPods:
-        """Return the pods."""
+    def resolve(self, base: Base) -> QuestionPods:
+        """Return the pods as rows of the planner's sessions."""
         return base.resolve(self.pods)
 
     def prepare(self, base: Base, *, is_single: bool) -> Prepared:
         """See `kplan.planner.odds.Drawn`."""
-        asked, settles = self.asked(base), self.settle_preemption
+        question, settles = self.resolve(base), self.settle_preemption
 
         def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
             if not settles and not is_single:
-                # Whom a pod would evict is nobody's business here, and must not be drawn.
+                # Which pods would be evicted does not count here, so it must not cost a draw.
                 for framework in session.frameworks.values():
                     others = [
                         plugin for plugin in framework.post_filter_plugins if plugin.name != DefaultPreemption.name
                     ]
                     framework.post_filter_plugins = others
-            return run_in_order(session, asked.rows, settle_preemption=settles), lambda: asked.rows
+            return run_in_order(session, question.rows, settle_preemption=settles), lambda: question.rows
 
-        return _prepared(base, asked, start, is_single=is_single, settles=settles)
+        return _prepared(base, question, start, is_single=is_single, settles=settles)
 
 
 @dataclass(frozen=True, slots=True)
 class InQueue:
-    """Works off the scheduling queue; of an evicted pod that is recreated, its replacement counts."""
+    """Works off the scheduling queue; for an evicted pod that is recreated, its replacement counts."""
 
     #: pods, with_pending, recreate, max_rounds: as for `Planner.plan_queue`
     pods: tuple[PodLike, ...] | None
@@ -62,47 +62,47 @@ class InQueue:
     recreate: bool
     max_rounds: int
 
-    def asked(self, base: Base) -> QuestionPods:
-        """Return the pods that some profile is for and that are not going away, in the order of their turns."""
-        asked = base.queue_of(self.pods, with_pending=self.with_pending)
-        queue = enqueue(base.fork(asked), asked.rows)
-        rows = tuple(each.pod for each in queue if each.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
-        return QuestionPods(rows, asked.added, asked.origins, asked.refused)
+    def resolve(self, base: Base) -> QuestionPods:
+        """Return the pods that a profile schedules and that are not being deleted, in the order of the queue."""
+        question = base.queue_of(self.pods, with_pending=self.with_pending)
+        queue = enqueue(base.fork(question), question.rows)
+        rows = tuple(queued.pod for queued in queue if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
+        return QuestionPods(rows, question.added, question.origins, question.refused)
 
     def prepare(self, base: Base, *, is_single: bool) -> Prepared:
         """See `kplan.planner.odds.Drawn`."""
         from kplan.planner.queue_plan import with_successors
 
-        asked = self.asked(base)
-        listers = with_successors(base, asked) if self.recreate else None
+        question = self.resolve(base)
+        listers = with_successors(base, question) if self.recreate else None
 
         def start(session: Session) -> tuple[Run, Callable[[], Iterable[int]]]:
-            session.nominate_from_status(asked.rows)
+            session.nominate_from_status(question.rows)
             work = QueueRun(
-                session, asked.rows, recreate=self.recreate, max_rounds=self.max_rounds, draws_turns=not is_single
+                session, question.rows, recreate=self.recreate, max_rounds=self.max_rounds, draws_turns=not is_single
             )
 
             def latest() -> Iterable[int]:
-                found = {pod: pod for pod in asked.rows}
+                latest_of = {pod: pod for pod in question.rows}
                 for eviction in work.evictions:
                     first = work.origin.get(eviction.pod, eviction.pod)
-                    if first in found and eviction.successor is not None:
-                        found[first] = eviction.successor
-                return found.values()
+                    if first in latest_of and eviction.successor is not None:
+                        latest_of[first] = eviction.successor
+                return latest_of.values()
 
             return iter(work), latest
 
-        return _prepared(base, asked, start, listers, is_single=is_single, settles=True)
+        return _prepared(base, question, start, listers, is_single=is_single, settles=True)
 
 
 def _prepared(
-    base: Base, asked: QuestionPods, start: Start, listers: Listers | None = None, *, is_single: bool, settles: bool
+    base: Base, question: QuestionPods, start: Start, listers: Listers | None = None, *, is_single: bool, settles: bool
 ) -> Prepared:
     names = base.session.cluster.nodes.names
-    pods = _pods(base, asked)
+    pods = _pods(base, question)
 
     def carry_out(lots: Lots) -> Ending:
-        session = base.fork(asked, listers, lots)
+        session = base.fork(question, listers, lots)
         if base.options.sample and not is_single and names:
             session.sampling.start_index = lots.draw(len(names))
         run, latest = start(session)
@@ -114,24 +114,23 @@ def _prepared(
         infos, node_of = session.cluster.pods.infos, session.cluster.node_of
         evicted = frozenset(infos[change.pod].key for change in session.cluster.log if change.sign < 0)
         ends: dict[str, End] = {}
-        words: dict[str, str] = {}
+        unplaced: dict[str, str] = {}
         for pod, row in zip(pods, latest(), strict=True):
-            place = node_of[row]
-            if place != NOWHERE:
-                ends[pod.key] = End(Rest.PLACED, names[place])
+            if node_of[row] != NOWHERE:
+                ends[pod.key] = End(Rest.PLACED, names[node_of[row]])
                 continue
             ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
-            words[pod.key] = messages.get(row, "")
-        return Ending(ends, evicted, violates, words)
+            unplaced[pod.key] = messages.get(row, "")
+        return Ending(ends, evicted, violates, unplaced)
 
     return Prepared(pods, carry_out)
 
 
-def _pods(base: Base, asked: QuestionPods) -> list[DrawnPod]:
-    session = base.fork(asked)
-    found = []
-    for row in asked.rows:
-        info, origin = session.cluster.pods.infos[row], asked.origins.get(row)
+def _pods(base: Base, question: QuestionPods) -> list[DrawnPod]:
+    session = base.fork(question)
+    drawn = []
+    for row in question.rows:
+        info, origin = session.cluster.pods.infos[row], question.origins.get(row)
         workload = ""
         if origin is not None and origin.kind != "Pod":
             workload = f"{origin.kind}/{info.namespace}/{origin.name}"
@@ -139,11 +138,11 @@ def _pods(base: Base, asked: QuestionPods) -> list[DrawnPod]:
             workload = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
         framework = session.framework_for(info)
         is_gated = framework is not None and not framework.run_pre_enqueue(info).is_success
-        found.append(DrawnPod(info.key, workload, is_gated))
-    return found
+        drawn.append(DrawnPod(info.key, workload, is_gated))
+    return drawn
 
 
 def _violates(result: CycleResult) -> bool:
-    """Tell whether a decision evicts a pod that a disruption budget protects."""
+    """Return whether a decision evicts a pod that a disruption budget protects."""
     findings = result.post_filter.findings if result.post_filter is not None and nominates(result) else None
     return findings is not None and any(victim.pdb_violation for victim in findings.victims())

@@ -1,4 +1,4 @@
-"""Questions that a planner asks itself many times, with draws of all that is left to chance."""
+"""Questions that a planner answers many times, drawing each time what kube-scheduler leaves to chance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OddsQuestions(Base):
-    """Says how often each outcome comes."""
+    """Counts how often each outcome occurs."""
 
     def odds(
         self,
@@ -28,30 +28,31 @@ class OddsQuestions(Base):
         settle_preemption: bool = False,
         ask_all: AskAll | None = None,
     ) -> Odds:
-        """Place pods in the order given, many times, and say how often each outcome comes.
+        """Place pods in order, many times, and count how often each outcome occurs.
 
-        Draws are even between equal best nodes and between equal candidates for preemption; with sampling as
-        configured, where the first search starts is drawn, too. One run is the plain answer with that seed.
+        Equal best nodes, and equal candidates for preemption, are equally likely to be drawn; with sampling as
+        configured, the node at which the first search starts is drawn, too. One run is the plain answer with that seed.
 
         Parameters
         ----------
-        runs : how many
+        runs : number of runs
         seed : the same seed gives the same answer
         settle_preemption : as for `plan`
-        ask_all : has what takes long carried out side by side: ``functools.partial(kplan.sweeps.ask_all, planner)``; it
-            makes no difference to the answer
+        ask_all : runs what takes long in parallel: ``functools.partial(kplan.sweeps.ask_all, planner)``; the answer is
+            the same
 
         Raises
         ------
         NotFoundError, UsageError
-            As for `place`, and for a number of runs that is none.
+            As for `place`, and when the number of runs is less than 1 or too large.
         """
         from kplan.planner.odds_of_pods import InOrder
         from kplan.planner.odds_report import odds_of
 
         question = InOrder(tuple(pods), settle_preemption)
-        asked = question.asked(self)
-        return odds_of(self, question, command="place", asked=asked, runs=runs, seed=seed, ask_all=ask_all)
+        return odds_of(
+            self, question, command="place", pods=question.resolve(self), runs=runs, seed=seed, ask_all=ask_all
+        )
 
     def odds_of_queue(
         self,
@@ -64,10 +65,10 @@ class OddsQuestions(Base):
         seed: int = DEFAULT_SEED,
         ask_all: AskAll | None = None,
     ) -> Odds:
-        """Work off the scheduling queue many times, and say how often each outcome comes.
+        """Work off the scheduling queue many times, and count how often each outcome occurs.
 
-        Draws are those of `odds`, and the turns of pods that are equal in the queue. Of an evicted pod that its
-        controller recreates, its replacement counts. Pods that nobody here schedules are left out.
+        Drawn is what `odds` draws, and the order of pods that are equal in the queue. For an evicted pod that its
+        controller recreates, its replacement counts. Pods that no profile schedules are left out.
 
         Parameters
         ----------
@@ -83,8 +84,9 @@ class OddsQuestions(Base):
         from kplan.planner.odds_report import odds_of
 
         question = InQueue(None if pods is None else tuple(pods), with_pending, recreate, max_rounds)
-        asked = question.asked(self)
-        return odds_of(self, question, command="plan", asked=asked, runs=runs, seed=seed, ask_all=ask_all)
+        return odds_of(
+            self, question, command="plan", pods=question.resolve(self), runs=runs, seed=seed, ask_all=ask_all
+        )
 
     def odds_of_roll_out(
         self,
@@ -97,9 +99,9 @@ class OddsQuestions(Base):
         seed: int = DEFAULT_SEED,
         ask_all: AskAll | None = None,
     ) -> Odds:
-        """Apply manifests many times, each run carried to rest, and say how often each outcome comes.
+        """Apply manifests many times, follow each run to rest, and count how often each outcome occurs.
 
-        Draws are those of `odds`, the turns of equal pending pods, and whose pods are made first.
+        Drawn is what `odds` draws, the order of equal pending pods, and which controller creates its pods first.
 
         Parameters
         ----------
@@ -130,12 +132,12 @@ class OddsQuestions(Base):
         seed: int = DEFAULT_SEED,
         ask_all: AskAll | None = None,
     ) -> Odds:
-        """Drain nodes many times, each run carried to rest, and say how often each outcome comes.
+        """Drain nodes many times, follow each run to rest, and count how often each outcome occurs.
 
         Parameters
         ----------
         nodes, lost, one_by_one, rolling, replace, options : as for `drain`
-        runs, seed, ask_all : as for `odds`; draws are those of `odds_of_roll_out`
+        runs, seed, ask_all : as for `odds`; drawn is what `odds_of_roll_out` draws
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The answer of questions that are asked many times: counts, and the shares and intervals made of them."""
+"""The outcomes of a question that is drawn many times: counts, shares and their confidence intervals."""
 
 from __future__ import annotations
 
@@ -24,64 +24,64 @@ from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, PDB_VIOLATION, PREEMPT
 Command = Literal["place", "plan", "drain"]
 
 _Z: Final = 1.959963984540054
-"""How many standard deviations hold 95 % of a normal distribution."""
+"""95 % of a normal distribution are within this many standard deviations of its mean."""
 _MOST_EXAMPLES: Final = 10
 _DIGITS: Final = 6
-_WORDS: Final[Mapping[Rest, str]] = {Rest.PENDING: PENDING, Rest.GONE: "gone", Rest.BLOCKED: "blocked"}
+_PLACES: Final[Mapping[Rest, str]] = {Rest.PENDING: PENDING, Rest.GONE: "gone", Rest.BLOCKED: "blocked"}
 
 
 @dataclass(frozen=True)
 class Odds(Answer):
-    """What came of many runs."""
+    """How often each outcome occurs in many runs."""
 
     runs: int
     seed: int
-    #: pod -> where it stands at the end (a node, "pending", and of changes "gone" or "blocked") -> in how many runs; a
-    #: pod that was evicted, and that nothing came in place of, is in no count of a plain question
+    #: pod -> its place at the end -> number of runs. The place is a node or "pending", for changes also "gone" or
+    #: "blocked"; for other questions a pod that is evicted and not replaced is in no count
     counts: dict[str, dict[str, int]]
-    victims: dict[str, int]  #: pod -> in how many runs it is evicted; pods that never are, are absent
+    victims: dict[str, int]  #: pod -> number of runs in which it is evicted; pods that never are, are absent
     outcomes: tuple[OutcomeOdds, ...] = field(repr=False)  #: the most frequent first
-    branches: int  #: how many of the runs are distinct
-    violations: int  #: in how many runs an eviction violates a disruption budget
+    branches: int  #: number of distinct runs
+    violations: int  #: number of runs in which an eviction violates a disruption budget
     command: Command
-    is_change: bool  #: a drain, or manifests of what runs already, rather than pods
+    is_change: bool  #: the question is about a drain or about manifests of running workloads, not about pods
     tally: Tally = field(repr=False, compare=False)
     zones: Mapping[str, str] = field(repr=False)
 
     @property
     def pods(self) -> tuple[DrawnPod, ...]:
-        """The pods that it is about."""
+        """The pods of the question, and those that some run moves."""
         return tuple(self.tally.pods.values())
 
     @property
     def is_certain(self) -> bool:
-        """Whether every pod ends up the same in all runs."""
+        """Whether every pod ends in the same place in all runs."""
         ends = (*self.counts.items(), *((pod, {"": n}) for pod, n in self.victims.items() if pod not in self.counts))
-        return all(n == self.runs for _, found in ends for n in found.values())
+        return all(n == self.runs for _, counts in ends for n in counts.values())
 
     @cached_property
     def context(self) -> Context:
-        """What reports say besides: which cluster, which scheduler, what was odd about the question."""
-        found = self.make_context()
-        odd = sorted(self.tally.warnings, key=lambda each: (each.code, each.object, each.message))
-        return replace(found, warnings=tuple(dict.fromkeys((*found.warnings, *odd))))
+        """The cluster, the scheduler and the warnings, those of all runs among them."""
+        context = self.make_context()
+        in_runs = sorted(self.tally.warnings, key=lambda warning: (warning.code, warning.object, warning.message))
+        return replace(context, warnings=tuple(dict.fromkeys((*context.warnings, *in_runs))))
 
     def report(self, *, fail_on: Sequence[Condition] | None = None, command: Command | None = None) -> OddsReport:
         """Return the OddsReport.
 
         Parameters
         ----------
-        fail_on : what makes the verdict a failure if it happens in any run; None for the defaults of the command
-        command : None for the one that asks such questions
+        fail_on : what makes the verdict a failure when it happens in any run; None for the defaults of the command
+        command : the command that the report names; None for `self.command`
         """
-        asked_by = command or self.command
+        chosen_command = command or self.command
         pods = tuple(_pod(self, pod) for pod in self.pods)
         evicted = {key: n for key, n in self.victims.items() if key not in self.counts}
         return OddsReport(
             snapshot=self.context.snapshot,
             scheduler=replace(self.context.scheduler, ties="even", seed=self.seed),
-            command=asked_by,
-            verdict=_verdict(self, DEFAULT_FAIL_ON[asked_by] if fail_on is None else fail_on),
+            command=chosen_command,
+            verdict=_verdict(self, DEFAULT_FAIL_ON[chosen_command] if fail_on is None else fail_on),
             summary=_summary(self),
             warnings=self.context.warnings,
             workloads=_workloads(self, pods),
@@ -98,44 +98,44 @@ def odds_of(
     command: Command,
     runs: int,
     seed: int,
-    asked: QuestionPods | None = None,
+    pods: QuestionPods | None = None,
     ask_all: AskAll | None = None,
     progress: Progress | None = None,
 ) -> Odds:
-    """Ask a question many times.
+    """Answer a question many times, and count the outcomes.
 
     Parameters
     ----------
-    asked : the pods that it is about; None for a change
+    pods : the pods of the question; None for a change
     ask_all, progress : as for `kplan.planner.odds.draw`
     """
     tally = draw(base, question, runs=runs, seed=seed, ask_all=ask_all, progress=progress)
     return Odds(
         runs=runs,
         seed=seed,
-        counts={key: _told(tally.counts[key], tells_gone=asked is None) for key in tally.pods},
+        counts={key: _by_place(tally.counts[key], counts_gone=pods is None) for key in tally.pods},
         victims=dict(sorted(tally.victims.items())),
         outcomes=tally.outcomes(),
         branches=tally.branches,
         violations=tally.violations,
         command=command,
-        is_change=asked is None,
+        is_change=pods is None,
         tally=tally,
         zones=zones_of(base),
-        make_context=partial(base.context, asked),
+        make_context=partial(base.context, pods),
     )
 
 
-def _told(found: Mapping[End, int], *, tells_gone: bool) -> dict[str, int]:
-    told: Counter[str] = Counter()
-    for end, n in found.items():
-        if end.rest is not Rest.GONE or tells_gone:
-            told[_WORDS.get(end.rest, end.node)] += n
-    return dict(sorted(told.items(), key=lambda item: (-item[1], item[0])))
+def _by_place(counts: Mapping[End, int], *, counts_gone: bool) -> dict[str, int]:
+    places: Counter[str] = Counter()
+    for end, n in counts.items():
+        if end.rest is not Rest.GONE or counts_gone:
+            places[_PLACES.get(end.rest, end.node)] += n
+    return dict(_ranked(places))
 
 
 def wilson(hits: int, runs: int) -> Share:
-    """Return a share with Wilson's 95 % interval of the probability behind it."""
+    """Return the share of runs, with Wilson's 95 % confidence interval of its probability."""
     share, square = hits / runs, _Z * _Z
     middle = (share + square / (2 * runs)) / (1 + square / runs)
     spread = _Z / (1 + square / runs) * math.sqrt(share * (1 - share) / runs + square / (4 * runs * runs))
@@ -156,7 +156,7 @@ def _summary(odds: Odds) -> OddsSummary:
 
 
 def _all_placed(odds: Odds, pods: Iterable[str]) -> int:
-    """Count the runs in which all of these pods are placed."""
+    """Count the runs that place all of these pods."""
     wanted = set(pods)
     return sum(
         outcome.runs
@@ -167,10 +167,10 @@ def _all_placed(odds: Odds, pods: Iterable[str]) -> int:
 
 def _pod(odds: Odds, pod: DrawnPod) -> PodOdds:
     counts = odds.tally.counts[pod.key]
-    there: Counter[str] = Counter()
+    on_node: Counter[str] = Counter()
     for end, n in counts.items():
-        there[end.node] += n
-    nodes = _ranked(there)
+        on_node[end.node] += n
+    nodes = _ranked(on_node)
     zones: Counter[str] = Counter()
     for node, n in nodes:
         zones[odds.zones.get(node, "")] += n
@@ -189,7 +189,7 @@ def _pod(odds: Odds, pod: DrawnPod) -> PodOdds:
 
 
 def _ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Sort by number, then by name; what has no name is left out."""
+    """Sort by descending number, then by name; drop the empty name."""
     return sorted(((name, n) for name, n in counts.items() if name), key=lambda item: (-item[1], item[0]))
 
 
@@ -249,7 +249,7 @@ def _examples(odds: Odds) -> tuple[RunExample, ...]:
 
 
 def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
-    """Hold what happens in any run against what counts."""
+    """Return whether anything in `fail_on` happens in any run, and in how many."""
     runs = odds.runs
     counted: list[Counted] = []
     if odds.is_change:
@@ -257,10 +257,10 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
         for happened, n in odds.tally.happened.items():
             if happened.counts(fail_on):
                 times[happened.condition, happened.counted] += n
-        # What counts under two conditions happens once.
-        most = {each: n for (_, each), n in sorted(times.items(), key=lambda item: item[1])}
+        # What counts under two conditions happens only once.
+        most = {event: n for (_, event), n in sorted(times.items(), key=lambda item: item[1])}
         ranked = sorted(most.items(), key=lambda item: (-item[1], item[0].object, item[0].rule))
-        counted += [Counted(each.object, f"{each.rule} in {n} of {runs} runs") for each, n in ranked]
+        counted += [Counted(event.object, f"{event.rule} in {n} of {runs} runs") for event, n in ranked]
         return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)])
     for pod in odds.pods:
         condition, rule = (GATED, "Gated") if pod.is_gated else (UNSCHEDULABLE, "Unschedulable")
