@@ -24,7 +24,7 @@ from kplan.planner.placement import Placement, last_placement
 from kplan.simulation.applying import Applied, Applying, Rollout
 from kplan.simulation.draining import Drain, DrainOptions
 from kplan.simulation.loop import Simulation
-from kplan.simulation.outcome import asked_change, note_stuck, pods_at_rest, workload_changes
+from kplan.simulation.outcome import note_stuck, pods_at_rest, workload_change, workload_changes
 from kplan.simulation.start import elsewhere, fork, start
 from kplan.simulation.updates import CHANGED_IN_PLACE, Update, update_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
@@ -179,10 +179,10 @@ def follow(
         applied.append(one)
         if decisions is not None and (one.change is Change.NEW or decisions.tells_all):
             decisions.watch(simulation, one)
-        if one.change is not Change.NONE or simulation.is_asked:
+        if one.change is not Change.NONE or simulation.has_pending_sync:
             simulation.run()
         if len(simulation.steps) > n_before:
-            note_stuck(simulation, [asked_change(simulation, one)])
+            note_stuck(simulation, [workload_change(simulation, one)])
         simulation.on_decision = None
     return ChangePlan(simulation, base, applied, left_out=updates.left_out)
 
@@ -232,7 +232,7 @@ def empty(
     """Drain nodes of a cluster in which nothing has moved yet."""
     work = Drain(simulation, options or DrainOptions())
     if rolling or replace:
-        work.one_after_another(nodes, replaced=replace)
+        work.node_by_node(nodes, replaced=replace)
     else:
         simulation.cordon(nodes)
         pods = work.leaving(nodes)

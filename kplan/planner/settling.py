@@ -66,7 +66,7 @@ def scaled(base: Base, asked: Scale) -> tuple[Snapshot, ClusterChange]:
     for key in keys:
         owner = simulation.workloads.find(key)
         if owner is not None:
-            simulation.ask(owner)
+            simulation.enqueue(owner)
     simulation.run_controllers()
     names = [name_of(kind, obj) for obj in objects]
     what = f"{asked.which.text}={asked.replicas}"
@@ -80,7 +80,7 @@ def settled(base: Base, asked: Settle) -> tuple[Snapshot, ClusterChange]:  # noq
     for key in simulation.workloads.keys():  # noqa: SIM118 - not a mapping
         owner = simulation.workloads.find(key)
         if owner is not None:
-            simulation.ask(owner)
+            simulation.enqueue(owner)
     simulation.run()
     after = _standing(simulation, base.snapshot)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)

@@ -1,7 +1,7 @@
-"""What moves: controllers, evictions and the scheduler in turn, until nobody has anything to say.
+"""What changes over time: controllers, evictions and the scheduler act in turn, until nothing moves.
 
-Controllers (`kplan.simulation.controllers`) are pure functions from what is wanted and observed to actions.
-`kplan.simulation.loop` asks them, lets the scheduler decide about what is pending, and carries out what they say. Two
-assumptions stand behind it: a pod that is bound is ready at once, and a pod that is told to go is gone at once. Time is
-virtual and passes only where somebody waits: a pod that backs off, a job between two failures.
+Controllers (`kplan.simulation.controllers`) are pure functions from the wanted and the observed state to actions.
+`kplan.simulation.loop` calls them, lets the scheduler decide about pending pods, and carries out the actions. Two
+assumptions: a pod is ready as soon as it is bound, and gone as soon as it is deleted. Time is virtual and passes only
+while something waits: a pod that backs off, a job between two failures.
 """

@@ -1,4 +1,4 @@
-"""Manifests applied to a simulation: what each sets in motion."""
+"""Manifests applied to a simulation, and the change that each makes to its workload."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from kplan.simulation.world import (
 )
 
 Rollout = Literal["auto", "always", "never"]
-"""Whether a workload that is in the cluster is rolled: when its template is new, in any case, or in no case."""
+"""When a workload that is in the cluster rolls out: if its template is new, always, or never."""
 
 _POD = "V1Pod"
 
 
 @dataclass
 class Applied:
-    """What an applied manifest is about."""
+    """A manifest after it was applied."""
 
     update: Update
-    change: Change  #: what it means
-    owner: Owner | DeploymentState | None = None  #: the workload; None where there is none, such as for a pod
-    row: int | None = None
+    change: Change  #: what it does to the workload
+    owner: Owner | DeploymentState | None = None  #: the workload; None for a bare pod or a refused manifest
+    row: int | None = None  #: row of a new bare pod in the pod table
 
 
 class Applying:
@@ -50,7 +50,7 @@ class Applying:
 
     Parameters
     ----------
-    nodes : those that daemon sets may have pods on
+    nodes : nodes that daemon sets may have pods on
     """
 
     def __init__(self, simulation: Simulation, nodes: tuple[Node, ...], rollout: Rollout = "auto") -> None:
@@ -63,21 +63,21 @@ class Applying:
         self._revisions: dict[tuple[str, bytes], str] = {}
 
     def apply(self, update: Update) -> Applied:
-        """Let the controllers know what is wanted now; nothing moves yet."""
+        """Update the wanted state of a workload and enqueue it for its controller; nothing moves yet."""
         if not update.refused:
             update = replace(update, refused=self._refusal(update))
         if update.refused:
             self._simulation.log(StepEvent.REFUSED, workload=update.key, because=update.refused)
             return Applied(update, Change.NONE)
-        found = self._apply(update)
-        if found.change is Change.NONE and not found.update.refused:
+        applied = self._apply(update)
+        if applied.change is Change.NONE and not applied.update.refused:
             self._simulation.log(StepEvent.UNCHANGED, workload=update.key, because="nothing new")
-        if found.owner is not None and (found.change is not Change.NONE or not _is_settled(found.owner)):
-            self._simulation.ask(found.owner)
-        return found
+        if applied.owner is not None and (applied.change is not Change.NONE or not _is_settled(applied.owner)):
+            self._simulation.enqueue(applied.owner)
+        return applied
 
     def _refusal(self, update: Update) -> str:
-        """Return why admission refuses a new workload; that of pods comes when they are made."""
+        """Return why admission refuses a new workload; pods go through admission when they are created."""
         if not update.is_new or isinstance(update.obj, Pod) or update.key in self._known:
             return ""
         kind, metadata = type_of(update.obj), update.obj.metadata
@@ -113,13 +113,13 @@ class Applying:
         self._known[update.key] = after
         self._before_of[update.key] = before or b""
         former = self._workloads.owner(update.key)
-        found: Applied = handlers[type(obj)](update, after, is_new_template=is_new_template)
-        if isinstance(former, ForeignState) and isinstance(found.owner, Owner):
-            self._simulation.hand_over(former, found.owner)
-        return found
+        applied: Applied = handlers[type(obj)](update, after, is_new_template=is_new_template)
+        if isinstance(former, ForeignState) and isinstance(applied.owner, Owner):
+            self._simulation.hand_over(former, applied.owner)
+        return applied
 
     def _before(self, update: Update) -> bytes | None:
-        """Return the identity of the template that held before; None for a new workload."""
+        """Return the identity of the former template; None for a new workload."""
         templates = self._workloads.templates
         known = self._known.get(update.key)
         if known is not None or update.is_new:
@@ -127,7 +127,7 @@ class Applying:
         return templates.identity(update.key, update.live.spec.template or PodTemplateSpec())
 
     def _revision(self, update: Update, after: bytes, current: str) -> str:
-        """Return what the revision of a template is called: what it was called, where it has held before."""
+        """Return the name of a template's revision; a template that comes back has the name it had before."""
         self._revisions.setdefault((update.key, self._before_of[update.key]), current)
         name = f"{update.obj.metadata.name}-{self._workloads.templates.digest(after)}"
         return self._revisions.setdefault((update.key, after), name)
@@ -157,15 +157,16 @@ class Applying:
         obj: ReplicaSet | ReplicationController = update.obj
         state = self._workloads.owner(update.key)
         if not isinstance(state, ReplicaSetState):
-            add = self._workloads
-            self._simulation.know(obj)
-            made = add.add_replica_set(obj) if isinstance(obj, ReplicaSet) else add.add_replication_controller(obj)
-            return Applied(update, Change.NEW, made)
+            self._simulation.add_to_listers(obj)
+            workloads = self._workloads
+            if isinstance(obj, ReplicaSet):
+                return Applied(update, Change.NEW, workloads.add_replica_set(obj))
+            return Applied(update, Change.NEW, workloads.add_replication_controller(obj))
         replicas = count(obj.spec.replicas)
         is_scaled = state.replicas != replicas
         state.replicas, state.because = replicas, ""
         if is_new_template:
-            # Pods that are there stay as they are; only those that are made from now on follow.
+            # Existing pods stay as they are; only pods created from now on have the new template.
             state.templates = {"": obj.spec.template or PodTemplateSpec()}
             state.template = after
         return Applied(update, self._change(update, is_new_template=False, is_scaled=is_scaled), state)
@@ -174,16 +175,16 @@ class Applying:
         obj: StatefulSet = update.obj
         state = self._workloads.owner(update.key)
         if not isinstance(state, StatefulSetState):
-            made = self._workloads.add_stateful_set(with_fields(obj, status=type(obj.status)()))
-            self._simulation.know(obj)
-            return Applied(update, Change.NEW, made)
+            created = self._workloads.add_stateful_set(with_fields(obj, status=type(obj.status)()))
+            self._simulation.add_to_listers(obj)
+            return Applied(update, Change.NEW, created)
         before = state.wanted
         revision = before.update
         if is_new_template:
             revision = self._revision(update, after, revision)
             state.templates[revision] = obj.spec.template
         state.wanted = wanted_stateful_set(obj, before.current, revision, self._workloads.is_on)
-        self._simulation.know(obj)
+        self._simulation.add_to_listers(obj)
         is_scaled = replace(state.wanted, update=before.update) != before
         return Applied(update, self._change(update, is_new_template=is_new_template, is_scaled=is_scaled), state)
 
@@ -221,8 +222,8 @@ class Applying:
 
 
 def _is_settled(owner: Owner | DeploymentState) -> bool:
-    """Tell whether a workload has all its pods, all of them of the template that it has."""
+    """Tell whether a workload has all its pods, all of them from its current template."""
     if isinstance(owner, DeploymentState):
-        pods = [(pod, each) for each in owner.sets.values() for pod in each.pods.values()]
-        return len(pods) == owner.wanted.replicas and all(each.is_current(pod) for pod, each in pods)
+        pods = [(pod, replica_set) for replica_set in owner.sets.values() for pod in replica_set.pods.values()]
+        return len(pods) == owner.wanted.replicas and all(replica_set.is_current(pod) for pod, replica_set in pods)
     return len(owner.pods) == owner.desired and all(map(owner.is_current, owner.pods.values()))

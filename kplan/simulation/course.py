@@ -1,4 +1,4 @@
-"""What can happen in a simulation: pods are made, bound and removed, nodes cordoned, and every step is noted."""
+"""The events of a simulation: pods are created, bound and removed, nodes cordoned, and every step is logged."""
 
 from __future__ import annotations
 
@@ -20,68 +20,68 @@ from kplan.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.simulation.disruption import Disruptions
 from kplan.simulation.hints import NodeUncordoned, PodAdded, PodDeleted
 from kplan.simulation.making import PodMaker
-from kplan.simulation.observing import taken_over
+from kplan.simulation.observing import adopted_by
 from kplan.simulation.owners import ForeignState, Owner
 from kplan.simulation.queue import RetryQueue
 from kplan.simulation.world import Workloads
 from kplan.snapshot.model import Warning as InputWarning
 
 MAX_RETURNS = 2
-"""So often may a state come back before it counts as a circle: the scheduler's queue may stand differently."""
+"""How often a state may recur before it counts as a circle: the scheduler's queue may be in a different order."""
 
 
 class Circles:
-    """A mark of where all pods are, and how often each state was seen."""
+    """A hash of where all pods are, and how often each state has occurred."""
 
     def __init__(self) -> None:
-        self._seen: Counter[int] = Counter()
+        self._visits: Counter[int] = Counter()
         self._alike: Counter[tuple[object, ...]] = Counter()
         self._mark = 0
 
     def fork(self) -> Circles:
-        """Return one with pods where these are, that has seen nothing yet."""
+        """Return circles with the same pods in the same places, and no states counted yet."""
         forked = Circles()
         forked._alike, forked._mark = self._alike.copy(), self._mark
         return forked
 
     def note(self, pod: ObservedPod, owner: Owner | None, sign: int) -> None:
-        """Take in a pod, or leave it out: the mark is equal for equal states, whatever the pods are called."""
+        """Add a pod to the hash, or remove it (sign -1); equal states have equal hashes, whatever their pods' names."""
         like = (pod.key if owner is None else owner.ref.key, pod.revision, pod.index, pod.node)
         n = self._alike[like]
         self._alike[like] = n + sign
         self._mark ^= hash((like, n)) ^ hash((like, n + sign))
 
     def is_closed(self, promised: Iterable[tuple[bytes, int]]) -> bool:
-        """Tell whether things have stood as they stand now too often.
+        """Count the present state; tell whether it has occurred too often.
 
         Parameters
         ----------
-        promised : shape of each nominated pod, and the node that it waits for
+        promised : shape of each nominated pod, and the row of its nominated node
         """
         state = self._mark ^ hash(tuple(sorted(promised)))
-        self._seen[state] += 1
-        return self._seen[state] > MAX_RETURNS
+        self._visits[state] += 1
+        return self._visits[state] > MAX_RETURNS
 
 
 LATER = 2**64
-"""Pods that are made here come after all that the snapshot has."""
+"""Pods that the simulation creates come after all pods of the snapshot."""
 
 
 class Course:
-    """A cluster in motion, one event at a time; who causes the events is not known here.
+    """A cluster in motion, one event at a time, whoever causes the event.
 
     Attributes
     ----------
     session : changes as pods come and go
-    workloads : changes with what is asked for
+    workloads : changes as manifests are applied
     pods : row -> every pod that has not ended
-    messages : row of a pending pod -> kube-scheduler's last word on it
-    outcomes : row of a pending pod -> how its last try ended; pods that were not tried are absent
+    messages : row of a pending pod -> kube-scheduler's last message about it
+    outcomes : row of a pending pod -> how its last scheduling attempt ended; absent before the first attempt
     steps : what has happened so far
     already_leaving : NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
     now : virtual time, seconds since 1970
     violations : preemptor and victim, where that broke a budget
-    circle : why it was ended while things still moved; empty when it came to rest
+    circle : why the simulation was ended while pods still moved; empty when it came to rest
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Course:
         self.messages: dict[int, str] = {}
         self.outcomes: dict[int, Outcome] = {}
         self.steps: list[Step] = []
-        self.on_step: Callable[[int], None] | None = None  #: told how many steps there are after each
+        self.on_step: Callable[[int], None] | None = None  #: called after each step with the number of steps
         self.already_leaving: list[str] = []
         self.circle = ""
         self.violations: list[tuple[str, str]] = []
@@ -107,7 +107,7 @@ class Course:
         self._circles = Circles()
 
     def owner(self, row: int) -> Owner | None:
-        """Return who owns a pod."""
+        """Return the owner of a pod."""
         key = self._owner_of.get(row)
         return None if key is None else self.workloads.owner(key)
 
@@ -116,8 +116,8 @@ class Course:
         """Virtual time in seconds since 1970."""
         return self._queue.now
 
-    def ask(self, owner: Owner | DeploymentState) -> None:
-        """Have a controller look at its workload when its turn comes."""
+    def enqueue(self, owner: Owner | DeploymentState) -> None:
+        """Have a controller sync its workload when its turn comes."""
         if isinstance(owner, DeploymentState):
             self._dirty_deployments[owner.ref.key] = owner
         else:
@@ -126,21 +126,21 @@ class Course:
                 self._dirty_deployments[owner.parent.ref.key] = owner.parent
 
     @property
-    def is_asked(self) -> bool:
-        """Tell whether a controller has yet to look at its workload."""
+    def has_pending_sync(self) -> bool:
+        """Whether a controller has yet to sync its workload."""
         return bool(self._dirty or self._dirty_deployments)
 
     @property
     def warnings(self) -> tuple[InputWarning, ...]:
-        """What was odd about what was made, each once."""
+        """Warnings about created pods and their workloads, each once."""
         return tuple(self._maker.warnings)
 
     def refusal_of(self, what: Named) -> str:
-        """Return why the API server refuses a new object; where it does not, the object counts from now on."""
+        """Return why the API server refuses a new object; "" where it accepts and so counts it against quotas."""
         return self._maker.refusal_of(what)
 
-    def know(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
-        """Let an object be found by its name: spreading by default looks for the controller of a pod."""
+    def add_to_listers(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
+        """Add an object to the listers: default topology spreading looks up the controller of a pod by its name."""
         listers, key = self.session.listers, (obj.metadata.namespace, obj.metadata.name)
         if isinstance(obj, ReplicaSet):
             listers.replica_sets[key] = obj
@@ -150,11 +150,11 @@ class Course:
             listers.replication_controllers[key] = obj
 
     def create(self, owner: Owner, wanted: Create) -> bool:
-        """Make a pod; tell whether the API server takes it."""
+        """Create a pod; tell whether the API server accepts it."""
         template = owner.template_of(wanted.revision)
         info, refusal = self._maker.make(owner, wanted, self.workloads.templates.whole(template))
         if not refusal and info.key in self.session.pod_ids:
-            # Only stateful sets give names that somebody else may have given already.
+            # Only stateful sets choose names that another pod may have already.
             self._maker.release(info)
             refusal = f'pods "{info.name}" already exists'
         if refusal:
@@ -186,28 +186,28 @@ class Course:
         owner.join(pod)
         self.disruptions.join(pod, info, owner)
         self._circles.note(pod, owner, 1)
-        self.ask(owner)
+        self.enqueue(owner)
         self.messages[row] = ""
         self.log(StepEvent.CREATED, pod=info.key, owner=owner, because=wanted.because)
         self._enter(row, info)
         return True
 
     def hand_over(self, former: Owner, owner: Owner) -> None:
-        """Give the pods of a workload that the snapshot did not hold to the one that is now known.
+        """Give the pods of a workload that the snapshot does not hold to the applied workload of the same name.
 
-        They count as made from its template, for nobody can tell.
+        They count as created from its template, as nothing tells otherwise.
         """
         infos = self.session.cluster.pods.infos
         for pod in tuple(former.pods.values()):
             self._circles.note(pod, former, -1)
             former.leave(pod)
-            given = self.pods[pod.row] = taken_over(owner, pod, infos[pod.row])
-            owner.join(given)
-            self._circles.note(given, owner, 1)
+            adopted = self.pods[pod.row] = adopted_by(owner, pod, infos[pod.row])
+            owner.join(adopted)
+            self._circles.note(adopted, owner, 1)
         self._maker.note_unseen(owner)
 
     def _enter(self, row: int, info: PodInfo) -> None:
-        """Queue a new pod, or put it where it says itself that it runs."""
+        """Queue a new pod, or bind it to the node that its spec names."""
         node = info.pod.spec.node_name
         if node:
             place = self.session.cluster.nodes.row_of.get(node, NOWHERE)
@@ -217,21 +217,21 @@ class Course:
             self._queue.add(row)
 
     def create_pod(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[int | None, str]:
-        """Make a pod that nobody owns; return its row, or why the API server does not take it.
+        """Create a pod without an owner; return its row, or why the API server refuses it.
 
         Parameters
         ----------
-        whole : as it is written, where that is known
+        whole : the whole manifest, where it is known
         """
         info, refusal = self._maker.make_bare(pod, whole)
         if refusal:
             self.log(StepEvent.REFUSED, pod=info.key, because=refusal)
             return None, refusal
         row = self.session.add_pod(info)
-        made = ObservedPod(row, info.namespace, info.name, info.uid, "", "Pending", self.now, None, is_new=True)
-        self.pods[row] = made
-        self.disruptions.join(made, info, None)
-        self._circles.note(made, None, 1)
+        observed = ObservedPod(row, info.namespace, info.name, info.uid, "", "Pending", self.now, None, is_new=True)
+        self.pods[row] = observed
+        self.disruptions.join(observed, info, None)
+        self._circles.note(observed, None, 1)
         self.messages[row] = ""
         self.log(StepEvent.CREATED, pod=info.key)
         self._enter(row, info)
@@ -240,12 +240,12 @@ class Course:
     def remove(
         self, pod: ObservedPod, event: StepEvent, because: str, *, by: str | None = None, by_owner: bool = False
     ) -> None:
-        """Let a pod be gone.
+        """Remove a pod.
 
         Parameters
         ----------
-        by : the pod for which it has to go
-        by_owner : its own controller removes it, and does not count that as a failure
+        by : the pod that preempts it
+        by_owner : its own controller removes it, and so does not count that as a failure
         """
         owner = self.owner(pod.row)
         self.log(event, pod=pod.key, node=pod.node or None, owner=owner, because=because, by=by)
@@ -255,11 +255,11 @@ class Course:
                 owner.failed(pod, self.now)
                 if isinstance(owner, ForeignState):
                     owner.lost.append(pod.revision)
-            self.ask(owner)
+            self.enqueue(owner)
         self._vanish(pod, owner)
 
     def let_go(self, rows: Iterable[int]) -> None:
-        """Let pods be gone that were told to go before anything moved; their controllers do not count them any more."""
+        """Remove pods that were terminating in the snapshot; their controllers do not count them any more."""
         for row in tuple(rows):
             self.already_leaving.append(self.pods[row].key)
             self._vanish(self.pods[row], self.owner(row))
@@ -285,7 +285,7 @@ class Course:
             self._queue.notice(PodDeleted(info), info.priority)
 
     def bind(self, row: int, place: int) -> None:
-        """Put a pod on a node, where it is ready at once."""
+        """Bind a pod to a node, where it is ready at once."""
         info = self.session.cluster.pods.infos[row]
         pod = self.pods[row]
         owner = self.owner(row)
@@ -298,18 +298,18 @@ class Course:
         self.outcomes.pop(row, None)
         if owner is not None:
             owner.settle(pod)
-            self.ask(owner)
+            self.enqueue(owner)
         self._circles.note(pod, owner, 1)
         self.log(StepEvent.BOUND, pod=info.key, node=pod.node, owner=owner)
         self._queue.notice(PodAdded(info))
 
     def cordon(self, nodes: Iterable[str]) -> None:
-        """Let nodes take no more pods."""
+        """Mark nodes as unschedulable."""
         row_of = self.session.cluster.nodes.row_of
         self.session.set_schedulable([row_of[name] for name in nodes], schedulable=False)
 
     def uncordon(self, name: str) -> None:
-        """Let a node take pods again."""
+        """Mark a node as schedulable again."""
         nodes = self.session.cluster.nodes
         row = nodes.row_of[name]
         if nodes.unschedulable[row]:
@@ -327,7 +327,7 @@ class Course:
         because: str = "",
         by: str | None = None,
     ) -> None:
-        """Note a step."""
+        """Append a step."""
         if not workload:
             workload = owner.workload.key if owner is not None else f"Pod/{pod}"
         self.steps.append(

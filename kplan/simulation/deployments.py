@@ -21,12 +21,12 @@ class ReplicaSetState(Owner):
 
     replicas: int = 0
     template: bytes = b""  #: identity of its template, to compare with that of its deployment
-    age: int = 0  #: position in the order of creation
-    #: what its deployment asked for when it scaled the set last: replicas, and the most pods; None unknown
+    age: int = 0  #: position in the order of creation, the oldest first
+    #: its deployment's replicas, and replicas with surge, when it last scaled the set; None where not known
     noted: tuple[int | None, int | None] = (None, None)
     because: str = ""
     parent: DeploymentState | None = None
-    #: somebody owns it; without an owner its controller looks for no related pods
+    #: it has an owner; without one its controller looks for no related pods
     is_controlled: bool = False
     #: node -> its active pods there; those of all sets of a deployment count together
     related: Counter[str] = field(default_factory=Counter)
@@ -88,61 +88,61 @@ class DeploymentState:
     #: replica set -> available pods and pods, as the deployment controller knows them: as they were when it looked
     #: last, for what came of that is reported only while it goes on
     reported: dict[str, tuple[int, int]] = field(default_factory=dict)
-    #: replica set -> how many more of its pods it reports as available next: pods that are made together come in
-    #: batches of one, two, four and so on, and the first of them are known before the last
+    #: replica set -> how many more of its pods it reports as available next: pods created together become ready in
+    #: batches of one, two, four and so on, and the first of them are reported before the last
     pace: dict[str, int] = field(default_factory=dict)
-    refusal: str = ""  #: why the API server did not take its new replica set; empty when it did
+    refusal: str = ""  #: why the API server refused its new replica set; empty when it accepted
 
     def adopt(self, replica_set: ReplicaSetState) -> None:
-        """Take in one of its replica sets."""
+        """Add one of its replica sets."""
         self.sets[replica_set.ref.name] = replica_set
         self.related.update(replica_set.related)
         replica_set.parent, replica_set.is_controlled = self, True
         replica_set.related = self.related
 
     def copy(self) -> DeploymentState:
-        """Return a deployment, with its replica sets, that can change without this one noticing."""
+        """Return a copy, with copies of its replica sets."""
         copied = copy.copy(self)
         copied.related = self.related.copy()
         copied.reported, copied.pace = self.reported.copy(), self.pace.copy()
         copied.sets = {}
-        for name, each in self.sets.items():
-            mine = copied.sets[name] = each.copy()
-            mine.parent, mine.related = copied, copied.related
+        for name, state in self.sets.items():
+            copied_set = copied.sets[name] = state.copy()
+            copied_set.parent, copied_set.related = copied, copied.related
         return copied
 
     @property
     def current(self) -> ReplicaSetState | None:
-        """The oldest set of the template that now holds."""
-        mine = [each for each in self.sets.values() if each.template == self.template]
-        return min(mine, key=lambda each: each.age, default=None)
+        """The oldest replica set of the current template."""
+        matching = [state for state in self.sets.values() if state.template == self.template]
+        return min(matching, key=lambda state: state.age, default=None)
 
     def actions(self) -> list[Scale]:
-        """Ask the deployment controller what to do next."""
+        """Return how its controller scales its replica sets next."""
         current = self.current
         return deployment.actions(
             self.wanted,
             [
                 ObservedReplicaSet(
-                    each.ref.name,
-                    each is current,
-                    each.age,
-                    each.replicas,
-                    *self.reported.get(each.ref.name, (0, 0)),
-                    *each.noted,
+                    state.ref.name,
+                    state is current,
+                    state.age,
+                    state.replicas,
+                    *self.reported.get(state.ref.name, (0, 0)),
+                    *state.noted,
                 )
-                for each in self.sets.values()
+                for state in self.sets.values()
             ],
         )
 
-    def hear(self) -> bool:
-        """Take in what the replica sets report now; tell whether that is news."""
+    def observe_status(self) -> bool:
+        """Read the status of the replica sets; tell whether it has changed."""
         reports = {}
-        for name, each in self.sets.items():
-            known = self.reported.get(name, (0, 0))[0] if self.reported else each.n_ready
-            available = min(each.n_ready, known + self.pace.get(name, 1))
-            self.pace[name] = self.pace.get(name, 1) * 2 if available < each.n_ready else 1
-            reports[name] = (available, len(each.pods))
-        is_news = reports != self.reported
+        for name, state in self.sets.items():
+            known = self.reported.get(name, (0, 0))[0] if self.reported else state.n_ready
+            available = min(state.n_ready, known + self.pace.get(name, 1))
+            self.pace[name] = self.pace.get(name, 1) * 2 if available < state.n_ready else 1
+            reports[name] = (available, len(state.pods))
+        has_changed = reports != self.reported
         self.reported = reports
-        return is_news
+        return has_changed

@@ -1,4 +1,4 @@
-"""How many disruptions budgets allow, and what the eviction API makes of that.
+"""How many disruptions budgets allow, and whether the eviction API evicts a pod.
 
 Upstream: pkg/controller/disruption/disruption.go trySync, getExpectedPodCount;
 pkg/registry/core/pod/storage/eviction.go.
@@ -35,11 +35,11 @@ class BudgetState:
     min_available: IntOrString | None
     max_unavailable: IntOrString | None
     evicts_unhealthy: bool
-    find: FindOwner  #: tells who is meant by a key
-    #: how many pods the disruption controller expected last; it knows controllers that are not known here
+    find: FindOwner  #: looks up an owner by its key
+    #: how many pods the disruption controller expected last; it knows controllers that kplan does not
     recorded: int | None = None
     pods: dict[int, ObservedPod] = field(default_factory=dict)  #: row -> covered pod
-    owners: dict[int, str | None] = field(default_factory=dict)  #: row -> key of who owns it; None for nobody
+    owners: dict[int, str | None] = field(default_factory=dict)  #: row -> key of its owner; None for bare pods
 
     @property
     def key(self) -> str:
@@ -56,13 +56,13 @@ class BudgetState:
         """How many pods there should be; None where the disruption controller cannot tell and allows nothing."""
         if self.max_unavailable is None and not isinstance(self.min_available, str):
             return 0 if self.min_available is None else len(self.pods)
-        found = [self.find(key) for key in set(self.owners.values()) if key is not None]
-        if any(isinstance(owner, JobState | DaemonSetState) for owner in found):
-            return None  # neither has a scale that the controller could ask for
-        if any(isinstance(owner, ForeignState) for owner in found):
+        owners = [self.find(key) for key in set(self.owners.values()) if key is not None]
+        if any(isinstance(owner, JobState | DaemonSetState) for owner in owners):
+            return None  # neither has a scale subresource, which the controller needs
+        if any(isinstance(owner, ForeignState) for owner in owners):
             return self.recorded
         # Replica sets of one deployment share its scale.
-        return sum({owner.workload.key: owner.scale for owner in found if owner is not None}.values())
+        return sum({owner.workload.key: owner.scale for owner in owners if owner is not None}.values())
 
     @property
     def desired(self) -> int:
@@ -80,17 +80,17 @@ class BudgetState:
 
 
 class Disruptions:
-    """All budgets of a cluster, kept up to date as pods come and go."""
+    """All budgets of a cluster, up to date as pods come and go."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget], find: FindOwner) -> None:
-        self.budgets = [state for each in budgets if (state := _state(each, find)) is not None]
+        self.budgets = [state for budget in budgets if (state := _state(budget, find)) is not None]
         self._of: dict[int, tuple[int, ...]] = {}
         self._in: dict[str, list[int]] = {}
         for index, budget in enumerate(self.budgets):
             self._in.setdefault(budget.namespace, []).append(index)
 
     def fork(self, find: FindOwner) -> Disruptions:
-        """Return budgets whose pods can come and go without these noticing."""
+        """Return a copy, whose pods come and go without a change to this one."""
         forked = Disruptions((), find)
         forked.budgets = [
             replace(budget, find=find, pods=budget.pods.copy(), owners=budget.owners.copy()) for budget in self.budgets
@@ -99,9 +99,9 @@ class Disruptions:
         return forked
 
     def join(self, pod: ObservedPod, info: PodInfo, owner: Owner | None) -> None:
-        """Take note of a pod."""
-        near = self._in.get(pod.namespace, ())
-        covering = tuple(index for index in near if self.budgets[index].selector.matches(info.labels))
+        """Count a new pod for the budgets that cover it."""
+        nearby = self._in.get(pod.namespace, ())
+        covering = tuple(index for index in nearby if self.budgets[index].selector.matches(info.labels))
         if covering:
             self._of[pod.row] = covering
         for index in covering:
@@ -109,12 +109,12 @@ class Disruptions:
             self.budgets[index].owners[pod.row] = None if owner is None else owner.ref.key
 
     def settle(self, pod: ObservedPod) -> None:
-        """Take note that a pod has its node."""
+        """Update a pod that now has a node."""
         for index in self._of.get(pod.row, ()):
             self.budgets[index].pods[pod.row] = pod
 
     def leave(self, pod: ObservedPod) -> None:
-        """Take note that a pod is gone."""
+        """Discount a pod that is gone."""
         for index in self._of.pop(pod.row, ()):
             del self.budgets[index].pods[pod.row]
             del self.budgets[index].owners[pod.row]
@@ -128,7 +128,7 @@ class Disruptions:
         return {(budget.namespace, budget.name): budget.allowed for budget in self.budgets}
 
     def broken_by(self, pods: Iterable[ObservedPod]) -> list[ObservedPod]:
-        """Return the pods that are one too many for a budget, if all went in this order."""
+        """Return the pods whose disruption breaks a budget, when all are disrupted in this order."""
         left = [budget.allowed for budget in self.budgets]
         broken: list[ObservedPod] = []
         for pod in pods:

@@ -23,29 +23,29 @@ LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-da
 class DrainOptions:
     """How nodes are drained; the flags of ``kubectl drain``."""
 
-    force: bool = False  #: pods that nobody recreates go too
-    delete_emptydir_data: bool = False  #: pods whose data is lost with them go too
-    disable_eviction: bool = False  #: pods are deleted, and no budget is asked
+    force: bool = False  #: evict pods that no controller recreates, too
+    delete_emptydir_data: bool = False  #: evict pods whose data is lost with them, too
+    disable_eviction: bool = False  #: delete pods instead of evicting them, whatever the budgets
 
 
 class Drain:
-    """Takes the pods off nodes."""
+    """Evicts the pods of nodes."""
 
     def __init__(self, simulation: Simulation, options: DrainOptions = DrainOptions()) -> None:
         self._simulation = simulation
         self._options = options
-        #: NAMESPACE/NAME -> the words of the eviction API, or of kubectl, for pods that may not go
+        #: NAMESPACE/NAME of pods that cannot be evicted -> the message of the eviction API or of kubectl
         self.blocked: dict[str, str] = {}
         self.obstacles: list[Obstacle] = []  #: the same, with the budgets that cover the pods
-        self.not_reached: Sequence[str] = ()  #: nodes whose turn does not come, as one before them is not emptied
+        self.not_reached: Sequence[str] = ()  #: nodes that are not drained, as a node before them is not emptied
 
     def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
-        """List the pods that a drain of nodes takes off them: by node as given, then by name."""
+        """List the pods that a drain of nodes evicts: in the order of the nodes, then by name."""
         order = {node: index for index, node in enumerate(nodes)}
         cluster, pods = self._simulation.session.cluster, self._simulation.pods
         there = (pods[row] for node in order for row in cluster.pods_on[cluster.nodes.row_of[node]])
-        found = [pod for pod in there if self._has_to_go(pod)]
-        return sorted(found, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
+        evictable = [pod for pod in there if self._has_to_go(pod)]
+        return sorted(evictable, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
 
     def _has_to_go(self, pod: ObservedPod) -> bool:
         owner = self._simulation.owner(pod.row)
@@ -57,7 +57,7 @@ class Drain:
         return self._simulation.session.cluster.pods.infos[pod.row].pod
 
     def obstacle(self, pod: ObservedPod) -> str:
-        """Return what stops kubectl from deleting a pod, or the API from evicting it; empty for nothing."""
+        """Return why kubectl does not delete a pod, or the API does not evict it; empty where nothing prevents it."""
         options = self._options
         owner = self._simulation.owner(pod.row)
         if not options.force and owner is not None and owner.ref.kind == "DaemonSet":
@@ -71,9 +71,9 @@ class Drain:
         return "" if options.disable_eviction else self._simulation.disruptions.refusal(pod)
 
     def one_by_one(self, pods: Sequence[ObservedPod]) -> None:
-        """Evict pods one after the other, each when everything has come to rest.
+        """Evict pods one after the other, each when nothing moves any more.
 
-        Those that may not go are tried again as long as another could.
+        Pods that cannot be evicted yet are tried again as long as another could be evicted.
         """
         waiting = list(pods)
         while waiting:
@@ -85,7 +85,7 @@ class Drain:
         self._note_blocked(waiting)
 
     def together(self, pods: Sequence[ObservedPod]) -> None:
-        """Evict pods all at once, and again those that may not go yet, as long as that helps."""
+        """Evict pods all at once, and try again those that cannot be evicted yet, as long as that helps."""
         waiting = list(pods)
         while waiting:
             still = [pod for pod in waiting if not self._try(pod, settles=False)]
@@ -95,14 +95,14 @@ class Drain:
             waiting = still
         self._note_blocked(waiting)
 
-    def one_after_another(self, nodes: Sequence[str], *, replaced: bool) -> None:
-        """Drain nodes in turn, as a node upgrade does; each takes pods again when it is empty.
+    def node_by_node(self, nodes: Sequence[str], *, replaced: bool) -> None:
+        """Drain nodes in turn, as a node upgrade does; each is uncordoned when it is empty.
 
-        A node that cannot be emptied stays cordoned, and ends it: so does an upgrade wait there.
+        A node that cannot be emptied stays cordoned, and the nodes after it are not drained, as in an upgrade.
 
         Parameters
         ----------
-        replaced : the node is not the same any more: what a drain leaves is gone with it
+        replaced : a new node takes the place of each: pods that a drain leaves are gone with the old one
         """
         simulation = self._simulation
         for index, name in enumerate(nodes):
@@ -122,16 +122,16 @@ class Drain:
         return self._simulation.session.cluster.nodes.row_of[name]
 
     def lose(self, nodes: Sequence[str], because: str) -> None:
-        """Let all pods of nodes be gone, whoever owns them, and ask nobody."""
+        """Remove all pods of nodes, whoever owns them and whatever the budgets."""
         for pod in self.on(nodes):
             self._simulation.remove(pod, StepEvent.DELETED, because)
         self._simulation.run()
 
     def on(self, nodes: Sequence[str]) -> list[ObservedPod]:
-        """List all pods of nodes, whoever owns them: by node as given, then by name."""
+        """List all pods of nodes, whoever owns them: in the order of the nodes, then by name."""
         order = {node: index for index, node in enumerate(nodes)}
-        found = [pod for pod in self._simulation.pods.values() if pod.node in order]
-        return sorted(found, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
+        pods = [pod for pod in self._simulation.pods.values() if pod.node in order]
+        return sorted(pods, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
 
     def _try(self, pod: ObservedPod, *, settles: bool) -> bool:
         simulation = self._simulation
@@ -150,8 +150,8 @@ class Drain:
             owner = self._simulation.owner(pod.row)
             self.blocked[pod.key] = words
             budgets = tuple(
-                BudgetAtRest(name=each.key, healthy=each.healthy, desired=each.desired, allowed=each.allowed)
-                for each in self._simulation.disruptions.covering(pod)
+                BudgetAtRest(name=budget.key, healthy=budget.healthy, desired=budget.desired, allowed=budget.allowed)
+                for budget in self._simulation.disruptions.covering(pod)
             )
             workload = f"Pod/{pod.key}" if owner is None else owner.workload.key
             self.obstacles.append(Obstacle(pod=pod.key, node=pod.node, workload=workload, words=words, budgets=budgets))

@@ -1,4 +1,4 @@
-"""What of an object may not change once it is there, in the API server's words.
+"""Which fields of an object may not change once it exists, in the API server's words.
 
 Upstream: ValidateDeploymentUpdate, ValidateReplicaSetUpdate, ValidateDaemonSetSpecUpdate and ValidateStatefulSetUpdate
 in pkg/apis/apps/validation; ValidateJobSpecUpdate in pkg/apis/batch/validation, with validationOptionsForJob in
@@ -49,12 +49,12 @@ _JOB_FIELDS = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "ma
 
 
 def forbidden_changes(kind: str, before: Plain, after: Plain, status: Any, is_on: IsOn) -> list[str]:
-    """Return what the API server says of changes that it does not take; nothing when it takes them.
+    """Return the API server's messages about changes that it refuses; empty when it accepts them.
 
     Parameters
     ----------
-    before, after : ``spec`` as it is and as it would be, plain values
-    status : that of the object as it is
+    before, after : the present and the new ``spec``, plain values
+    status : the present status of the object
     is_on : tells whether a feature gate is on
     """
     changed = {key for key in before.keys() | after.keys() if not _are_equal(before.get(key), after.get(key))}
@@ -69,8 +69,8 @@ def forbidden_changes(kind: str, before: Plain, after: Plain, status: Any, is_on
     return []
 
 
-def _are_equal(one: Any, other: Any) -> bool:
-    return bool(canonical(one) == canonical(other))
+def _are_equal(before: Any, after: Any) -> bool:
+    return bool(canonical(before) == canonical(after))
 
 
 def _immutable(path: str, value: Any) -> str:
@@ -82,12 +82,12 @@ def _json(value: Any) -> str:
 
 
 def _fixed(spec: Plain) -> Any:
-    """Return what of a pod stays as it was created."""
-    found = canonical({key: item for key, item in spec.items() if key not in _POD_FIELDS})
+    """Return the fields of a pod's spec that may not change."""
+    fixed = canonical({key: item for key, item in spec.items() if key not in _POD_FIELDS})
     for group in ("containers", "initContainers"):
-        for container in found.get(group, ()):
+        for container in fixed.get(group, ()):
             container.pop("image", None)
-    return found
+    return fixed
 
 
 def _job(before: Plain, after: Plain, changed: set[str], status: JobStatus, is_on: IsOn) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _job(before: Plain, after: Plain, changed: set[str], status: JobStatus, is_o
 
 
 def _completions(after: Plain) -> Iterator[str]:
-    """Say what stands against another number of completions: an indexed job may grow and shrink as a whole."""
+    """Refuse another number of completions, unless an indexed job grows or shrinks with its parallelism."""
     completions = after.get("completions")
     if after.get("completionMode") != "Indexed":
         yield _immutable("spec.completions", completions)
@@ -112,12 +112,12 @@ def _completions(after: Plain) -> Iterator[str]:
 
 
 def _job_template(before: Plain, after: Plain, status: JobStatus, is_on: IsOn) -> Iterator[str]:
-    """Say what stands against another template: where a job is suspended its pods may be given other places."""
+    """Refuse another template, but for scheduling directives and resources while the job is suspended."""
     old, new = copy.deepcopy(before.get("template") or {}), after.get("template") or {}
     is_suspended = bool(before.get("suspend"))
     has_not_started = status.start_time is None
-    stands_still = any(condition.type == "Suspended" and condition.status == "True" for condition in status.conditions)
-    is_open = is_suspended and (has_not_started or stands_still) and status.active == 0
+    is_idle = any(condition.type == "Suspended" and condition.status == "True" for condition in status.conditions)
+    is_open = is_suspended and (has_not_started or is_idle) and status.active == 0
     if is_open if is_on(DIRECTIVES_GATE) else is_suspended and has_not_started:
         _take_directives(old, new)
     if is_open and is_on(RESOURCES_GATE):
@@ -129,22 +129,22 @@ def _job_template(before: Plain, after: Plain, status: JobStatus, is_on: IsOn) -
 
 
 def _take_directives(old: dict[str, Any], new: Plain) -> None:
-    """Let the old template say what the new one says about where pods may go."""
-    mine, its = old.setdefault("spec", {}), new.get("spec") or {}
+    """Copy the scheduling directives of the new template to the old one."""
+    old_spec, new_spec = old.setdefault("spec", {}), new.get("spec") or {}
     for field in ("nodeSelector", "tolerations", "schedulingGates"):
-        mine[field] = its.get(field)
-    metadata, its_metadata = old.setdefault("metadata", {}), new.get("metadata") or {}
+        old_spec[field] = new_spec.get(field)
+    old_metadata, new_metadata = old.setdefault("metadata", {}), new.get("metadata") or {}
     for field in ("labels", "annotations"):
-        metadata[field] = its_metadata.get(field)
-    affinity = mine["affinity"] = dict(mine.get("affinity") or {})
-    affinity["nodeAffinity"] = (its.get("affinity") or {}).get("nodeAffinity")
+        old_metadata[field] = new_metadata.get(field)
+    affinity = old_spec["affinity"] = dict(old_spec.get("affinity") or {})
+    affinity["nodeAffinity"] = (new_spec.get("affinity") or {}).get("nodeAffinity")
 
 
 def _take_resources(old: Plain, new: Plain) -> None:
-    """Let containers that are still the same ask for what the new ones ask for."""
+    """Copy the resources of containers of the new template to those of the same name in the old one."""
     for group in ("containers", "initContainers"):
-        mine, its = old.get(group) or (), new.get(group) or ()
-        if len(mine) == len(its):
-            for one, other in zip(mine, its, strict=True):
-                if one.get("name") == other.get("name"):
-                    one["resources"] = other.get("resources")
+        old_containers, new_containers = old.get(group) or (), new.get(group) or ()
+        if len(old_containers) == len(new_containers):
+            for container, new_container in zip(old_containers, new_containers, strict=True):
+                if container.get("name") == new_container.get("name"):
+                    container["resources"] = new_container.get("resources")

@@ -1,4 +1,4 @@
-"""Jobs as the simulation keeps them."""
+"""The state of jobs in a simulation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kplan.simulation.controllers.observed import Action, Create, ObservedPod
 from kplan.simulation.owners import Owner
 
 HALF_A_SECOND = 0.5
-"""By which a time that is noted in whole seconds lies in the past, on average."""
+"""By how much a timestamp in whole seconds lies in the past, on average."""
 
 
 @dataclass
@@ -19,15 +19,15 @@ class JobState(Owner):
     """A job."""
 
     wanted: WantedJob = field(default_factory=WantedJob)
-    #: a pod that is told to go counts as failed at once (podReplacementPolicy TerminatingOrFailed)
+    #: a terminating pod counts as failed at once (podReplacementPolicy TerminatingOrFailed)
     counts_leaving: bool = True
-    #: number of a pod, None for all together -> since this simulation began; the job waits longer after each
+    #: index of a pod, None for the whole job -> failures in this simulation; the job backs off longer after each
     failures: dict[int | None, int] = field(default_factory=dict)
-    waits: dict[int | None, float] = field(default_factory=dict)  #: the same -> no pod is made before
-    #: number -> how often it has failed since the job began
+    waits: dict[int | None, float] = field(default_factory=dict)  #: the same -> earliest time of the next pod
+    #: index -> how often it has failed since the job started
     index_failures: dict[int, int] = field(default_factory=dict)
-    #: a pod that was told to go stays until the next one is made: meanwhile the controller would have to report more
-    #: ready pods than active ones, which the API server refuses, so it cannot let the pod go
+    #: a deleted pod stays until the next one is created: meanwhile the controller would have to report more ready pods
+    #: than active ones, which the API server refuses, so it cannot remove its finalizer from the pod
     holds_on: bool = False
 
     def copy(self) -> Self:
@@ -39,16 +39,16 @@ class JobState(Owner):
 
     @property
     def waits_until(self) -> float:
-        """When the next pod may be made."""
+        """When the next pod may be created."""
         return min(self.waits.values(), default=0.0)
 
     def actions(self, now: float) -> list[Action]:
         """See `Owner`."""
         self.waits = {index: time for index, time in self.waits.items() if time > now}
-        found = job.actions(self.wanted, self.pods.values())
+        actions = job.actions(self.wanted, self.pods.values())
         return [
             action
-            for action in found
+            for action in actions
             if not isinstance(action, Create) or (None not in self.waits and action.index not in self.waits)
         ]
 
@@ -60,7 +60,7 @@ class JobState(Owner):
             return 0
         left = wanted.parallelism
         if wanted.completions is not None:
-            left = wanted.completions - wanted.succeeded - len(wanted.given_up)
+            left = wanted.completions - wanted.succeeded - len(wanted.failed_indexes)
         return max(min(left, wanted.parallelism), 0)
 
     def failed(self, pod: ObservedPod, now: float) -> None:
@@ -75,7 +75,7 @@ class JobState(Owner):
             before = self.index_failures.get(index, 0)
             self.index_failures[index] = before + 1
             if before >= wanted.backoff_limit_per_index:
-                self.wanted = replace(self.wanted, given_up=wanted.given_up | {index})
+                self.wanted = replace(self.wanted, failed_indexes=wanted.failed_indexes | {index})
         n = self.failures[index] = self.failures.get(index, 0) + 1
         self.waits[index] = now + job.backoff(n if index is None else self.index_failures[index]) - HALF_A_SECOND
         self.holds_on = self.n_ready > 0

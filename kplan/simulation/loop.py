@@ -1,8 +1,8 @@
-"""The loop: the scheduler, the controllers and whoever evicts, in turn, until nobody has anything to say.
+"""The loop: the scheduler, the controllers and evictions in turn, until nothing moves.
 
-The scheduler is the quickest of them in a real cluster, then come the controllers that make and delete pods, then the
-deployment controller, which waits for what they report. So it is here: what is pending is decided before a controller
-is asked, and a deployment is asked when its replica sets have nothing left to do.
+In a real cluster the scheduler is the quickest, then come the controllers that create and delete pods, then the
+deployment controller, which waits for their status. The loop does the same: pending pods are scheduled before a
+controller syncs, and a deployment syncs when its replica sets have nothing left to do.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from kplan.simulation.world import Workloads
 from kplan.workloads.expansion import TEMPLATE_HASH
 
 MAX_STEPS = 2_000_000
-"""Nothing sensible takes more; a course that does is ended and told."""
+"""No sensible simulation takes more steps; one that does is ended, and reported as a circle."""
 
 EVER = float("inf")
 
 
 class Decided(Protocol):
-    """Told every decision of the scheduler while it is live."""
+    """A listener for the scheduler's decisions; the result is valid only during the call."""
 
     def __call__(self, result: CycleResult) -> None:
-        """Take a decision in."""
+        """Receive a decision."""
 
 
 class Simulation(Course):
@@ -54,7 +54,7 @@ class Simulation(Course):
         self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
-        self.on_decision: Decided | None = None  #: told every decision of the scheduler; None for nobody
+        self.on_decision: Decided | None = None  #: called with every decision of the scheduler
         self._draws: Random | None = None
         self._leaving: list[tuple[int, list[ObservedPod]]] = []
         self._waiting_jobs: dict[str, JobState] = {}
@@ -66,7 +66,7 @@ class Simulation(Course):
         ]
 
     def fork(self, session: Session, maker: PodMaker) -> Simulation:
-        """Return a simulation that starts from this one, in which nothing has moved yet, and goes its own way.
+        """Return a copy of this simulation, in which nothing has moved yet.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class Simulation(Course):
         return forked
 
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]]) -> None:
-        """Take in the pods of the snapshot, the pending ones with what the scheduler said about them last."""
+        """Add the pods of the snapshot, pending ones with the scheduler's last message about them."""
         infos, nominator = self.session.cluster.pods.infos, self.session.nominator
         pending: list[int] = []
         for pod, owner in pods:
@@ -94,31 +94,31 @@ class Simulation(Course):
             self.disruptions.join(pod, infos[pod.row], owner)
             if not pod.node and self.session.cluster.node_of[pod.row] == NOWHERE:
                 pending.append(pod.row)
-        asked: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
+        rejectors_of: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
         for row in sorted(pending, key=lambda row: (self.pods[row].created, infos[row].key)):
             info = infos[row]
-            said = next(
+            scheduled = next(
                 (condition for condition in info.pod.status.conditions if condition.type == "PodScheduled"), None
             )
-            self.messages[row] = said.message if said is not None and said.status == "False" else ""
+            self.messages[row] = scheduled.message if scheduled is not None and scheduled.status == "False" else ""
             if self.session.framework_for(info) is None or row in self.session.refused:
                 continue
             self._queue.note_creation(row)
             key = (info.shape, nominator.row_of(row))
-            if key not in asked:
-                asked[key] = turned_down_by(self.session, row)
-            rejectors = asked[key]
+            if key not in rejectors_of:
+                rejectors_of[key] = turned_down_by(self.session, row)
+            rejectors = rejectors_of[key]
             if rejectors is None:
                 self._queue.add(row)
             else:
                 self._queue.add_rejected(row, rejectors, long_ago=True)
 
     def run(self, patience: float = EVER) -> None:
-        """Let everything move until nothing does.
+        """Run until nothing moves.
 
         Parameters
         ----------
-        patience : seconds of virtual time that are waited for jobs between two failures
+        patience : seconds of virtual time to wait for jobs that back off between two failures
         """
         end = self.now + patience
         while not self.circle:
@@ -131,7 +131,7 @@ class Simulation(Course):
             elif self._queue:
                 self._schedule(self._queue.pop())
             elif self._dirty:
-                self._sync(self._dirty.pop(self._whose_turn()))
+                self._sync(self._dirty.pop(self._next_dirty()))
             elif self._dirty_deployments:
                 self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
             elif not self._wait(end):
@@ -140,15 +140,15 @@ class Simulation(Course):
             self._queue.now = max(self.now, end)
 
     def draw_turns(self, draws: Random) -> None:
-        """Let chance say whose turn it is where it does in a cluster: of pods, and of controllers that make pods."""
+        """Draw the order of equal pods, and of controllers that create pods, as chance decides it in a cluster."""
         self._draws = self._queue.draws = draws
 
-    def _whose_turn(self) -> str:
-        """Return the workload whose controller is next."""
+    def _next_dirty(self) -> str:
+        """Return the key of the workload that syncs next."""
         first = next(iter(self._dirty))
         if self._draws is None or len(self._dirty) == 1:
             return first
-        # When a controller that makes no pod has its turn makes no difference, so it is not drawn.
+        # The order of controllers that create no pod makes no difference, so it is not drawn.
         makers = []
         for key, owner in self._dirty.items():
             if not any(isinstance(action, Create) for action in owner.actions(self.now)):
@@ -157,7 +157,7 @@ class Simulation(Course):
         return makers[self._draws.randrange(len(makers))]
 
     def run_controllers(self) -> None:
-        """Let controllers say all that they have to say, and nobody else move."""
+        """Run the controllers until they have nothing left to do, without the scheduler."""
         while (self._dirty or self._dirty_deployments) and len(self.steps) <= MAX_STEPS:
             if self._dirty:
                 self._sync(self._dirty.pop(next(iter(self._dirty))))
@@ -165,7 +165,7 @@ class Simulation(Course):
                 self._sync_deployment(self._dirty_deployments.pop(next(iter(self._dirty_deployments))))
 
     def _wait(self, end: float) -> bool:
-        """Let time pass until the next job may go on; tell whether there is one before the end."""
+        """Advance the time to when the next job may go on; tell whether there is one before the end."""
         due = [job for job in self._waiting_jobs.values() if job.waits_until <= end or job.holds_on]
         if not due:
             return False
@@ -180,7 +180,7 @@ class Simulation(Course):
     def _sync(self, owner: Owner) -> None:
         for action in owner.actions(self.now):
             if isinstance(action, Create):
-                if owner.is_made_no_further or not self.create(owner, action):
+                if owner.is_cut_short or not self.create(owner, action):
                     break
             else:
                 self.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)
@@ -191,9 +191,9 @@ class Simulation(Course):
 
     def _sync_deployment(self, deployment: DeploymentState) -> None:
         if not deployment.reported:
-            deployment.hear()
+            deployment.observe_status()
         wanted = deployment.actions()
-        if deployment.hear() or wanted:
+        if deployment.observe_status() or wanted:
             self._dirty_deployments[deployment.ref.key] = deployment
         for scale in wanted:
             if not self._scale(deployment, scale):
@@ -201,7 +201,7 @@ class Simulation(Course):
                 break
 
     def _scale(self, deployment: DeploymentState, scale: Scale) -> bool:
-        """Scale a replica set, or make it; tell whether the API server takes it."""
+        """Scale a replica set, or create it; tell whether the API server accepts it."""
         target = deployment.sets[scale.name] if scale.name is not None else self._new_set(deployment)
         if target is None:
             return False
@@ -212,7 +212,7 @@ class Simulation(Course):
         return True
 
     def _new_set(self, deployment: DeploymentState) -> ReplicaSetState | None:
-        """Make the replica set of the template that now holds; None where the API server does not take it."""
+        """Create the replica set of the current template; None where the API server refuses it."""
         labels = {**deployment.spec.metadata.labels, TEMPLATE_HASH: deployment.revision}
         template = with_fields(deployment.spec, metadata=with_fields(deployment.spec.metadata, labels=labels))
         selector = with_fields(
@@ -231,9 +231,11 @@ class Simulation(Course):
         metadata = ReplicaSetMeta(
             name=name, namespace=ref.namespace, labels=labels, owner_references=(owner,), uid=f"{ref.namespace}/{name}"
         )
-        made = ReplicaSet(metadata=metadata, spec=ReplicaSetSpec(replicas=0, selector=selector, template=template))
-        self.know(made)
-        state = self.workloads.add_replica_set(made)
+        replica_set = ReplicaSet(
+            metadata=metadata, spec=ReplicaSetSpec(replicas=0, selector=selector, template=template)
+        )
+        self.add_to_listers(replica_set)
+        state = self.workloads.add_replica_set(replica_set)
         state.template = deployment.template
         return state
 
@@ -246,18 +248,18 @@ class Simulation(Course):
             return
         self.messages[row], self.outcomes[row] = result.message, result.outcome
         if result.outcome is Outcome.ERROR:
-            return  # tried again by a real scheduler, to no other end
+            return  # a real scheduler tries again, with the same result
         rejectors = result.filter.rejectors() if result.filter is not None else frozenset()
         self._queue.add_rejected(row, rejectors)
-        found = result.post_filter
-        if found is None:
+        post_filter = result.post_filter
+        if post_filter is None:
             return
-        for take_effect in found.effects:
+        for take_effect in post_filter.effects:
             take_effect()
-        detail = found.findings
+        detail = post_filter.findings
         if isinstance(detail, PreemptionResult):
-            if found.nominated_row is not None:
-                self._preempt(row, found.nominated_row, detail)
+            if post_filter.nominated_row is not None:
+                self._preempt(row, post_filter.nominated_row, detail)
             elif detail.eligible:
                 self._clear_nomination(row)
 
@@ -273,7 +275,7 @@ class Simulation(Course):
         for cleared in detail.cleared_pods:
             self._clear_nomination(cleared)
         self.violations += [(name, pod.key) for pod in self.disruptions.broken_by(leaving)]
-        # The scheduler has the victims deleted on the side, and goes on with other pods meanwhile.
+        # The scheduler deletes the victims in the background, and goes on with other pods meanwhile.
         self._leaving.append((row, leaving))
 
     def _let_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
@@ -297,9 +299,9 @@ class Simulation(Course):
             plugin.recount(allowed)
 
     def _look_for_circle(self, preemptor: str, victims: str) -> None:
-        """End it when the same pods have stood on the same nodes, with the same ones waiting for room, too often."""
+        """End the simulation when the same pods were on the same nodes, with the same pods nominated, too often."""
         nominator, infos = self.session.nominator, self.session.cluster.pods.infos
         if self._circles.is_closed(
             (infos[pod].shape, row) for row in nominator.rows() for pod in nominator.pods_for(row)
         ):
-            self.circle = f"{preemptor} and {victims} keep making room for each other, round and round"
+            self.circle = f"{preemptor} and {victims} preempt each other again and again"

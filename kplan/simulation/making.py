@@ -1,4 +1,4 @@
-"""Pods as their controllers send them to the API server, and as it stores them."""
+"""Pods as their controllers create them and the API server stores them."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
 _SHARED = ("shape", "controller", "resources", "host_ports", "_terms_or_error")
-"""What is the same for all pods of a template, worked out once."""
+"""Cached properties of `PodInfo` that are equal for all pods of a template."""
 
 
 class PodMaker:
-    """Makes pods from templates.
+    """Creates pods from templates.
 
-    Pods of a template say the same, so one of them is put through admission and the others are written like it.
+    One pod of each template goes through admission; the others are copies of it.
 
     Parameters
     ----------
-    world : the cluster as it is when the first pod is made
-    listers : where claims that are made for pods are put
-    minor : the API server's, such as 36
+    world : the cluster before the first pod is created
+    listers : receives the claims that are created for pods
+    minor : minor version of the API server, such as 36
     """
 
     def __init__(self, world: Snapshot, listers: Listers, minor: int) -> None:
@@ -52,17 +52,17 @@ class PodMaker:
         self._listers = listers
         self._admitter = Admitter(world, minor=minor)
         self._has_quota = {quota.metadata.namespace for quota in world.resource_quotas}
-        self._taken: set[str] = set()
+        self._used_names: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._models: dict[tuple[str, str, str], tuple[PodInfo, str]] = {}
         self.warnings: dict[InputWarning, None] = {}
 
     def make(self, owner: Owner, wanted: Create, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
-        """Return the pod, and why the API server would not take it; empty when it would.
+        """Return the pod, and why the API server refuses it; empty when it accepts it.
 
         Parameters
         ----------
-        whole : its template as it is written, where that is known; else the pod is not validated
+        whole : its whole template, where that is known; otherwise the pod is not validated
         """
         model, refusal = self._model(owner, wanted, whole)
         name = self._name(owner, wanted)
@@ -76,27 +76,31 @@ class PodMaker:
         pod = replace(pod, metadata=metadata)
         if owner.ref.namespace in self._has_quota:
             pod, refusal = self._admit(pod, whole)
-        made = self._with_claims(owner, pod)
-        info = PodInfo(made)
-        if made.spec is model.pod.spec and made.metadata.labels is model.pod.metadata.labels and not is_unique(made):
+        stored = self._with_claims(owner, pod)
+        info = PodInfo(stored)
+        if (
+            stored.spec is model.pod.spec
+            and stored.metadata.labels is model.pod.metadata.labels
+            and not is_unique(stored)
+        ):
             share(model, info)
         return info, refusal
 
     def make_bare(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
-        """Return a pod that nobody owns as the API server stores it, and why it would not; empty when it would."""
+        """Return a pod without an owner as the API server stores it, and why it refuses it; empty when it accepts."""
         pod, refusal = self._admit(pod, whole)
         uid = f"{pod.metadata.namespace}/{pod.metadata.name}#{self._number('uid')}"
         pod = replace(pod, metadata=replace(pod.metadata, uid=uid))
-        self._taken.add(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        self._used_names.add(f"{pod.metadata.namespace}/{pod.metadata.name}")
         return PodInfo(self._with_claims(None, pod)), refusal
 
     def note_unseen(self, owner: Owner) -> None:
-        """Say of a workload that only its pods were known."""
-        message = "the snapshot has pods of it, but not the workload itself: they count as made from this manifest"
+        """Warn that the snapshot has pods of a workload, but not the workload."""
+        message = "the snapshot has pods of it, but not the workload itself: they count as created from this manifest"
         self._note([InputWarning("UnseenWorkload", owner.ref.key, message)])
 
     def refusal_of(self, what: Named) -> str:
-        """Return why the API server would not take a new object that makes pods; empty when it does."""
+        """Return why the API server refuses a new workload; empty when it accepts it."""
         warnings: list[InputWarning] = []
         words = self._admitter.refusal_of_object(what, warnings)
         self._note(warnings)
@@ -106,22 +110,22 @@ class PodMaker:
         return self._listers.stateful_sets.get((owner.ref.namespace, owner.ref.name))
 
     def release(self, info: PodInfo) -> None:
-        """Take note that a pod is gone: its share of the quotas is free, and its name too."""
-        self._taken.discard(info.key)
+        """Free the name of a pod that is gone, and its share of the quotas."""
+        self._used_names.discard(info.key)
         if info.namespace in self._has_quota:
             self._admitter.release(info.pod)
 
     def _model(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> tuple[PodInfo, str]:
         key = (owner.ref.key, wanted.revision, wanted.node)
-        found = self._models.get(key)
-        if found is None:
+        model = self._models.get(key)
+        if model is None:
             self._note(_unknown_revision(owner, wanted.revision))
             pod = self._from_template(owner, owner.template_of(wanted.revision), wanted)
             refusal = ""
             if owner.ref.namespace not in self._has_quota and not isinstance(owner, ForeignState):
                 pod, refusal = self._admit(pod, whole)
-            found = self._models[key] = (PodInfo(pod), refusal)
-        return found
+            model = self._models[key] = (PodInfo(pod), refusal)
+        return model
 
     def _from_template(self, owner: Owner, template: PodTemplateSpec, wanted: Create) -> Pod:
         reference = OwnerReference(
@@ -161,8 +165,8 @@ class PodMaker:
         while True:
             name = f"{prefix}-{self._number(f'{owner.ref.namespace}/{prefix}')}"
             key = f"{owner.ref.namespace}/{name}"
-            if key not in self._taken and key not in self._world.pod_by_key:
-                self._taken.add(key)
+            if key not in self._used_names and key not in self._world.pod_by_key:
+                self._used_names.add(key)
                 return name
 
     def _number(self, of: str) -> int:
@@ -170,33 +174,33 @@ class PodMaker:
         return self._numbers[of]
 
     def _with_claims(self, owner: Owner | None, pod: Pod) -> Pod:
-        """Make the claims that come with a pod: of its stateful set, for ephemeral volumes, and for devices."""
+        """Create the claims that come with a pod: of its stateful set, for ephemeral volumes, and for devices."""
         claims = self._listers.persistent_volume_claims
-        if isinstance(owner, StatefulSetState) and (made_by := self._set_of(owner)) is not None:
-            pod, made = stateful_claims(made_by, pod, self._world)
-            for claim in made:
+        if isinstance(owner, StatefulSetState) and (stateful_set := self._set_of(owner)) is not None:
+            pod, created = stateful_claims(stateful_set, pod, self._world)
+            for claim in created:
                 claims.setdefault((claim.metadata.namespace, claim.metadata.name), claim)
         if not any(volume.ephemeral is not None for volume in pod.spec.volumes) and not pod.spec.resource_claims:
             return pod
         pod, generated = generated_claims(pod, self._world)
-        for each in generated:
-            metadata = each.metadata  # type: ignore[attr-defined] # every kind has it
-            if type(each).__name__ == "PersistentVolumeClaim":
-                claims[metadata.namespace, metadata.name] = each  # type: ignore[assignment] # it is a claim
-            elif isinstance(each, ResourceClaim):
-                self._listers.device_claims.append(complete(each, type_of(each)))
+        for obj in generated:
+            metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
+            if type(obj).__name__ == "PersistentVolumeClaim":
+                claims[metadata.namespace, metadata.name] = obj  # type: ignore[assignment] # it is a claim
+            elif isinstance(obj, ResourceClaim):
+                self._listers.device_claims.append(complete(obj, type_of(obj)))
         return pod
 
 
 def _unknown_revision(owner: Owner, revision: str) -> Iterator[InputWarning]:
-    """Say of a revision that nobody knows what it says."""
+    """Warn of a revision whose template is not in the snapshot."""
     if revision not in owner.templates:
-        message = f"revision {revision} is not in the snapshot, so its pods are made here as the newest one says"
+        message = f"revision {revision} is not in the snapshot, so its pods are created from the newest template"
         yield InputWarning("UnknownRevision", owner.ref.key, message)
 
 
 def share(model: PodInfo, info: PodInfo) -> None:
-    """Let a pod have what was worked out for one that says the same."""
+    """Copy the cached properties of a pod to another pod of the same template."""
     for name in _SHARED:
         getattr(model, name)
         info.__dict__[name] = model.__dict__[name]

@@ -1,8 +1,8 @@
-"""What an object says after a manifest was applied to it.
+"""An object after a manifest was applied to it.
 
-Fields that the manifest does not name stay as they are; lists whose elements have names are merged by those; other
-lists are replaced as a whole, unless every element says nothing new. What the manifest named when it was applied last,
-and names no more, is dropped. Upstream: strategic merge patch keys in k8s.io/api, kubectl apply.
+Fields that the manifest does not name stay as they are; lists whose elements have a merge key are merged by it; other
+lists are replaced as a whole, unless no element changes. Fields that the manifest named when it was applied last, and
+names no more, are dropped. Upstream: strategic merge patch keys in k8s.io/api, kubectl apply.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
     "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
     "ports": ("containerPort", "protocol"),
 }
-"""Lists that are merged by the fields that tell their elements apart."""
+"""Lists that are merged, with the fields that tell their elements apart."""
 
 _DEFAULTS = {"protocol": "TCP", "request": ""}
-"""What a field that tells elements apart is where it is not written."""
+"""Defaults of merge keys that are not written."""
 
 _AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity", "sizeLimit", "divisor", "storage"})
 """Fields that hold quantities, which may be written in several ways."""
@@ -40,7 +40,7 @@ Plain = Any
 
 
 def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = False) -> Plain:
-    """Return what a value says once another was applied to it; the live value itself where that says nothing new."""
+    """Return a live value with a wanted one applied to it; the live value itself where nothing changes."""
     is_amount = is_amount or field in _AMOUNTS
     if isinstance(wanted, Mapping):
         return _merged_map(live if isinstance(live, Mapping) else {}, wanted, is_amount=is_amount)
@@ -50,19 +50,19 @@ def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = Fal
 
 
 def _merged_map(live: Mapping[str, Plain], wanted: Mapping[str, Plain], *, is_amount: bool) -> dict[str, Plain]:
-    found = dict(live)
+    fields = dict(live)
     for key, item in wanted.items():
         if item is None:
-            found.pop(key, None)
-        elif _is_blank(item) and key not in found:
+            fields.pop(key, None)
+        elif _is_blank(item) and key not in fields:
             continue
         else:
-            found[key] = merged(found.get(key), item, key, is_amount=is_amount)
-    return found
+            fields[key] = merged(fields.get(key), item, key, is_amount=is_amount)
+    return fields
 
 
 def _is_blank(item: Plain) -> bool:
-    """Tell whether a value says nothing where there is none."""
+    """Tell whether a value means the same as an absent field."""
     return item in ("", [], {}, ()) or item is False
 
 
@@ -70,23 +70,23 @@ def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> 
     keys = MERGE_KEYS.get(field)
     if keys is None or not all(isinstance(item, Mapping) for item in (*live, *wanted)):
         return _replaced(live, wanted)
-    found = {identity(item, keys): item for item in live}
+    elements = {identity(item, keys): item for item in live}
     for item in wanted:
         name = identity(item, keys)
-        found[name] = merged(found.get(name), item)
-    return list(found.values())
+        elements[name] = merged(elements.get(name), item)
+    return list(elements.values())
 
 
 def _replaced(live: Sequence[Plain], wanted: Sequence[Plain]) -> Plain:
-    """Replace a list, keeping what an API server filled into elements that say nothing new."""
+    """Replace a list, unless no element changes; defaults of the API server in live elements are no change."""
     if len(live) != len(wanted):
         return list(wanted)
-    found = [merged(old, new) for old, new in zip(live, wanted, strict=True)]
-    return live if found == list(live) else list(wanted)
+    elements = [merged(old, new) for old, new in zip(live, wanted, strict=True)]
+    return live if elements == list(live) else list(wanted)
 
 
 def identity(item: Mapping[str, Plain], keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what tells an element of a list from the others."""
+    """Return the values of an element's merge key."""
     return tuple(str(item.get(key, _DEFAULTS.get(key, ""))) for key in keys)
 
 
@@ -102,7 +102,7 @@ def _is_same(live: Plain, wanted: Plain, *, is_amount: bool) -> bool:
 
 
 def without_dropped(live: Plain, last: Plain, wanted: Plain, field: str = "") -> Plain:
-    """Return the live value without what was applied last and is not wanted any more."""
+    """Return the live value without fields that were applied last and are not wanted any more."""
     if isinstance(live, Mapping) and isinstance(last, Mapping):
         new = wanted if isinstance(wanted, Mapping) else {}
         return {
@@ -113,12 +113,12 @@ def without_dropped(live: Plain, last: Plain, wanted: Plain, field: str = "") ->
     keys = MERGE_KEYS.get(field)
     if keys is None or not (_has_elements(live) and _has_elements(last)):
         return live
-    were = {identity(item, keys): item for item in last}
-    new_ones = {identity(item, keys): item for item in (wanted if _has_elements(wanted) else ())}
+    last_elements = {identity(item, keys): item for item in last}
+    new_elements = {identity(item, keys): item for item in (wanted if _has_elements(wanted) else ())}
     return [
-        without_dropped(item, were.get(name), new_ones.get(name))
+        without_dropped(item, last_elements.get(name), new_elements.get(name))
         for item in live
-        if (name := identity(item, keys)) not in were or name in new_ones
+        if (name := identity(item, keys)) not in last_elements or name in new_elements
     ]
 
 
@@ -126,22 +126,22 @@ def _has_elements(value: Plain) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value)
 
 
-def unseen_fields(wanted: Plain, seen: Plain, path: str = "") -> list[str]:
-    """List the fields of a manifest that do not stand in what was read of it, by their paths."""
+def unseen_fields(wanted: Plain, decoded: Plain, path: str = "") -> list[str]:
+    """List the paths of a manifest's fields that its decoded object lacks."""
     if isinstance(wanted, Mapping):
-        known = seen if isinstance(seen, Mapping) else {}
-        found: list[str] = []
+        known = decoded if isinstance(decoded, Mapping) else {}
+        paths: list[str] = []
         for key, item in wanted.items():
             where = f"{path}.{key}" if path else str(key)
             if key not in known:
-                found += [] if item is None or _is_blank(item) else [where]
+                paths += [] if item is None or _is_blank(item) else [where]
             else:
-                found += unseen_fields(item, known[key], where)
-        return found
-    if _has_elements(wanted) and isinstance(seen, list | tuple):
+                paths += unseen_fields(item, known[key], where)
+        return paths
+    if _has_elements(wanted) and isinstance(decoded, list | tuple):
         return [
             unseen_field
             for index, item in enumerate(wanted)
-            for unseen_field in unseen_fields(item, seen[index] if index < len(seen) else {}, f"{path}[{index}]")
+            for unseen_field in unseen_fields(item, decoded[index] if index < len(decoded) else {}, f"{path}[{index}]")
         ]
     return []

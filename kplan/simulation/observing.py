@@ -1,4 +1,4 @@
-"""What controllers see of a pod of the snapshot."""
+"""Pods of the snapshot as their controllers see them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def seconds(text: str | None) -> float | None:
 
 
 def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
-    """Return what controllers see of a pod of the snapshot.
+    """Return a pod of the snapshot as controllers see it.
 
-    A pod that runs counts as ready unless it says otherwise: then it never becomes so.
+    A running pod counts as ready unless its Ready condition is not True: then it never becomes ready.
     """
     pod, labels = info.pod, info.labels
     created = seconds(pod.metadata.creation_timestamp) or 0.0
@@ -79,18 +79,18 @@ def ordinal_of(name: str) -> int | None:
 
 
 def next_ordinal(owner: StatefulSetState, pod: ObservedPod, info: PodInfo) -> int:
-    """Return a pod's number in its set; where names are not what they were, the next one that is free."""
-    said = parse_int64(info.labels.get(POD_INDEX_LABEL, ""))
-    if said is None and pod.name.startswith(f"{owner.ref.name}-"):
-        said = ordinal_of(pod.name)
-    taken = {each.index for each in owner.pods.values()}
-    if said is not None and said not in taken:
-        return said
-    return next(number for number in itertools.count(owner.wanted.start) if number not in taken)
+    """Return a pod's ordinal in its stateful set; where its name has none, such as a pseudonym, the next free one."""
+    ordinal = parse_int64(info.labels.get(POD_INDEX_LABEL, ""))
+    if ordinal is None and pod.name.startswith(f"{owner.ref.name}-"):
+        ordinal = ordinal_of(pod.name)
+    used = {sibling.index for sibling in owner.pods.values()}
+    if ordinal is not None and ordinal not in used:
+        return ordinal
+    return next(number for number in itertools.count(owner.wanted.start) if number not in used)
 
 
-def taken_over(owner: Owner, pod: ObservedPod, info: PodInfo) -> ObservedPod:
-    """Return a pod as a workload sees it that takes it for one of its own, made from the template that it has."""
+def adopted_by(owner: Owner, pod: ObservedPod, info: PodInfo) -> ObservedPod:
+    """Return a pod as a workload sees it that adopts it, as if created from the workload's current template."""
     if isinstance(owner, StatefulSetState):
         return replace(pod, index=next_ordinal(owner, pod, info), revision=owner.wanted.update)
     if isinstance(owner, DaemonSetState):
@@ -101,7 +101,7 @@ def taken_over(owner: Owner, pod: ObservedPod, info: PodInfo) -> ObservedPod:
 
 
 def completion_index(info: PodInfo) -> int | None:
-    """Return a pod's number in its job; None where it has none."""
+    """Return a pod's completion index in its job; None where it has none."""
     annotation = info.pod.metadata.annotations.job_completion_index
     return parse_int64(info.labels.get(COMPLETION_INDEX_LABEL, annotation))
 
@@ -120,6 +120,6 @@ def target_of(pod: Pod) -> str:
 
 
 def latest(times: Iterable[float | None]) -> float:
-    """Return the latest of some times; the present where there are none."""
+    """Return the latest of some times; the current time where there are none."""
     known = [time for time in times if time is not None]
     return max(known) if known else datetime.now(UTC).timestamp()

@@ -1,8 +1,10 @@
-"""What a simulation came to: where the pods are at rest, and what became of the workloads."""
+"""The result of a simulation: where the pods are at rest, and how the workloads have changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
 
 from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
 from kplan.simulation.applying import Applied
@@ -15,10 +17,10 @@ from kplan.simulation.owners import Owner
 def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
     """Return every pod that has not ended, by namespace and name."""
     messages = simulation.messages
-    found = []
+    pods = []
     for row, pod in simulation.pods.items():
         owner = simulation.owner(row)
-        found.append(
+        pods.append(
             PodAtRest(
                 namespace=pod.namespace,
                 name=pod.name,
@@ -28,44 +30,38 @@ def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
                 message=messages.get(row, ""),
             )
         )
-    return tuple(sorted(found, key=lambda each: (each.namespace, each.name)))
+    return tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name)))
 
 
 def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tuple[WorkloadChange, ...]:
-    """Return the workloads that were asked to change, in the order given, then those that were moved."""
-    found: dict[str, WorkloadChange] = {}
-    for each in applied:
-        found[each.update.key] = asked_change(simulation, each)
+    """Return the workloads whose manifests were applied, in that order, then those whose pods moved."""
+    changes: dict[str, WorkloadChange] = {}
+    for entry in applied:
+        changes[entry.update.key] = workload_change(simulation, entry)
     moved = {step.workload for step in simulation.steps if step.pod}
-    for key in sorted(moved - found.keys()):
+    for key in sorted(moved - changes.keys()):
         owner = simulation.workloads.find(key)
         if owner is not None:
-            found[key] = _describe(simulation, key, owner, Change.NONE)
-    return tuple(found.values())
+            changes[key] = _describe(simulation, key, owner, Change.NONE)
+    return tuple(changes.values())
 
 
-def asked_change(simulation: Simulation, applied: Applied) -> WorkloadChange:
-    """Return what became of a workload that was asked to change."""
+def workload_change(simulation: Simulation, applied: Applied) -> WorkloadChange:
+    """Return how a workload has changed whose manifest was applied."""
     update = applied.update
     owner = applied.owner or simulation.workloads.find(update.key)
-    found = _describe(simulation, update.key, owner, applied.change, applied.row)
+    change = _describe(simulation, update.key, owner, applied.change, applied.row)
     if update.refused:
-        return _with(found, state=WorkloadState.UNCHANGED, refused=update.refused)
-    return _with(found, unseen=update.unseen)
+        return replace(change, state=WorkloadState.UNCHANGED, refused=update.refused)
+    return replace(change, unseen=update.unseen)
 
 
 def note_stuck(simulation: Simulation, changes: Iterable[WorkloadChange]) -> None:
-    """Note of workloads that have come to rest without all their pods what holds them up."""
+    """Log for workloads that have come to rest without all their pods what holds them up."""
     for change in changes:
         if change.state is WorkloadState.STUCK:
             workload = f"{change.kind}/{change.namespace}/{change.name}"
             simulation.log(StepEvent.STUCK, pod=change.pod, workload=workload, because=change.because)
-
-
-def _with(change: WorkloadChange, **fields: object) -> WorkloadChange:
-    from msgspec.structs import replace
-
-    return replace(change, **fields)
 
 
 def _describe(
@@ -83,7 +79,7 @@ def _describe(
         state = WorkloadState.UNCHANGED
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
     refusal = _refusal(owner)
-    not_made = max(desired - len(pods), 0) if _is_made_no_further(owner) else 0
+    not_made = max(desired - len(pods), 0) if _is_cut_short(owner) else 0
     return WorkloadChange(
         kind=kind,
         namespace=namespace,
@@ -103,7 +99,7 @@ def _pods(
     simulation: Simulation, owner: Owner | DeploymentState | None, row: int | None
 ) -> list[tuple[ObservedPod, Owner | None]]:
     if isinstance(owner, DeploymentState):
-        return [(pod, each) for each in owner.sets.values() for pod in each.pods.values()]
+        return [(pod, replica_set) for replica_set in owner.sets.values() for pod in replica_set.pods.values()]
     if owner is not None:
         return [(pod, owner) for pod in owner.pods.values()]
     pod = simulation.pods.get(row) if row is not None else None
@@ -116,17 +112,22 @@ def _desired(owner: Owner | DeploymentState | None, n_pods: int) -> int:
     return n_pods if owner is None else owner.desired
 
 
-def _is_made_no_further(owner: Owner | DeploymentState | None) -> bool:
-    """Tell whether further pods of a workload are not made one by one."""
-    owners: Iterable[Owner] = owner.sets.values() if isinstance(owner, DeploymentState) else [owner] if owner else []
-    return any(each.is_made_no_further for each in owners)
+def _pod_owners(owner: Owner | DeploymentState | None) -> Iterable[Owner]:
+    """Return what owns the pods of a workload: a deployment's replica sets, or the workload itself."""
+    if isinstance(owner, DeploymentState):
+        return owner.sets.values()
+    return () if owner is None else (owner,)
+
+
+def _is_cut_short(owner: Owner | DeploymentState | None) -> bool:
+    """Tell whether the simulation stops to create pods of a workload before it has all."""
+    return any(state.is_cut_short for state in _pod_owners(owner))
 
 
 def _refusal(owner: Owner | DeploymentState | None) -> str:
     if isinstance(owner, DeploymentState) and owner.refusal:
         return owner.refusal
-    owners: Iterable[Owner] = owner.sets.values() if isinstance(owner, DeploymentState) else [owner] if owner else []
-    return next((each.refusal for each in owners if each.refusal), "")
+    return next((state.refusal for state in _pod_owners(owner) if state.refusal), "")
 
 
 def _was_moved(simulation: Simulation, key: str) -> bool:

@@ -1,4 +1,4 @@
-"""Workloads as the simulation keeps them: what they ask for, the pods they have, what their controllers say next.
+"""The state of workloads in a simulation: what they want, the pods they have, and their controllers' next actions.
 
 Deployments with their replica sets are in `kplan.simulation.deployments`, jobs in `kplan.simulation.jobs`.
 """
@@ -19,12 +19,12 @@ from kplan.simulation.controllers.stateful_set import ROLLING_UPDATE, WantedStat
 from kplan.workloads.replicas import MAX_REPLICAS
 
 MOST_WAITING = 1000
-"""Of a workload that asks for more pods than can be, no more wait for a node: the next ones end as these do."""
+"""How many pods of a workload that wants too many may wait for a node: further ones would wait as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRef:
-    """Which workload; names that pods know their controller by."""
+    """A reference to a workload, as in a pod's owner references."""
 
     kind: str
     namespace: str
@@ -42,18 +42,18 @@ class WorkloadRef:
 class Owner(ABC):
     """A workload that owns pods."""
 
-    ref: WorkloadRef  #: who it is
-    templates: dict[str, PodTemplateSpec] = field(default_factory=dict)  #: revision -> what pods are made from
-    #: its active pods by row, in the order in which they came
+    ref: WorkloadRef
+    templates: dict[str, PodTemplateSpec] = field(default_factory=dict)  #: revision -> pod template
+    #: its active pods by row, in the order in which they joined
     pods: dict[int, ObservedPod] = field(default_factory=dict)
     n_ready: int = 0  #: how many of its pods are ready
-    n_made: int = 0  #: how many pods were made for it during this simulation
-    n_waiting: int = 0  #: how many of those have no node
-    #: why the API server did not take its last pod; empty when it did
+    n_created: int = 0  #: how many of its pods were created in this simulation
+    n_waiting: int = 0  #: how many of those are pending
+    #: why the API server refused its last pod; empty when it accepted
     refusal: str = ""
 
     def copy(self) -> Self:
-        """Return a workload that can change without this one noticing."""
+        """Return a copy, which changes independently."""
         copied = copy.copy(self)
         copied.templates = self.templates.copy()
         copied.pods = self.pods.copy()
@@ -61,10 +61,10 @@ class Owner(ABC):
 
     @abstractmethod
     def actions(self, now: float) -> list[Action]:
-        """Ask its controller what to do next."""
+        """Return the next actions of its controller."""
 
     def template_of(self, revision: str) -> PodTemplateSpec:
-        """Return what pods of a revision are made from."""
+        """Return the pod template of a revision."""
         return self.templates[revision]
 
     @property
@@ -74,47 +74,47 @@ class Owner(ABC):
 
     @property
     def workload(self) -> WorkloadRef:
-        """What people call it: a replica set's deployment where it has one."""
+        """The workload that a user knows: the deployment of a replica set, where it has one."""
         return self.ref
 
     @property
     def scale(self) -> int:
-        """What a budget in percent counts from."""
+        """How many pods a disruption budget in percent counts from."""
         return self.desired
 
     def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - others look at it
-        """Tell whether a pod is made from the template that now holds."""
+        """Tell whether a pod is created from the current template."""
         return True
 
     @property
-    def is_made_no_further(self) -> bool:
-        """Whether it asks for more than can be, and so many pods were made, or wait, that further ones tell nothing."""
-        return self.desired > MAX_REPLICAS and (self.n_waiting >= MOST_WAITING or self.n_made >= MAX_REPLICAS)
+    def is_cut_short(self) -> bool:
+        """Whether it wants too many pods, and enough exist to know how further ones would fare."""
+        return self.desired > MAX_REPLICAS and (self.n_waiting >= MOST_WAITING or self.n_created >= MAX_REPLICAS)
 
     def join(self, pod: ObservedPod) -> None:
-        """Take in a pod."""
-        self.n_made += pod.is_new
+        """Add a pod."""
+        self.n_created += pod.is_new
         self.n_waiting += pod.is_new
         self.pods[pod.row] = pod
         if pod.node:
             self.settle(pod)
 
     def settle(self, pod: ObservedPod) -> None:
-        """Take note that a pod has its node."""
+        """Update a pod that now has a node."""
         self.n_waiting -= pod.is_new
         self.pods[pod.row] = pod
         self.n_ready += pod.is_ready
 
     def leave(self, pod: ObservedPod) -> None:
-        """Take note that a pod is gone."""
+        """Remove a pod."""
         del self.pods[pod.row]
         if pod.node:
             self.n_ready -= pod.is_ready
         else:
             self.n_waiting -= pod.is_new
 
-    def failed(self, pod: ObservedPod, now: float) -> None:  # noqa: B027 - most controllers do not care
-        """Take note that a pod was made to go before it was done."""
+    def failed(self, pod: ObservedPod, now: float) -> None:  # noqa: B027 - most controllers ignore it
+        """Count a pod that was removed before it was done as failed."""
 
 
 @dataclass
@@ -122,14 +122,14 @@ class StatefulSetState(Owner):
     """A stateful set."""
 
     wanted: WantedStatefulSet = field(default_factory=lambda: WantedStatefulSet(0))
-    says_revision: bool = False  #: the names of its revisions are those of its status
+    has_revision: bool = False  #: its status names its revisions
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it chooses by number, not by age
         """See `Owner`."""
         return stateful_set.actions(self.wanted, self.pods.values())
 
     def template_of(self, revision: str) -> PodTemplateSpec:
-        """See `Owner`; of a revision that no pod has any more nobody here knows what it says."""
+        """See `Owner`; the update revision's template where the snapshot does not have that of a revision."""
         return self.templates.get(revision) or self.templates[self.wanted.update]
 
     @property
@@ -142,7 +142,7 @@ class StatefulSetState(Owner):
         return pod.revision == self.wanted.update
 
     def complete(self) -> None:
-        """Call the new revision the current one once all pods have it. Upstream: completeRollingUpdate."""
+        """Make the update revision the current one once all pods have it. Upstream: completeRollingUpdate."""
         if self.wanted.strategy != ROLLING_UPDATE:
             return
         if len(self.pods) == self.n_ready == self.wanted.replicas and all(map(self.is_current, self.pods.values())):
@@ -154,22 +154,22 @@ class DaemonSetState(Owner):
     """A daemon set."""
 
     wanted: WantedDaemonSet = field(default_factory=lambda: WantedDaemonSet(""))
-    nodes: dict[str, Eligibility] = field(default_factory=dict)  #: whether each node should get a pod and may keep it
-    by_node: dict[str, list[ObservedPod]] = field(default_factory=dict)  #: node -> pods that are there or meant for it
+    nodes: dict[str, Eligibility] = field(default_factory=dict)  #: whether each node should run its pod
+    by_node: dict[str, list[ObservedPod]] = field(default_factory=dict)  #: node -> pods on it or meant for it
     ledger: DaemonLedger | None = field(
         default=None, repr=False, compare=False
-    )  #: what was said last, where it is known
+    )  #: what its controller does next on each node, where it is known
 
     def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - age does not matter
         """See `Owner`."""
         if not self._has_ledger:
             self.ledger = DaemonLedger(self.wanted, self.nodes, self.by_node)
-        assert self.ledger is not None  # noqa: S101 - made above
+        assert self.ledger is not None  # noqa: S101 - assigned above
         return self.ledger.actions()
 
     @property
     def _has_ledger(self) -> bool:
-        """Whether there is a ledger of what it wants now."""
+        """Whether the ledger is up to date with what is wanted."""
         return self.ledger is not None and self.ledger.wanted is self.wanted and self.ledger.nodes is self.nodes
 
     @property
@@ -191,12 +191,14 @@ class DaemonSetState(Owner):
     def settle(self, pod: ObservedPod) -> None:
         """See `Owner`."""
         super().settle(pod)
-        self._put(pod.target, [pod if each.row == pod.row else each for each in self.by_node.get(pod.target, ())])
+        self._put(
+            pod.target, [pod if existing.row == pod.row else existing for existing in self.by_node.get(pod.target, ())]
+        )
 
     def leave(self, pod: ObservedPod) -> None:
         """See `Owner`."""
         super().leave(pod)
-        self._put(pod.target, [each for each in self.by_node[pod.target] if each.row != pod.row])
+        self._put(pod.target, [existing for existing in self.by_node[pod.target] if existing.row != pod.row])
 
     def _put(self, node: str, pods: list[ObservedPod]) -> None:
         if pods:
@@ -216,12 +218,12 @@ class DaemonSetState(Owner):
 
 @dataclass
 class ForeignState(Owner):
-    """A controller that kplan does not know, or whose object is not in the snapshot: it makes lost pods again."""
+    """A controller that kplan does not know, or whose object is not in the snapshot: it recreates lost pods."""
 
     lost: list[str] = field(default_factory=list)  #: templates of pods that are gone and not recreated yet
     size: int = 0
 
-    def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it makes what was lost
+    def actions(self, now: float) -> list[Action]:  # noqa: ARG002 - it recreates lost pods
         """See `Owner`."""
         return [Create("its controller recreates it", revision) for revision in self.lost]
 

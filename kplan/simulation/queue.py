@@ -1,7 +1,7 @@
-"""The scheduling queue at work: active pods, pods that back off, and pods that wait for something to happen.
+"""The scheduling queue: active pods, pods that back off, and unschedulable pods that wait for an event.
 
 Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, backoff_queue.go (SchedulerPopFromBackoffQ on): a pod
-that is let in again too early backs off, and is taken all the same when nothing else is active.
+that comes back too early backs off, and is tried all the same when no other pod is active.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ MAX_BACKOFF = 10
 """Seconds; doubled with each failed try."""
 
 Group = tuple[bytes, frozenset[str]]
-"""Pods that say the same and were rejected by the same plugins wait for the same."""
+"""Pods of the same shape that were rejected by the same plugins wait for the same events."""
 
 
 class RetryQueue:
-    """Pending pods in the order of their turns."""
+    """Pending pods in the order in which the scheduler tries them."""
 
     def __init__(self, session: Session) -> None:
         self.now = 0.0  #: virtual time in seconds; pods back off by it
-        self.draws: Random | None = None  #: draws whose turn it is among equal pods; None takes them by name
+        self.draws: Random | None = None  #: draws among equal pods; None takes them by name
         self._infos = session.cluster.pods.infos
         sorters = [plugin for framework in session.frameworks.values() for plugin in framework.queue_sort_plugins]
-        # A pod's second key is when it came into the queue last, for which the plugin takes its creation.
+        # A pod's second key is when it last entered the queue; the plugin has only its creation time for that.
         self._sort: Callable[[PodInfo], Any] = sorters[0].sort_key if sorters else lambda _: (0,)
         self._active: list[tuple[Any, int]] = []
         self._backoff: list[tuple[int, Any, int]] = []
@@ -44,7 +44,7 @@ class RetryQueue:
         self._created: dict[int, str | None] = {}
 
     def fork(self, session: Session) -> RetryQueue:
-        """Return a queue over a fork of the session, which changes without this one noticing."""
+        """Return a copy of the queue, over a fork of the session."""
         forked = RetryQueue(session)
         forked.now, forked._stamp = self.now, self._stamp
         forked._active, forked._backoff = self._active.copy(), self._backoff.copy()
@@ -60,18 +60,18 @@ class RetryQueue:
 
     @property
     def has_active(self) -> bool:
-        """Whether there is a pod that does not back off."""
+        """Whether there is an active pod, one that does not back off."""
         self._drop_stale()
         return bool(self._active)
 
     def add(self, pod: int) -> None:
-        """Take in a pod that was never tried."""
+        """Add a pod that was never tried."""
         self._place[pod] = None
         self._stamp += 1
         heapq.heappush(self._active, (self._key(pod, self._stamp), pod))
 
     def add_rejected(self, pod: int, rejectors: frozenset[str], *, long_ago: bool = False) -> None:
-        """Take back a pod that these plugins turned down."""
+        """Add a pod that these plugins rejected."""
         self._failures[pod] = self._failures.get(pod, 0) + 1
         self._failed_at[pod] = -math.inf if long_ago else self.now
         self._stamp += 1
@@ -80,20 +80,20 @@ class RetryQueue:
         self._place[pod] = group
 
     def forget(self, pod: int) -> None:
-        """Drop a pod that is gone, bound, or not to be tried again."""
+        """Remove a pod that is gone, bound, or not to be tried again."""
         group = self._place.pop(pod, None)
         if group is not None:
             self._leave(group, pod)
 
     def pop(self) -> int:
-        """Take the pod whose turn it is; there must be one."""
+        """Remove and return the next pod; there must be one."""
         self._drop_stale()
         pod = self._pop_active() if self._active else heapq.heappop(self._backoff)[2]
         del self._place[pod]
         return pod
 
     def note_creation(self, pod: int) -> None:
-        """Keep when a pod was created that was there before: only names tell pods of one second apart."""
+        """Remember when a pod of the snapshot was created: pods of the same second differ only by name."""
         self._created[pod] = self._infos[pod].pod.metadata.creation_timestamp
 
     def _pop_active(self) -> int:
@@ -110,12 +110,12 @@ class RetryQueue:
             heapq.heappush(self._active, entry)
         return chosen[1]
 
-    def _is_equal(self, one: tuple[Any, int], other: tuple[Any, int]) -> bool:
-        """Tell whether nothing but chance says which of two pods came first."""
-        return one[0][:-1] == other[0][:-1] and self._created.get(other[1], "") == self._created[one[1]]
+    def _is_equal(self, entry: tuple[Any, int], other: tuple[Any, int]) -> bool:
+        """Tell whether only chance decides which of two pods comes first."""
+        return entry[0][:-1] == other[0][:-1] and self._created.get(other[1], "") == self._created[entry[1]]
 
     def notice(self, event: Event, most_important: int | None = None) -> None:
-        """Let in again whom an event may help.
+        """Requeue the pods that an event may make schedulable.
 
         Parameters
         ----------
@@ -140,14 +140,14 @@ class RetryQueue:
             heapq.heappush(self._backoff, (expiry, self._key(pod, stamp), pod))
 
     def _backs_off_until(self, pod: int) -> int | None:
-        """Return the second in which a pod's backoff ends, None when it is over."""
+        """Return the second in which a pod's backoff ends; None when it is over."""
         seconds = min(INITIAL_BACKOFF * 2 ** min(self._failures[pod] - 1, 10), MAX_BACKOFF)
         end = self._failed_at[pod] + seconds
         return None if end < math.floor(self.now) else math.floor(end)
 
     def _key(self, pod: int, stamp: int) -> tuple[Any, ...]:
-        found = self._sort(self._infos[pod])
-        first = found[:1] if isinstance(found, tuple) else (found,)
+        key = self._sort(self._infos[pod])
+        first = key[:1] if isinstance(key, tuple) else (key,)
         return (*first, stamp)
 
     def _leave(self, group: Group, pod: int) -> None:
@@ -157,7 +157,7 @@ class RetryQueue:
             del self._waiting[group]
 
     def _drop_stale(self) -> None:
-        """Forget entries of pods that have left since."""
+        """Drop heap entries of pods that have left the queue."""
         while self._active and self._is_stale(self._active[0][1]):
             heapq.heappop(self._active)
         while self._backoff and self._is_stale(self._backoff[0][2]):

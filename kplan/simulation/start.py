@@ -1,4 +1,4 @@
-"""A simulation made ready: the workloads of a snapshot with their pods, on a session of its own."""
+"""The start of a simulation: the workloads of a snapshot with their pods, on a session of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kplan.simulation.world import Workloads
 from kplan.snapshot.model import Snapshot
 
 QUIET = 3.25
-"""Seconds without news after which everything counts as being at rest, where somebody waits for that."""
+"""Seconds without an event after which a cluster counts as being at rest, where a drain waits for that."""
 
 
 def start(session: Session, world: Snapshot) -> Simulation:
@@ -31,7 +31,7 @@ def start(session: Session, world: Snapshot) -> Simulation:
     Parameters
     ----------
     session : a fork of its own, with listers of its own
-    world : the cluster that the session is about, with all that is applied besides workloads
+    world : the cluster of the session, with all applied objects other than workloads
     """
     infos = session.cluster.pods.infos
     n_pods = len(infos)
@@ -43,10 +43,10 @@ def start(session: Session, world: Snapshot) -> Simulation:
     for row in range(n_pods):
         info, place = infos[row], session.cluster.node_of[row]
         if session.pod_ids.get(info.key) != row:
-            continue  # a pod of another question
+            continue  # a pod that another question created
         node = names[place] if place != NOWHERE else info.pod.spec.node_name
         known.append((observe(row, info, node, versions.get(info.key, 0)), info))
-    known.sort(key=lambda each: each[0].order)
+    known.sort(key=lambda entry: entry[0].order)
     members = [workloads.give(pod, info) for pod, info in known]
     maker = PodMaker(world, session.listers, session.config.release.number)
     disruptions = Disruptions(world.pod_disruption_budgets, workloads.owner)
@@ -57,11 +57,11 @@ def start(session: Session, world: Snapshot) -> Simulation:
 
 
 def fork(simulation: Simulation, world: Snapshot, random: Random | None = None) -> Simulation:
-    """Return a simulation that starts from one in which nothing has moved yet, on a session of its own.
+    """Return a copy of a simulation in which nothing has moved yet, on a session of its own.
 
     Parameters
     ----------
-    random : draws of another origin than the session's own
+    random : source of draws instead of the session's own
     """
     listers = simulation.session.listers.fork()
     session = simulation.session.fork(listers, random=random)
@@ -69,24 +69,24 @@ def fork(simulation: Simulation, world: Snapshot, random: Random | None = None) 
 
 
 def elsewhere(simulation: Simulation, session: Session, world: Snapshot) -> Simulation:
-    """Return a simulation like one in which nothing has moved yet, of the same pods and some of the nodes.
+    """Return a copy of a simulation in which nothing has moved yet, with only some of the nodes.
 
     Parameters
     ----------
     session : a fork of its own, of those nodes, with listers of its own
     """
-    twin = simulation.fork(session, PodMaker(world, session.listers, session.config.release.number))
+    forked = simulation.fork(session, PodMaker(world, session.listers, session.config.release.number))
     there = session.cluster.nodes.row_of
     for daemon_set in world.daemon_sets:
         metadata = daemon_set.metadata
-        owner = twin.workloads.owner(f"DaemonSet/{metadata.namespace}/{metadata.name}")
+        owner = forked.workloads.owner(f"DaemonSet/{metadata.namespace}/{metadata.name}")
         if isinstance(owner, DaemonSetState):
             owner.nodes = {name: eligible for name, eligible in owner.nodes.items() if name in there}
-    for name in twin.already_leaving:
+    for name in forked.already_leaving:
         row = session.pod_ids.pop(name)
         if session.cluster.node_of[row] != NOWHERE:
             session.evict(row)
-    return twin
+    return forked
 
 
 def _now(world: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -> float:
@@ -101,19 +101,19 @@ def _now(world: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]]) -
 
 
 def _workloads(world: Snapshot, is_on: IsOn) -> Workloads:
-    found = Workloads(Templates(whole_specs(world)), is_on)
+    workloads = Workloads(Templates(whole_specs(world)), is_on)
     for deployment in world.deployments:
-        found.add_deployment(deployment)
+        workloads.add_deployment(deployment)
     for replica_set in sorted(
         world.replica_sets, key=lambda obj: (obj.metadata.creation_timestamp or "", obj.metadata.name)
     ):
-        found.add_replica_set(replica_set)
+        workloads.add_replica_set(replica_set)
     for controller in world.replication_controllers:
-        found.add_replication_controller(controller)
+        workloads.add_replication_controller(controller)
     for stateful_set in world.stateful_sets:
-        found.add_stateful_set(stateful_set)
+        workloads.add_stateful_set(stateful_set)
     for daemon_set in world.daemon_sets:
-        found.add_daemon_set(daemon_set, world.nodes)
+        workloads.add_daemon_set(daemon_set, world.nodes)
     for job in world.jobs:
-        found.add_job(job)
-    return found
+        workloads.add_job(job)
+    return workloads

@@ -1,6 +1,6 @@
-"""When two pod templates say the same, and what their revisions are called here.
+"""Which pod templates are equal, and the names of their revisions.
 
-Controllers compare whole templates. A snapshot may hold them whole (`Snapshot.whole`), or only what scheduling reads.
+Controllers compare whole templates. A snapshot holds them whole (`Snapshot.whole`), or only what scheduling reads.
 """
 
 from __future__ import annotations
@@ -37,55 +37,55 @@ class Templates:
         self._whole: dict[int, tuple[PodSpec, Mapping[str, Any] | WholeTemplate]] = {}
 
     def copy(self) -> Templates:
-        """Return templates to which others can be added without these noticing."""
+        """Return a copy, to which templates can be added independently."""
         copied = Templates(self.full)
-        # Known by the identity of their spec, which is held here: what another adds, nobody else asks for.
+        # Shared, as the keys are the ids of specs that the values hold: an entry of one copy is no other's key.
         copied._whole = self._whole
         return copied
 
     def note(self, key: str, template: PodTemplateSpec) -> None:
-        """Take note of how the template of a workload is written, where that is known."""
+        """Remember the whole template of a workload, where the snapshot has it."""
         written = self.full.get(key, {}).get("template")
         if isinstance(written, Mapping):
             self._whole[id(template.spec)] = (template.spec, written)
 
     def whole(self, template: PodTemplateSpec) -> WholeTemplate | None:
-        """Return how a template is written; None where the snapshot does not say."""
-        spec, found = self._whole.get(id(template.spec), (template.spec, None))
-        if found is None or isinstance(found, WholeTemplate):
-            return found
-        whole = WholeTemplate(decode_object(dict(found), _TEMPLATE).content)
+        """Return a whole template; None where the snapshot does not have it."""
+        spec, written = self._whole.get(id(template.spec), (template.spec, None))
+        if written is None or isinstance(written, WholeTemplate):
+            return written
+        whole = WholeTemplate(decode_object(dict(written), _TEMPLATE).content)
         self._whole[id(spec)] = (spec, whole)
         return whole
 
     def identity(self, key: str, template: PodTemplateSpec) -> bytes:
-        """Return what is equal for templates that say the same, the hash label aside."""
+        """Return bytes that are equal for equal templates, the hash label aside."""
         whole = self.full.get(key, {}).get("template")
-        found = canonical(msgspec.to_builtins(template) if whole is None else whole)
-        metadata = found.get("metadata")
+        plain = canonical(msgspec.to_builtins(template) if whole is None else whole)
+        metadata = plain.get("metadata")
         if isinstance(metadata, dict):
             metadata.pop("creationTimestamp", None)
             labels = metadata.get("labels")
             if isinstance(labels, dict):
                 labels.pop(TEMPLATE_HASH, None)
-        return msgspec.json.encode(found, order="deterministic")
+        return msgspec.json.encode(plain, order="deterministic")
 
     def revision(self, ref: WorkloadRef, template: PodTemplateSpec) -> str:
-        """Return a name for a template of a workload."""
+        """Return the name of the revision of a workload's template."""
         return f"{ref.name}-{self.digest(self.identity(ref.key, template))}"
 
     @staticmethod
     def digest(identity: bytes) -> str:
-        """Return a short text for a template, in the letters that Kubernetes takes for such."""
-        found = hashlib.sha256(identity).digest()
-        return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in found[:_DIGITS])
+        """Return a short hash of a template, in the letters that Kubernetes uses for hashes."""
+        checksum = hashlib.sha256(identity).digest()
+        return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in checksum[:_DIGITS])
 
 
 def canonical(value: Any, *, is_amount: bool = False) -> Any:
-    """Return plain values with equal quantities written alike, and without what is empty; all containers are fresh."""
+    """Return a deep copy of plain values, with quantities as numbers and without empty fields."""
     if isinstance(value, Mapping):
-        found = {str(key): canonical(item, is_amount=is_amount or key in _AMOUNTS) for key, item in value.items()}
-        return {key: item for key, item in found.items() if item not in (None, {}, [], "")}
+        items = {str(key): canonical(item, is_amount=is_amount or key in _AMOUNTS) for key, item in value.items()}
+        return {key: item for key, item in items.items() if item not in (None, {}, [], "")}
     if isinstance(value, list | tuple):
         return [canonical(item) for item in value]
     if is_amount and isinstance(value, str | int | float) and not isinstance(value, bool):

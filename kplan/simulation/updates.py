@@ -1,4 +1,4 @@
-"""Manifests held against the objects that the cluster has: what is new about them, and what may not be."""
+"""Manifests compared with the cluster's objects: what they change, and which changes the API server refuses."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from kplan.workloads.expansion import labelled_job
 CHANGED_IN_PLACE: Mapping[type, Kind] = {
     kind.type: kind for kind in (*POD_MAKERS.values(), KINDS_BY_ATTRIBUTE["pods"]) if kind.type is not CronJob
 }
-"""Kinds whose objects make pods, or are pods, from the moment in which they are applied."""
+"""Kinds whose objects are pods, or create pods as soon as they are applied."""
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True)
 class Update:
-    """A manifest as an update."""
+    """A manifest as an update of the cluster's object, or as a new object."""
 
     key: str  #: KIND/NAMESPACE/NAME
-    obj: Any  #: the object as it then is
-    live: Any  #: the object as it was; None for a new one
-    spec: Mapping[str, Any]  #: its ``spec`` as plain values, whole where the snapshot has it whole
+    obj: Any  #: the object after the update
+    live: Any  #: the object before the update; None for a new one
+    spec: Mapping[str, Any]  #: ``spec`` after the update as plain values, whole where the snapshot has it whole
     is_whole: bool  #: all fields of the live object could be compared
-    unseen: tuple[str, ...] = ()  #: paths of fields that could not be
-    refused: str = ""  #: why the API server would not take it; empty when it would
+    unseen: tuple[str, ...] = ()  #: paths of fields that could not be compared
+    refused: str = ""  #: why the API server refuses it; empty when it accepts it
     content: Mapping[str, Any] = field(default_factory=dict)  #: the manifest
-    names_replicas: bool = True  #: the manifest says how many replicas there shall be
-    warnings: tuple[InputWarning, ...] = ()  #: what its autoscaler makes of that
+    names_replicas: bool = True  #: the manifest sets the number of replicas
+    warnings: tuple[InputWarning, ...] = ()  #: where an autoscaler sets another number of replicas
 
     @property
     def is_new(self) -> bool:
@@ -61,9 +61,9 @@ def update_of(
     *,
     is_on: IsOn,
 ) -> Update:
-    """Hold a manifest against the cluster.
+    """Return the update that a manifest makes to the cluster.
 
-    Where an autoscaler owns the number of replicas, the live number stands when the manifest names none.
+    Where an autoscaler owns the number of replicas, the live number remains when the manifest sets none.
 
     Parameters
     ----------
@@ -102,10 +102,10 @@ def update_of(
     is_whole = whole is not None
     last: Mapping[str, Any] = {} if whole is None else _last_applied(whole)
     if whole is None:
-        seen = msgspec.to_builtins(lean(convert(dict(content), target))).get("spec") or {}
-        unseen = tuple(f"spec.{path}" for path in unseen_fields(wanted, seen))
+        decoded = msgspec.to_builtins(lean(convert(dict(content), target))).get("spec") or {}
+        unseen = tuple(f"spec.{path}" for path in unseen_fields(wanted, decoded))
         before: Any = msgspec.to_builtins(live).get("spec") or {}
-        after = merged(before, seen)
+        after = merged(before, decoded)
     else:
         unseen = ()
         before = whole.get("spec") or {}
@@ -113,13 +113,13 @@ def update_of(
         after = merged(without_dropped(before, dropped, wanted), wanted)
     obj = convert({"metadata": msgspec.to_builtins(live.metadata), "spec": after}, target)
     obj = msgspec.structs.replace(obj, metadata=live.metadata, status=live.status)
-    seen_metadata = msgspec.to_builtins(live.metadata)
-    known = set(_errors(target, seen_metadata, before))
-    # The live object was taken as it is: what would be wrong with it is only what is not seen of it here.
+    live_metadata = msgspec.to_builtins(live.metadata)
+    known = set(_errors(target, live_metadata, before))
+    # The API server accepted the live object: errors in it come only from fields that the snapshot lacks.
     whole_after = after if whole is not None else merged(before, wanted)
-    found = [error for error in _errors(target, merged(seen_metadata, metadata), whole_after) if error not in known]
+    errors = [error for error in _errors(target, merged(live_metadata, metadata), whole_after) if error not in known]
     fixed = forbidden_changes(kind, before, after, live.status, is_on)
-    refused = _words(target, name, [*found, *fixed])
+    refused = _words(target, name, [*errors, *fixed])
     replicas = getattr(live.spec, "replicas", None)
     warnings = autoscaler_warnings(
         scaled_by,
@@ -132,7 +132,7 @@ def update_of(
 
 
 def _new_job(job: Job, wanted: Mapping[str, Any]) -> Job:
-    """Return a job with what the API server fills in that tells its pods, and when they count as failed."""
+    """Return a job with the API server's defaults for its pod labels and its pod replacement policy."""
     if not wanted.get("manualSelector"):
         job = labelled_job(job)
     if job.spec.pod_replacement_policy is None and wanted.get("podFailurePolicy"):
@@ -141,8 +141,8 @@ def _new_job(job: Job, wanted: Mapping[str, Any]) -> Job:
 
 
 def _number(spec: Mapping[str, Any], field: str) -> int | None:
-    found = spec.get(field)
-    return found if isinstance(found, int) else None
+    number = spec.get(field)
+    return number if isinstance(number, int) else None
 
 
 def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> Any:
@@ -159,22 +159,22 @@ def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> A
 
 
 def _whole(snapshot: Snapshot, key: str) -> Mapping[str, Any] | None:
-    found = snapshot.whole.get(key)
-    if isinstance(found, msgspec.Raw):
-        decoded: Mapping[str, Any] = msgspec.json.decode(found)
+    whole = snapshot.whole.get(key)
+    if isinstance(whole, msgspec.Raw):
+        decoded: Mapping[str, Any] = msgspec.json.decode(whole)
         return decoded
-    return found
+    return whole
 
 
 def whole_specs(snapshot: Snapshot) -> dict[str, Mapping[str, Any]]:
     """Return the whole ``spec`` of the workloads that the snapshot has whole, by KIND/NAMESPACE/NAME."""
-    found: dict[str, Mapping[str, Any]] = {}
+    specs: dict[str, Mapping[str, Any]] = {}
     for key in snapshot.whole:
         whole = _whole(snapshot, key)
         spec = whole.get("spec") if whole is not None else None
         if isinstance(spec, Mapping):
-            found[key] = spec
-    return found
+            specs[key] = spec
+    return specs
 
 
 def _last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -184,15 +184,15 @@ def _last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(text, str):
         return {}
     try:
-        found = msgspec.json.decode(text)
+        applied = msgspec.json.decode(text)
     except msgspec.DecodeError:
         return {}
-    spec = found.get("spec") if isinstance(found, dict) else None
+    spec = applied.get("spec") if isinstance(applied, dict) else None
     return spec if isinstance(spec, dict) else {}
 
 
 def _errors(target: type[Any], metadata: Any, spec: Any) -> tuple[FieldError, ...]:
-    """Return what is invalid in an object; nothing for pods, which admission changes before that is looked at."""
+    """Return what is invalid in an object; empty for pods, which admission changes before they are validated."""
     kind = target.__name__
     api_kind = kind_named(target.api_version, kind)
     if api_kind is None:

@@ -1,4 +1,4 @@
-"""The workloads of a snapshot with their pods, as the simulation keeps them."""
+"""The workloads of a snapshot with their pods."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _STATIC = "Node"
 
 
 def count(replicas: int | None) -> int:
-    """Return how many replicas are meant; one where nothing is said."""
+    """Return a number of replicas, with its default of one."""
     return 1 if replicas is None else replicas
 
 
 def wanted_deployment(obj: Deployment) -> WantedDeployment:
-    """Return what a deployment asks for, defaults filled in."""
+    """Return what a deployment wants, with defaults."""
     strategy = obj.spec.strategy
     rolling = strategy.rolling_update
     surge = rolling.max_surge if rolling is not None else None
@@ -56,7 +56,7 @@ def wanted_deployment(obj: Deployment) -> WantedDeployment:
 
 
 def wanted_stateful_set(obj: StatefulSet, current: str, update: str, is_on: IsOn) -> WantedStatefulSet:
-    """Return what a stateful set asks for, defaults filled in; `current` and `update` name its revisions."""
+    """Return what a stateful set wants, with defaults; `current` and `update` are the names of its revisions."""
     spec = obj.spec
     rolling = spec.update_strategy.rolling_update
     return WantedStatefulSet(
@@ -74,7 +74,7 @@ def wanted_stateful_set(obj: StatefulSet, current: str, update: str, is_on: IsOn
 
 
 def wanted_daemon_set(obj: DaemonSet, revision: str) -> WantedDaemonSet:
-    """Return what a daemon set asks for, defaults filled in."""
+    """Return what a daemon set wants, with defaults."""
     strategy = obj.spec.update_strategy
     rolling = strategy.rolling_update
     surge = rolling.max_surge if rolling is not None else None
@@ -88,7 +88,7 @@ def wanted_daemon_set(obj: DaemonSet, revision: str) -> WantedDaemonSet:
 
 
 def wanted_job(obj: Job) -> WantedJob:
-    """Return what a job asks for, defaults filled in."""
+    """Return what a job wants, with defaults."""
     spec, status = obj.spec, obj.status
     true = {condition.type for condition in status.conditions if condition.status == "True"}
     is_elsewhere = spec.managed_by not in (None, "kubernetes.io/job-controller")
@@ -116,13 +116,13 @@ def wanted_job(obj: Job) -> WantedJob:
 
 
 def _indexes(text: str) -> frozenset[int]:
-    """Read the numbers that are done, such as ``0-2,5``; no job has more than 100,000."""
-    found: set[int] = set()
+    """Parse completion indexes, such as ``0-2,5``; no job has more than 100,000."""
+    indexes: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
         if first.isdecimal() and (not last or last.isdecimal()):
-            found.update(range(min(int(first), 100_000), min(int(last or first), 100_000) + 1))
-    return frozenset(found)
+            indexes.update(range(min(int(first), 100_000), min(int(last or first), 100_000) + 1))
+    return frozenset(indexes)
 
 
 class Workloads:
@@ -142,17 +142,17 @@ class Workloads:
         self._original: Workloads | None = None
 
     def fork(self) -> Workloads:
-        """Return workloads that can change without these noticing; each is copied when it is first asked for."""
+        """Return an independent copy, which copies each workload when it is first looked up."""
         forked = Workloads(self.templates.copy(), self.is_on)
         forked._ages = self._ages
         forked._original = self
         return forked
 
     def owner(self, key: str) -> Owner | None:
-        """Return what owns pods: a replica set, a stateful set and the like."""
-        found = self._owners.get(key)
-        if found is not None or self._original is None:
-            return found
+        """Return the state of a workload that owns pods: a replica set, a stateful set and the like."""
+        owner = self._owners.get(key)
+        if owner is not None or self._original is None:
+            return owner
         original = self._original.owner(key)
         if original is None:
             return None
@@ -163,16 +163,16 @@ class Workloads:
         return self._owners[key]
 
     def deployment(self, key: str) -> DeploymentState | None:
-        """Return a deployment."""
-        found = self._deployments.get(key)
-        if found is not None or self._original is None:
-            return found
+        """Return the state of a deployment."""
+        deployment = self._deployments.get(key)
+        if deployment is not None or self._original is None:
+            return deployment
         original = self._original.deployment(key)
         if original is None:
             return None
-        found = self._deployments[key] = original.copy()
-        self._owners.update({each.ref.key: each for each in found.sets.values()})
-        return found
+        deployment = self._deployments[key] = original.copy()
+        self._owners.update({replica_set.ref.key: replica_set for replica_set in deployment.sets.values()})
+        return deployment
 
     def keys(self) -> list[str]:
         """Return the keys of all workloads, deployments last."""
@@ -180,11 +180,11 @@ class Workloads:
         return list(dict.fromkeys((*original, *self._owners, *self._deployments)))
 
     def find(self, key: str) -> Owner | DeploymentState | None:
-        """Return a workload of any kind."""
+        """Return the state of a workload of any kind."""
         return self.deployment(key) or self.owner(key)
 
     def add_deployment(self, obj: Deployment) -> DeploymentState:
-        """Take in a deployment; its replica sets follow."""
+        """Add a deployment; its replica sets follow."""
         ref = _ref("Deployment", obj)
         self.templates.note(ref.key, obj.spec.template)
         template = self.templates.identity(ref.key, obj.spec.template)
@@ -200,18 +200,18 @@ class Workloads:
         return state
 
     def add_replica_set(self, obj: ReplicaSet) -> ReplicaSetState:
-        """Take in a replica set, and give it to its deployment."""
+        """Add a replica set, also to its deployment."""
         ref = _ref("ReplicaSet", obj)
         self.templates.note(ref.key, obj.spec.template)
         self._ages += 1
-        noted = obj.metadata.annotations
+        annotations = obj.metadata.annotations
         state = ReplicaSetState(
             ref,
             {"": obj.spec.template},
             replicas=count(obj.spec.replicas),
             template=self.templates.identity(ref.key, obj.spec.template),
             age=self._ages,
-            noted=(_noted(noted.desired_replicas), _noted(noted.max_replicas)),
+            noted=(_noted(annotations.desired_replicas), _noted(annotations.max_replicas)),
             is_controlled=controller_of(obj.metadata) is not None,
         )
         self._owners[ref.key] = state
@@ -219,7 +219,7 @@ class Workloads:
         parent = self.deployment(f"Deployment/{ref.namespace}/{owner.name}") if owner is not None else None
         if parent is not None:
             if not obj.spec.template.spec.containers and state.replicas > 0 and parent.current is None:
-                # Written by hand, without the template: the set that has pods is that of the deployment as it stands.
+                # Written by hand, without a template: the set with pods is that of the deployment's current template.
                 state.template, state.templates = parent.template, {"": parent.spec}
             if None in state.noted:
                 state.noted = (parent.wanted.replicas, parent.wanted.max_pods)
@@ -227,7 +227,7 @@ class Workloads:
         return state
 
     def add_replication_controller(self, obj: ReplicationController) -> ReplicaSetState:
-        """Take in a replication controller."""
+        """Add a replication controller."""
         ref = _ref("ReplicationController", obj, "v1")
         template = obj.spec.template or PodTemplateSpec()
         self.templates.note(ref.key, template)
@@ -237,7 +237,7 @@ class Workloads:
         return state
 
     def add_stateful_set(self, obj: StatefulSet) -> StatefulSetState:
-        """Take in a stateful set."""
+        """Add a stateful set."""
         ref = _ref("StatefulSet", obj)
         self.templates.note(ref.key, obj.spec.template)
         update = obj.status.update_revision or self.templates.revision(ref, obj.spec.template)
@@ -246,13 +246,13 @@ class Workloads:
             ref,
             {update: obj.spec.template},
             wanted=wanted_stateful_set(obj, current, update, self.is_on),
-            says_revision=bool(obj.status.update_revision),
+            has_revision=bool(obj.status.update_revision),
         )
         self._owners[ref.key] = state
         return state
 
     def add_daemon_set(self, obj: DaemonSet, nodes: Iterable[Node]) -> DaemonSetState:
-        """Take in a daemon set; its revision shows with its pods."""
+        """Add a daemon set; `name_revisions` reads its revision from its pods."""
         ref = _ref("DaemonSet", obj)
         self.templates.note(ref.key, obj.spec.template)
         revision = self.templates.revision(ref, obj.spec.template)
@@ -262,7 +262,7 @@ class Workloads:
         return state
 
     def add_job(self, obj: Job) -> JobState:
-        """Take in a job."""
+        """Add a job."""
         ref = _ref("Job", obj, "batch/v1")
         self.templates.note(ref.key, obj.spec.template)
         counts_leaving = obj.spec.pod_replacement_policy != "Failed"
@@ -271,20 +271,20 @@ class Workloads:
         return state
 
     def owner_of(self, pod: Pod) -> Owner | None:
-        """Return who makes a pod again when it is gone; None where nobody does."""
+        """Return the owner that recreates a pod when it is gone; None for bare and static pods."""
         reference = controller_of(pod.metadata)
         if reference is None or reference.kind == _STATIC:
             return None
         key = f"{reference.kind}/{pod.metadata.namespace}/{reference.name}"
-        found = self.owner(key)
-        if found is None or (found.ref.uid and reference.uid and found.ref.uid != reference.uid):
-            found = self._owners[key] = self._missing(reference, pod)
-        return found
+        owner = self.owner(key)
+        if owner is None or (owner.ref.uid and reference.uid and owner.ref.uid != reference.uid):
+            owner = self._owners[key] = self._missing(reference, pod)
+        return owner
 
     def _missing(self, reference: OwnerReference, pod: Pod) -> Owner:
-        """Stand in for a controller whose object is not in the snapshot.
+        """Return a stand-in for a controller whose object is not in the snapshot.
 
-        A replica set that is named after a deployment and the hash of its template is taken for that deployment's.
+        A replica set whose name is that of a deployment with a template hash counts as that deployment's.
         """
         ref = WorkloadRef(reference.kind, pod.metadata.namespace, reference.name, reference.uid, reference.api_version)
         digest = pod.metadata.labels.get(TEMPLATE_HASH, "")
@@ -299,7 +299,7 @@ class Workloads:
         return state
 
     def give(self, pod: ObservedPod, info: PodInfo) -> tuple[ObservedPod, Owner | None]:
-        """Give a pod of the snapshot to its owner, who knows more about it; one being deleted does not count."""
+        """Add a pod of the snapshot to its owner, unless it is terminating; return it, completed, and its owner."""
         owner = self.owner_of(info.pod)
         if isinstance(owner, StatefulSetState):
             revision = info.labels.get(REVISION_LABEL, owner.wanted.update)
@@ -322,34 +322,34 @@ class Workloads:
         return pod, owner
 
     def name_revisions(self, infos: Iterable[PodInfo]) -> None:
-        """Find out from their pods what the revisions of daemon sets are called, and of stateful sets that do not say.
+        """Read the revisions of daemon sets, and of stateful sets whose status has none, from their pods' labels.
 
-        The youngest generation of the template is the one that holds; where none is noted, the revision of most pods.
+        The highest template generation is the current one; where pods have none, the revision of most pods.
         """
-        found: dict[str, Counter[tuple[int, str]]] = {}
+        revisions_of: dict[str, Counter[tuple[int, str]]] = {}
         for info in infos:
             revision = info.labels.get(REVISION_LABEL)
             if revision is not None and info.controller is not None:
                 generation = parse_int64(info.labels.get(GENERATION_LABEL, "")) or 0
                 key = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
-                found.setdefault(key, Counter())[generation, revision] += 1
-        for key, revisions in found.items():
+                revisions_of.setdefault(key, Counter())[generation, revision] += 1
+        for key, revisions in revisions_of.items():
             owner = self.owner(key)
             highest = max(generation for generation, _ in revisions)
             _, revision = max((n, revision) for (generation, revision), n in revisions.items() if generation == highest)
             if isinstance(owner, DaemonSetState):
                 owner.templates = {revision: owner.templates[owner.wanted.revision]}
                 owner.wanted = replace(owner.wanted, revision=revision)
-            elif isinstance(owner, StatefulSetState) and not owner.says_revision:
+            elif isinstance(owner, StatefulSetState) and not owner.has_revision:
                 owner.templates = {revision: owner.templates[owner.wanted.update]}
                 owner.wanted = replace(owner.wanted, current=revision, update=revision)
 
 
 def eligible_nodes(template: PodTemplateSpec, nodes: Iterable[Node]) -> dict[str, Eligibility]:
-    """Tell which nodes should get a daemon pod of a template, and on which one may stay."""
+    """Return for each node whether it should run a daemon pod of a template, and whether one there may stay."""
     nodes = list(nodes)
-    found = zip(nodes, eligibilities(template, nodes), strict=True)
-    return {node.metadata.name: Eligibility(*answers) for node, answers in found}
+    answers = zip(nodes, eligibilities(template, nodes), strict=True)
+    return {node.metadata.name: Eligibility(*answers) for node, answers in answers}
 
 
 def _ref(kind: str, obj: object, api_version: str = "apps/v1") -> WorkloadRef:
@@ -358,11 +358,11 @@ def _ref(kind: str, obj: object, api_version: str = "apps/v1") -> WorkloadRef:
 
 
 def _noted(text: str) -> int | None:
-    """Return the number that a deployment noted on a replica set; None where there is none that can be."""
-    found = parse_int64(text)
-    return found if found is not None and found >= 0 else None
+    """Return the number in a replica set's annotation of its deployment; None where there is no valid one."""
+    number = parse_int64(text)
+    return number if number is not None and number >= 0 else None
 
 
 def _template_of(pod: Pod) -> PodTemplateSpec:
-    """Return a template that makes pods like this one, wherever it runs now."""
+    """Return a template for pods like this one, without its node."""
     return PodTemplateSpec(metadata=pod.metadata, spec=structs.replace(pod.spec, node_name=""))

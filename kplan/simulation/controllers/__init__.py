@@ -1,5 +1,5 @@
-"""Kubernetes' workload controllers as pure functions: what is wanted and what is there in, actions out.
+"""Kubernetes' workload controllers as pure functions from the wanted and the observed state to actions.
 
-Each module is named as upstream's controller and follows its source; none knows of the others, of the scheduler, or of
-the loop that carries out what they say.
+Each module has the name of upstream's controller and follows its source; none knows the others, the scheduler, or
+the loop that carries out the actions.
 """

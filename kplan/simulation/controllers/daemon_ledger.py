@@ -1,7 +1,7 @@
-"""What a daemon set's controller says about all nodes, kept up to date node by node.
+"""The actions of a daemon set's controller for all nodes, updated node by node.
 
-Upstream looks at every node in every step; here a step costs what has changed since the last one, and says the same in
-the same order.
+Upstream looks at every node in every sync; here a sync costs what has changed since the last one, and returns the same
+actions in the same order.
 
 Upstream: pkg/controller/daemon/daemon_controller.go manage, syncNodes; update.go rollingUpdate.
 """
@@ -26,7 +26,7 @@ from kplan.simulation.controllers.observed import Action, Create, Delete, Observ
 
 
 class DaemonLedger:
-    """A daemon set's nodes, each with what is to be done about it.
+    """A daemon set's nodes, each with its actions.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class DaemonLedger:
         self._standings: dict[str, Standing] = {}
         self._by_role: dict[Role, dict[str, Standing]] = {role: {} for role in Role}
         self._n_available = 0
-        self._candidates: list[tuple[int, str]] = []  # a heap, with some that are none any more
+        self._candidates: list[tuple[int, str]] = []  # a heap, with stale entries
         self._in_heap: set[tuple[int, str]] = set()
         for node, theirs in pods.items():
             self.note(node, theirs)
@@ -60,7 +60,7 @@ class DaemonLedger:
                 self.note(node, ())
 
     def note(self, node: str, pods: Sequence[ObservedPod]) -> None:
-        """Take note of the pods that a node has now."""
+        """Update the pods of a node."""
         eligible = self.nodes.get(node)
         if eligible is None:
             due: list[Action] = [Delete(pod, "its node is gone") for pod in pods if not pod.node]
@@ -77,7 +77,7 @@ class DaemonLedger:
         if node not in self._came:
             self._n_came += 1
             self._came[node] = self._n_came
-        self._keep_standing(node, standing(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0))
+        self._set_standing(node, standing(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0))
 
     def _forget_standing(self, node: str) -> None:
         known = self._standings.pop(node, None)
@@ -85,7 +85,7 @@ class DaemonLedger:
             del self._by_role[known.role][node]
             self._n_available -= known.is_available
 
-    def _keep_standing(self, node: str, now: Standing) -> None:
+    def _set_standing(self, node: str, now: Standing) -> None:
         self._standings[node] = self._by_role[now.role][node] = now
         self._n_available += now.is_available
         entry = (self._came[node], node)
@@ -94,13 +94,13 @@ class DaemonLedger:
             self._in_heap.add(entry)
 
     def actions(self) -> list[Action]:
-        """Say which pods to make or to delete next; asked again, it goes on from there."""
+        """Return which pods to create or delete next; a further call goes on from there."""
         here = sorted(self._due.keys() & self._order.keys(), key=self._order.__getitem__)
         gone = sorted(self._due.keys() - self._order.keys(), key=self._came.__getitem__)
-        found = [action for node in (*here, *gone) for action in self._due[node]]
-        if not found and self.wanted.strategy != ON_DELETE:
-            found = self._roll_surging() if self._surge else self._roll_replacing()
-        return _in_one_go(found)
+        actions = [action for node in (*here, *gone) for action in self._due[node]]
+        if not actions and self.wanted.strategy != ON_DELETE:
+            actions = self._roll_surging() if self._surge else self._roll_replacing()
+        return _in_one_go(actions)
 
     def _roll_replacing(self) -> list[Action]:
         unfit = self._nodes_in(Role.DUE)
@@ -111,10 +111,10 @@ class DaemonLedger:
     def _roll_surging(self) -> list[Action]:
         because = f"maxSurge {self._surge}"
         misplaced = self._nodes_in(Role.MISPLACED)[: max(self._n_available - self.desired, 0)]
-        found = self._deletions((*self._nodes_in(Role.SERVED), *misplaced), because)
+        deletions = self._deletions((*self._nodes_in(Role.SERVED), *misplaced), because)
         chosen = self._first_candidates(self._surge - len(self._by_role[Role.WAITING]))
         revision = self.wanted.revision
-        return [*found, *(Create(because, revision, node=node) for node in (*self._nodes_in(Role.BROKEN), *chosen))]
+        return [*deletions, *(Create(because, revision, node=node) for node in (*self._nodes_in(Role.BROKEN), *chosen))]
 
     def _deletions(self, nodes: Sequence[str], because: str) -> list[Action]:
         pods = (self._standings[node].old for node in nodes)
@@ -125,27 +125,27 @@ class DaemonLedger:
 
     def _first_candidates(self, n_wanted: int) -> list[str]:
         candidates = self._by_role[Role.CANDIDATE]
-        taken: list[tuple[int, str]] = []
-        while self._candidates and len(taken) < n_wanted:
+        chosen: list[tuple[int, str]] = []
+        while self._candidates and len(chosen) < n_wanted:
             came, node = entry = heapq.heappop(self._candidates)
             if node in candidates and self._came[node] == came:
-                taken.append(entry)
+                chosen.append(entry)
             else:
                 self._in_heap.discard(entry)
-        for entry in taken:
+        for entry in chosen:
             heapq.heappush(self._candidates, entry)
-        return [node for _, node in taken]
+        return [node for _, node in chosen]
 
 
 def _in_one_go(wanted: Sequence[Action]) -> list[Action]:
-    """Order actions as they are carried out, creations first, no more than the controller takes on at a time."""
-    made = [action for action in wanted if isinstance(action, Create)]
-    gone = [action for action in wanted if isinstance(action, Delete)]
-    return [*made[:BURST_REPLICAS], *gone[:BURST_REPLICAS]]
+    """Return the first actions, creations before deletions, as many as the controller carries out in one sync."""
+    creations = [action for action in wanted if isinstance(action, Create)]
+    deletions = [action for action in wanted if isinstance(action, Delete)]
+    return [*creations[:BURST_REPLICAS], *deletions[:BURST_REPLICAS]]
 
 
 def actions(
     wanted: WantedDaemonSet, nodes: Mapping[str, Eligibility], pods: Mapping[str, Sequence[ObservedPod]]
 ) -> list[Action]:
-    """Say what a daemon set's controller does next; the parameters are those of `DaemonLedger`."""
+    """Return the next actions of a daemon set's controller; the parameters are those of `DaemonLedger`."""
     return DaemonLedger(wanted, nodes, pods).actions()

@@ -1,6 +1,6 @@
-"""The DaemonSet controller, for one node: a pod where there should be one, and what a rollout does about it.
+"""The DaemonSet controller, for one node: whether it should run a pod, and how a rollout replaces it.
 
-What it says about all nodes is in :mod:`kplan.simulation.controllers.daemon_ledger`.
+Its actions for all nodes are in :mod:`kplan.simulation.controllers.daemon_ledger`.
 
 Upstream: pkg/controller/daemon/daemon_controller.go podsShouldBeOnNode, manage; update.go findUpdatedPodsOnNode,
 rollingUpdate.
@@ -19,14 +19,14 @@ ON_DELETE = "OnDelete"
 ROLLING_UPDATE = "RollingUpdate"
 
 BURST_REPLICAS = 250
-"""So many pods at most are made, and as many deleted, in one go."""
+"""How many pods at most are created, and as many deleted, in one sync."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedDaemonSet:
-    """What a daemon set asks for."""
+    """What a daemon set wants."""
 
-    revision: str  #: what its pods shall be made from
+    revision: str  #: revision of its current template
     strategy: str = ROLLING_UPDATE  #: RollingUpdate or OnDelete
     max_surge: IntOrString = 0
     max_unavailable: IntOrString = 1
@@ -49,43 +49,43 @@ NOT_HERE = Eligibility(should_run=False, may_stay=False)
 
 
 def manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequence[ObservedPod]) -> list[Action]:
-    """Say what to do about a node so that it has the one pod that it should have, or none."""
+    """Return the actions after which a node has the one pod that it should have, or none."""
     if not pods:
         return [Create("the node has none", wanted.revision, node=node)] if eligible.should_run else []
     if not eligible.may_stay:
         return [Delete(pod, "not meant for this node") for pod in pods]
     ended = [pod for pod in pods if pod.phase in ("Failed", "Succeeded")]
-    found: list[Action] = [Delete(pod, f"it has ended ({pod.phase})") for pod in ended]
+    actions: list[Action] = [Delete(pod, f"it has ended ({pod.phase})") for pod in ended]
     running = sorted((pod for pod in pods if pod not in ended), key=lambda pod: (not pod.node, pod.created, pod.name))
     if not wanted.allows_surge:
-        return found + [Delete(pod, "one pod a node") for pod in running[1:]]
+        return actions + [Delete(pod, "one pod a node") for pod in running[1:]]
     if not running:
-        return [*found, Create("the node has none", wanted.revision, node=node)] if eligible.should_run else found
-    return found + _prune(wanted, running)
+        return [*actions, Create("the node has none", wanted.revision, node=node)] if eligible.should_run else actions
+    return actions + _prune(wanted, running)
 
 
 def _prune(wanted: WantedDaemonSet, running: Sequence[ObservedPod]) -> list[Action]:
-    """Keep an old and a new pod only while the old one serves and the new one does not yet."""
+    """Keep an old and a new pod only while the old one is ready and the new one is not."""
     if len(running) <= 1:
         return []
     new = next((pod for pod in running if pod.revision == wanted.revision), None)
     old = next((pod for pod in running if pod.revision != wanted.revision), None)
-    found: list[Action] = [Delete(pod, "one pod a node") for pod in running if pod not in (new, old)]
+    actions: list[Action] = [Delete(pod, "one pod a node") for pod in running if pod not in (new, old)]
     if new is not None and old is not None and (not old.is_ready or new.is_ready):
-        found.append(Delete(old, "the new pod is ready" if old.is_ready else "not ready, and replaced"))
-    return found
+        actions.append(Delete(old, "the new pod is ready" if old.is_ready else "not ready, and replaced"))
+    return actions
 
 
 class Role(enum.Enum):
-    """What a rollout does about a node whose pods are as they should be otherwise."""
+    """What a rollout does on a node that needs no other action."""
 
     FINE = enum.auto()  #: nothing
     WAITING = enum.auto()  #: nothing yet: its new pod is not ready, or there are too many; counts against the limit
     DUE = enum.auto()  #: delete the old pod; counts against maxUnavailable, as it is not ready
-    CANDIDATE = enum.auto()  #: replace the old pod, or make a new one beside it, as far as the limit allows
-    SERVED = enum.auto()  #: delete the old pod, beside which the new one is ready
+    CANDIDATE = enum.auto()  #: replace the old pod, or create a new one beside it, as far as the limit allows
+    SERVED = enum.auto()  #: delete the old pod, as the new one is ready
     MISPLACED = enum.auto()  #: delete the old pod, as far as more are ready than are wanted
-    BROKEN = enum.auto()  #: make a new pod beside the old one, which is not ready
+    BROKEN = enum.auto()  #: create a new pod beside the old one, which is not ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +94,13 @@ class Standing:
 
     role: Role
     old: ObservedPod | None = None
-    is_available: bool = False  #: a pod serves there; the old one counts where there is one
+    is_available: bool = False  #: the old pod is ready, or the new one where there is no old one
 
 
 def _split(
     wanted: WantedDaemonSet, pods: Collection[ObservedPod]
 ) -> tuple[ObservedPod | None, ObservedPod | None] | None:
-    """Return a node's new and its old pod; None where there are several of a sort. Upstream: findUpdatedPodsOnNode."""
+    """Return a node's new and its old pod; None where it has several of either. Upstream: findUpdatedPodsOnNode."""
     new = [pod for pod in pods if pod.revision == wanted.revision]
     old = [pod for pod in pods if pod.revision != wanted.revision]
     if len(new) > 1 or len(old) > 1:
@@ -111,7 +111,7 @@ def _split(
 def standing(
     wanted: WantedDaemonSet, eligible: Eligibility, pods: Collection[ObservedPod], *, surges: bool
 ) -> Standing:
-    """Tell how a rollout stands on a node that has pods of the set."""
+    """Return how a rollout stands on a node that has pods of the set."""
     split = _split(wanted, pods)
     if split is None:
         return Standing(Role.WAITING)
@@ -119,7 +119,7 @@ def standing(
 
 
 def _replacing(new: ObservedPod | None, old: ObservedPod | None) -> Standing:
-    """Have old pods deleted, as many as may be unavailable at a time; then new ones are made."""
+    """Delete old pods first, as many as may be unavailable at a time; new pods take their place."""
     if (new is None) == (old is None) or (new is not None and not new.is_ready):
         return Standing(Role.WAITING)
     if old is None:
@@ -128,7 +128,7 @@ def _replacing(new: ObservedPod | None, old: ObservedPod | None) -> Standing:
 
 
 def _surging(eligible: Eligibility, new: ObservedPod | None, old: ObservedPod | None) -> Standing:
-    """Have new pods made beside old ones, as many at a time as the surge allows; old ones that are served go."""
+    """Create new pods beside old ones, as many at a time as the surge allows; old ones go when new ones are ready."""
     first = old or new
     is_available = first is not None and first.is_ready
     if old is None:

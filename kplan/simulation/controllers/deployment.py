@@ -19,7 +19,7 @@ DEFAULT_SHARE = "25%"
 
 @dataclass(frozen=True, slots=True)
 class WantedDeployment:
-    """What a deployment asks for."""
+    """What a deployment wants."""
 
     replicas: int
     strategy: str = ROLLING_UPDATE  #: RollingUpdate or Recreate
@@ -49,20 +49,20 @@ class WantedDeployment:
 class ObservedReplicaSet:
     """One of a deployment's replica sets."""
 
-    name: str  #: tells the sets apart
+    name: str
     is_new: bool  #: its template is that of the deployment
     age: int  #: position in the order of creation, the oldest first
-    replicas: int  #: how many pods it is told to have
+    replicas: int  #: how many pods it should have
     available: int  #: how many of its pods are ready
     pods: int  #: how many pods it has
-    #: desired, max_replicas: what the deployment asked for when the set was last scaled; None where it is not known
+    #: desired, max_replicas: annotations of the deployment's last scaling of the set; None where they are not known
     desired: int | None = None
     max_replicas: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Tell a replica set how many pods to have; `name` is None for the set of the new template, yet to be made."""
+    """Scale a replica set; `name` is None for the set of the new template, which does not exist yet."""
 
     name: str | None
     replicas: int
@@ -70,10 +70,10 @@ class Scale:
 
 
 def actions(wanted: WantedDeployment, observed: Iterable[ObservedReplicaSet]) -> list[Scale]:
-    """Say which replica sets to scale next; asked again, it goes on from there."""
-    sets = sorted(observed, key=lambda each: each.age)
-    new = next((each for each in sets if each.is_new), None)
-    old = [each for each in sets if each is not new]
+    """Return which replica sets to scale next; a further call goes on from there."""
+    sets = sorted(observed, key=lambda replica_set: replica_set.age)
+    new = next((replica_set for replica_set in sets if replica_set.is_new), None)
+    old = [replica_set for replica_set in sets if replica_set is not new]
     if wanted.paused or _is_scaling(wanted, sets):
         return _scale(wanted, new, old)
     if wanted.strategy == RECREATE:
@@ -82,8 +82,8 @@ def actions(wanted: WantedDeployment, observed: Iterable[ObservedReplicaSet]) ->
 
 
 def _is_scaling(wanted: WantedDeployment, sets: Iterable[ObservedReplicaSet]) -> bool:
-    """Tell whether the deployment asks for another number than when its sets were last scaled."""
-    return any(each.replicas > 0 and each.desired not in (None, wanted.replicas) for each in sets)
+    """Tell whether the deployment's replicas have changed since its sets were last scaled."""
+    return any(replica_set.replicas > 0 and replica_set.desired not in (None, wanted.replicas) for replica_set in sets)
 
 
 def _scale(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet]) -> list[Scale]:
@@ -93,15 +93,15 @@ def _scale(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequen
         is_settled = only.replicas == wanted.replicas
         return [] if is_settled else [Scale(only.name, wanted.replicas, because)]
     if new is not None and _is_saturated(wanted, new):
-        return [Scale(each.name, 0, because) for each in old if each.replicas > 0]
+        return [Scale(replica_set.name, 0, because) for replica_set in old if replica_set.replicas > 0]
     if wanted.strategy != ROLLING_UPDATE:
         return []
-    active = [each for each in (*old, *([] if new is None else [new])) if each.replicas > 0]
+    active = [replica_set for replica_set in (*old, *([] if new is None else [new])) if replica_set.replicas > 0]
     sizes = _proportions(wanted, active)
     return [
-        Scale(each.name, sizes[each.name], because)
-        for each in active
-        if sizes[each.name] != each.replicas or _needs_note(wanted, each)
+        Scale(replica_set.name, sizes[replica_set.name], because)
+        for replica_set in active
+        if sizes[replica_set.name] != replica_set.replicas or _needs_note(wanted, replica_set)
     ]
 
 
@@ -109,7 +109,9 @@ def _active_or_latest(new: ObservedReplicaSet | None, old: Sequence[ObservedRepl
     """Return the only set with pods, or the newest where none has any; None where several have."""
     if new is None and not old:
         return None
-    active = [each for each in (*reversed(old), *([] if new is None else [new])) if each.replicas > 0]
+    active = [
+        replica_set for replica_set in (*reversed(old), *([] if new is None else [new])) if replica_set.replicas > 0
+    ]
     if not active:
         return new if new is not None else old[-1]
     return active[0] if len(active) == 1 else None
@@ -119,50 +121,52 @@ def _is_saturated(wanted: WantedDeployment, new: ObservedReplicaSet) -> bool:
     return new.replicas == wanted.replicas == new.desired == new.available
 
 
-def _needs_note(wanted: WantedDeployment, each: ObservedReplicaSet) -> bool:
-    return each.desired != wanted.replicas or each.max_replicas != wanted.max_pods
+def _needs_note(wanted: WantedDeployment, replica_set: ObservedReplicaSet) -> bool:
+    return replica_set.desired != wanted.replicas or replica_set.max_replicas != wanted.max_pods
 
 
 def _proportions(wanted: WantedDeployment, active: Sequence[ObservedReplicaSet]) -> dict[str, int]:
-    """Spread what is to be added or removed over the sets by their size, the largest taking what is left over."""
+    """Spread the pods to add or remove over the sets in proportion to their size, with the remainder to the largest."""
     allowed = wanted.max_pods if wanted.replicas > 0 else 0
-    to_add = allowed - sum(each.replicas for each in active)
+    to_add = allowed - sum(replica_set.replicas for replica_set in active)
     if to_add == 0:
-        return {each.name: each.replicas for each in active}
+        return {replica_set.name: replica_set.replicas for replica_set in active}
     newest_first = to_add > 0
-    ordered = sorted(active, key=lambda each: (-each.replicas, -each.age if newest_first else each.age))
+    ordered = sorted(
+        active, key=lambda replica_set: (-replica_set.replicas, -replica_set.age if newest_first else replica_set.age)
+    )
     sizes: dict[str, int] = {}
     added = 0
-    for each in ordered:
+    for replica_set in ordered:
         share = 0
         if added != to_add:
-            fraction = _fraction(wanted, each, sum(other.pods for other in active))
+            fraction = _fraction(wanted, replica_set, sum(other.pods for other in active))
             share = min(fraction, to_add - added) if to_add > 0 else max(fraction, to_add - added)
-        sizes[each.name] = each.replicas + share
+        sizes[replica_set.name] = replica_set.replicas + share
         added += share
     largest = ordered[0].name
     sizes[largest] = max(sizes[largest] + to_add - added, 0)
     return sizes
 
 
-def _fraction(wanted: WantedDeployment, each: ObservedReplicaSet, n_pods: int) -> int:
-    """Return by how much a set would change, if it kept its share of the deployment. Upstream getReplicaSetFraction."""
+def _fraction(wanted: WantedDeployment, replica_set: ObservedReplicaSet, n_pods: int) -> int:
+    """Return by how much a set changes to keep its share of the deployment. Upstream getReplicaSetFraction."""
     if wanted.replicas == 0:
-        return -each.replicas
-    before = each.max_replicas or n_pods
+        return -replica_set.replicas
+    before = replica_set.max_replicas or n_pods
     if before == 0:
         return 0
-    size = each.replicas * wanted.max_pods / before
-    return math.floor(size + 0.5) - each.replicas
+    size = replica_set.replicas * wanted.max_pods / before
+    return math.floor(size + 0.5) - replica_set.replicas
 
 
 def _recreate(
     wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet]
 ) -> list[Scale]:
-    leaving = [Scale(each.name, 0, "strategy Recreate") for each in old if each.replicas > 0]
+    leaving = [Scale(replica_set.name, 0, "strategy Recreate") for replica_set in old if replica_set.replicas > 0]
     if leaving:
         return leaving
-    if any(each.pods > 0 for each in old):
+    if any(replica_set.pods > 0 for replica_set in old):
         return []
     return _scale_up(new, wanted.replicas, "strategy Recreate")
 
@@ -175,13 +179,13 @@ def _scale_up(new: ObservedReplicaSet | None, replicas: int, because: str) -> li
 
 def _roll(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet]) -> list[Scale]:
     surge, unavailable = wanted.fenceposts
-    mine = 0 if new is None else new.replicas
-    n_pods = mine + sum(each.replicas for each in old)
-    target = mine
-    if mine > wanted.replicas:
+    n_new = 0 if new is None else new.replicas
+    n_pods = n_new + sum(replica_set.replicas for replica_set in old)
+    target = n_new
+    if n_new > wanted.replicas:
         target = wanted.replicas
-    elif mine < wanted.replicas and n_pods < wanted.max_pods:
-        target = mine + min(wanted.max_pods - n_pods, wanted.replicas - mine)
+    elif n_new < wanted.replicas and n_pods < wanted.max_pods:
+        target = n_new + min(wanted.max_pods - n_pods, wanted.replicas - n_new)
     up = _scale_up(new, target, f"maxSurge {surge}" if old else f"{wanted.replicas} wanted")
     return up or _roll_down(wanted, new, old, f"maxUnavailable {unavailable}")
 
@@ -189,28 +193,32 @@ def _roll(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequenc
 def _roll_down(
     wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet], because: str
 ) -> list[Scale]:
-    """Shrink the old sets: first by what is not healthy, then as far as enough pods stay available."""
-    active = [each for each in old if each.replicas > 0]
+    """Scale down the old sets: unhealthy pods first, then as many as keep enough pods available."""
+    active = [replica_set for replica_set in old if replica_set.replicas > 0]
     if not active:
         return []
     min_available = wanted.replicas - wanted.fenceposts[1]
-    n_pods = sum(each.replicas for each in active) + (0 if new is None else new.replicas)
+    n_pods = sum(replica_set.replicas for replica_set in active) + (0 if new is None else new.replicas)
     new_unavailable = 0 if new is None else new.replicas - new.available
     allowance = n_pods - min_available - new_unavailable
     if allowance <= 0:
         return []
-    sizes = {each.name: each.replicas for each in active}
+    sizes = {replica_set.name: replica_set.replicas for replica_set in active}
     cleaned = 0
-    for each in active:
-        surplus = min(allowance - cleaned, each.replicas - each.available)
+    for replica_set in active:
+        surplus = min(allowance - cleaned, replica_set.replicas - replica_set.available)
         if surplus > 0:
-            sizes[each.name] -= surplus
+            sizes[replica_set.name] -= surplus
             cleaned += surplus
-    spare = sum(each.available for each in active) + (0 if new is None else new.available) - min_available
-    for each in active:
+    spare = sum(replica_set.available for replica_set in active) + (0 if new is None else new.available) - min_available
+    for replica_set in active:
         if spare <= 0:
             break
-        step = min(sizes[each.name], spare)
-        sizes[each.name] -= step
+        step = min(sizes[replica_set.name], spare)
+        sizes[replica_set.name] -= step
         spare -= step
-    return [Scale(each.name, sizes[each.name], because) for each in active if sizes[each.name] != each.replicas]
+    return [
+        Scale(replica_set.name, sizes[replica_set.name], because)
+        for replica_set in active
+        if sizes[replica_set.name] != replica_set.replicas
+    ]

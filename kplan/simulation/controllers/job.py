@@ -1,4 +1,4 @@
-"""The Job controller: so many pods at a time until enough have succeeded. No pod here ever succeeds or fails by itself.
+"""The Job controller: a number of pods at a time until enough have succeeded. No pod here ends by itself.
 
 Upstream: pkg/controller/job/job_controller.go manageJob, activePodsForRemoval, isPodFailed; backoff_utils.go,
 indexed_job_utils.go.
@@ -16,14 +16,14 @@ DEFAULT_BACKOFF_LIMIT = 6
 NO_BACKOFF_LIMIT = 2**31 - 1
 FIRST_BACKOFF = 10.0
 MAX_BACKOFF = 600.0
-"""Seconds that a job waits after a failure before it makes the next pod; doubled with each further one."""
+"""Seconds that a job waits after a failure before it creates the next pod; doubled with each further failure."""
 
 MAX_AT_A_TIME = 500
 
 
 @dataclass(frozen=True, slots=True)
 class WantedJob:
-    """What a job asks for."""
+    """What a job wants."""
 
     parallelism: int = 1
     completions: int | None = 1  #: None where one success of any pod is enough
@@ -34,12 +34,12 @@ class WantedJob:
     #: succeeded, failed: how many pods have succeeded and failed so far
     succeeded: int = 0
     failed: int = 0
-    done: frozenset[int] = frozenset()  #: the numbers that have succeeded, in an indexed job
-    is_stopped: bool = False  #: it has already been decided that it ends, so that no pod of it may run on
-    #: how often each number may fail; None where failures are counted together
+    completed_indexes: frozenset[int] = frozenset()  #: in an indexed job
+    is_stopped: bool = False  #: its conditions say that it is being ended, so that no pod of it may run on
+    #: how often each index may fail; None where failures are counted for the whole job
     backoff_limit_per_index: int | None = None
-    max_failed: int | None = None  #: how many numbers may fail for good; None for any
-    given_up: frozenset[int] = frozenset()  #: the numbers that have failed for good
+    max_failed: int | None = None  #: how many indexes may fail for good; None for any number
+    failed_indexes: frozenset[int] = frozenset()  #: indexes that have failed for good
 
     @property
     def why_failed(self) -> str:
@@ -48,7 +48,7 @@ class WantedJob:
             return "the Job is being ended"
         if self.failed > self.backoff_limit:
             return "Job has reached the specified backoff limit"
-        n = len(self.given_up)
+        n = len(self.failed_indexes)
         if self.max_failed is not None and n > self.max_failed:
             return "Job has exceeded the specified maximal number of failed indexes"
         if n and n + self.succeeded >= (self.completions or 0):
@@ -57,7 +57,7 @@ class WantedJob:
 
 
 def actions(wanted: WantedJob, pods: Collection[ObservedPod]) -> list[Action]:
-    """Say which pods to make or to delete.
+    """Return which pods to create or delete next.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ def actions(wanted: WantedJob, pods: Collection[ObservedPod]) -> list[Action]:
     because = f"{active} wanted at a time"
     if not wanted.is_indexed:
         return [Create(because)] * max(missing, 0)
-    taken = {pod.index for pod in pods} | wanted.done | wanted.given_up
-    free = (index for index in range(wanted.completions or 0) if index not in taken)
+    used = {pod.index for pod in pods} | wanted.completed_indexes | wanted.failed_indexes
+    free = (index for index in range(wanted.completions or 0) if index not in used)
     return [Create(because, index=index) for index, _ in zip(free, range(missing), strict=False)]
 
 
@@ -90,8 +90,8 @@ def _wanted_active(wanted: WantedJob, n_active: int) -> int:
 
 
 def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int) -> list[ObservedPod]:
-    """Choose who goes: second pods of a number, then those that are least far on."""
-    twins: list[ObservedPod] = []
+    """Return the pods to delete: duplicates of an index first, then those that have got least far."""
+    duplicates: list[ObservedPod] = []
     rest = list(pods)
     if wanted.is_indexed:
         by_index: dict[int | None, list[ObservedPod]] = {}
@@ -99,11 +99,11 @@ def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int) -> list[O
             by_index.setdefault(pod.index, []).append(pod)
         for index, theirs in by_index.items():
             is_number = index is not None and index < (wanted.completions or 0)
-            twins += youngest_first(theirs)[: len(theirs) - is_number]
-        rest = [pod for pod in pods if pod not in twins]
-    if len(twins) >= n:
-        return twins
-    return [*twins, *youngest_first(rest)[: n - len(twins)]]
+            duplicates += youngest_first(theirs)[: len(theirs) - is_number]
+        rest = [pod for pod in pods if pod not in duplicates]
+    if len(duplicates) >= n:
+        return duplicates
+    return [*duplicates, *youngest_first(rest)[: n - len(duplicates)]]
 
 
 def backoff(failures: int) -> float:

@@ -1,9 +1,8 @@
-"""What a controller sees of a pod, and what it may say."""
+"""What a controller sees of a pod, and the actions that it may return."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from kplan.api.meta import IntOrString
@@ -13,7 +12,7 @@ _ALL = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObservedPod:
-    """A pod as its controller sees it; one that gets its node is another from then on."""
+    """A pod as its controller sees it; a bound pod is a new value."""
 
     row: int  #: its row in the pod table
     namespace: str
@@ -23,13 +22,13 @@ class ObservedPod:
     phase: str
     created: float  #: when it was created, seconds since 1970
     ready_since: float | None  #: since when it is ready; None while it is not
-    revision: str = ""  #: which template it was made from: the value of pod-template-hash or controller-revision-hash
-    index: int | None = None  #: its number in a stateful set or an indexed job; None where it has none
+    revision: str = ""  #: revision of its template: the value of pod-template-hash or controller-revision-hash
+    index: int | None = None  #: its ordinal in a stateful set, or completion index in a job; None where it has none
     target: str = ""  #: the node that a daemon pod is meant for; empty for others
     deletion_cost: int = 0  #: pods that cost less go first
     restarts: tuple[int, int] = (0, 0)  #: highest restart counts of its containers and of its sidecars
-    is_new: bool = False  #: it was made during this simulation
-    order: int = 0  #: position in which the controller came to know it
+    is_new: bool = False  #: it was created in this simulation
+    order: int = 0  #: position in the order in which the controller got to know its pods
 
     @property
     def key(self) -> str:
@@ -38,23 +37,23 @@ class ObservedPod:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is ready; nothing here has to be ready for a while before it counts as available."""
+        """Whether it is ready, and so available at once: ``minReadySeconds`` is not modelled."""
         return self.ready_since is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a pod."""
+    """Create a pod."""
 
     because: str  #: why, in a few words
-    revision: str = ""  #: which template; empty where there is only one
-    index: int | None = None  #: its number, in a stateful set or an indexed job
+    revision: str = ""  #: revision of its template; empty where there is only one
+    index: int | None = None  #: its ordinal in a stateful set, or completion index in a job
     node: str = ""  #: the node that a daemon pod is meant for
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Tell a pod to go."""
+    """Delete a pod."""
 
     pod: ObservedPod
     because: str
@@ -64,9 +63,9 @@ Action = Create | Delete
 
 
 def scaled(amount: IntOrString, total: int, *, round_up: bool) -> int:
-    """Return a number, or that share of a total. Upstream: intstr GetScaledValueFromIntOrPercent.
+    """Return an absolute number as it is, and a percentage as that share of a total.
 
-    A text that is no percentage counts as 0; an API server refuses it.
+    A text that is no percentage counts as 0; an API server refuses it. Upstream: intstr GetScaledValueFromIntOrPercent.
     """
     if isinstance(amount, int):
         return amount
@@ -84,6 +83,3 @@ def logarithmic_rank(since: float, now: float) -> int:
     """
     age = (now - since) * 1e9
     return int(math.log2(age)) if age >= 1 else -1
-
-
-Condition = Callable[[ObservedPod], bool]

@@ -1,4 +1,4 @@
-"""Which pods go first when there are too many.
+"""Which pods are deleted first when there are too many.
 
 Upstream: pkg/controller/controller_utils.go ActivePodsWithRanks, ActivePods.
 """
@@ -18,25 +18,25 @@ Key = tuple[bool, int, bool, int, int, int]
 
 
 def to_delete(pods: Iterable[ObservedPod], n: int, related: Mapping[str, int], now: float) -> list[ObservedPod]:
-    """Return the pods that go when `n` of them must.
+    """Return the `n` pods that are deleted first.
 
-    Without a node, then not running, then not ready, then cheap to delete, then with many related pods on their node,
-    then young (by orders of magnitude), then often restarted. Times that differ, though not in magnitude, leave it to
-    the uid; among pods that are equal in all of that, the one that the controller has known longest goes first.
+    First those without a node, then not running, not ready, cheap to delete, with many related pods on their node,
+    young (by orders of magnitude), often restarted. Between times that differ, but not in magnitude, the uid decides;
+    among pods that are equal in all of that, the one that the controller has known longest is deleted first.
 
     Notes
     -----
-    Upstream leaves pods that are equal in all in the order of a Go map. Up to eight entries come in the order in which
-    they were put in, from some place on, which is the first more often than any other.
+    Upstream leaves equal pods in the order of a Go map. A map of up to eight entries yields them in the order of
+    insertion from a random place on, which is the first more often than any other.
 
     Parameters
     ----------
     related : node -> active pods of all controllers with the same owner there
     now : seconds since 1970
     """
-    found = sorted(pods, key=lambda pod: pod.order)
-    if n >= len(found):
-        return found
+    ordered = sorted(pods, key=lambda pod: pod.order)
+    if n >= len(ordered):
+        return ordered
 
     def key(pod: ObservedPod) -> Key:
         return (
@@ -48,12 +48,12 @@ def to_delete(pods: Iterable[ObservedPod], n: int, related: Mapping[str, int], n
             0 if pod.ready_since is None else logarithmic_rank(pod.ready_since, now),
         )
 
-    keyed = sorted(((key(pod), pod) for pod in found), key=lambda each: each[0])
+    keyed = sorted(((key(pod), pod) for pod in ordered), key=lambda entry: entry[0])
     chosen: list[ObservedPod] = []
-    for _, group in groupby(keyed, key=lambda each: each[0]):
+    for _, group in groupby(keyed, key=lambda entry: entry[0]):
         equals = [pod for _, pod in group]
         if len(chosen) + len(equals) > n:
-            equals.sort(key=cmp_to_key(lambda one, other: _compare(one, other, now)))
+            equals.sort(key=cmp_to_key(lambda pod, other: _compare(pod, other, now)))
         chosen += equals
         if len(chosen) >= n:
             break
@@ -61,7 +61,7 @@ def to_delete(pods: Iterable[ObservedPod], n: int, related: Mapping[str, int], n
 
 
 def youngest_first(pods: Iterable[ObservedPod]) -> list[ObservedPod]:
-    """Order pods as jobs delete them: as `to_delete` does, but by plain ages, and without costs and related pods.
+    """Return pods in the order in which jobs delete them: as `to_delete`, but by exact age, whatever their cost.
 
     Upstream: ActivePods, which a job uses (activePodsForRemoval).
     """
@@ -75,22 +75,22 @@ def youngest_first(pods: Iterable[ObservedPod]) -> list[ObservedPod]:
     return sorted(pods, key=key)
 
 
-def _compare(one: ObservedPod, other: ObservedPod, now: float) -> int:
-    """Compare pods that agree on all that `to_delete` looks at first."""
-    if one.ready_since is not None and other.ready_since is not None and one.ready_since != other.ready_since:
-        return _by_uid(one, other)
-    if one.restarts[0] != other.restarts[0]:
-        return other.restarts[0] - one.restarts[0]
-    if one.restarts[1] != other.restarts[1]:
-        return other.restarts[1] - one.restarts[1]
-    if one.created != other.created:
-        if not one.created or not other.created:
-            return -1 if not one.created else 1  # a pod that does not say when it was created goes first
-        return logarithmic_rank(one.created, now) - logarithmic_rank(other.created, now) or _by_uid(one, other)
+def _compare(pod: ObservedPod, other: ObservedPod, now: float) -> int:
+    """Compare pods with equal keys in `to_delete`."""
+    if pod.ready_since is not None and other.ready_since is not None and pod.ready_since != other.ready_since:
+        return _by_uid(pod, other)
+    if pod.restarts[0] != other.restarts[0]:
+        return other.restarts[0] - pod.restarts[0]
+    if pod.restarts[1] != other.restarts[1]:
+        return other.restarts[1] - pod.restarts[1]
+    if pod.created != other.created:
+        if not pod.created or not other.created:
+            return -1 if not pod.created else 1  # a pod without a creation time is deleted first
+        return logarithmic_rank(pod.created, now) - logarithmic_rank(other.created, now) or _by_uid(pod, other)
     return 0
 
 
-def _by_uid(one: ObservedPod, other: ObservedPod) -> int:
-    """Order by uid, and those that have none by name, so that the order is always the same."""
-    mine, its = (one.uid, one.name), (other.uid, other.name)
-    return (mine > its) - (mine < its)
+def _by_uid(pod: ObservedPod, other: ObservedPod) -> int:
+    """Compare by uid, and pods without one by name, so that the order is always the same."""
+    key, other_key = (pod.uid, pod.name), (other.uid, other.name)
+    return (key > other_key) - (key < other_key)

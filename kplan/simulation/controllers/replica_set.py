@@ -11,13 +11,13 @@ from kplan.simulation.controllers.observed import Action, Create, Delete, Observ
 from kplan.simulation.controllers.ranking import to_delete
 
 BURST_REPLICAS = 500
-"""So many pods at most are made or deleted in one go."""
+"""How many pods at most are created or deleted in one sync."""
 
 
 def actions(
     replicas: int, pods: Collection[ObservedPod], related: Mapping[str, int], now: float, *, because: str = ""
 ) -> list[Action]:
-    """Say which pods to make or to delete.
+    """Return which pods to create or delete next.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ def actions(
     """
     surplus = len(pods) - replicas
     if surplus < 0:
-        made = Create(because or f"{replicas} wanted, {len(pods)} there")
-        return [made] * min(-surplus, BURST_REPLICAS)
+        create = Create(because or f"{replicas} wanted, {len(pods)} there")
+        return [create] * min(-surplus, BURST_REPLICAS)
     if surplus > 0:
-        gone = because or f"{replicas} wanted, {len(pods)} there"
-        return [Delete(pod, gone) for pod in to_delete(pods, min(surplus, BURST_REPLICAS), related, now)]
+        reason = because or f"{replicas} wanted, {len(pods)} there"
+        return [Delete(pod, reason) for pod in to_delete(pods, min(surplus, BURST_REPLICAS), related, now)]
     return []

@@ -1,4 +1,4 @@
-"""The StatefulSet controller: numbered pods, one after the other or all at once.
+"""The StatefulSet controller: pods with ordinals, one after the other or all at once.
 
 Upstream: pkg/controller/statefulset/stateful_set_control.go updateStatefulSet, processReplica, processCondemned,
 updateStatefulSetAfterInvariantEstablished; stateful_set_utils.go newVersionedStatefulSetPod.
@@ -14,11 +14,10 @@ from kplan.simulation.controllers.observed import Action, Create, Delete, Observ
 
 ON_DELETE = "OnDelete"
 ROLLING_UPDATE = "RollingUpdate"
-ORDERED_READY = "OrderedReady"
 PARALLEL = "Parallel"
 
 MAX_AT_A_TIME = 500
-"""So many pods at most are made in one go, so that a set of any size can be carried out."""
+"""How many pods at most are created in one sync; it bounds the work for sets of any size."""
 
 _ENDED = ("Failed", "Succeeded")
 
@@ -27,54 +26,54 @@ Pods = Mapping[int, ObservedPod]
 
 @dataclass(frozen=True, slots=True)
 class WantedStatefulSet:
-    """What a stateful set asks for."""
+    """What a stateful set wants."""
 
     replicas: int
-    start: int = 0  #: number of the first pod
+    start: int = 0  #: ordinal of the first pod
     is_ordered: bool = True  #: OrderedReady; otherwise Parallel
     strategy: str = ROLLING_UPDATE  #: RollingUpdate or OnDelete
-    partition: int = 0  #: pods below this number keep the current revision
-    #: current, update: the revision that pods had, and the one that they shall have
+    partition: int = 0  #: pods below this ordinal keep the current revision
+    #: current, update: the revision before a rolling update, and the one after it
     current: str = ""
     update: str = ""
-    #: how many may be down during an update; None for one at a time, all there is without MaxUnavailableStatefulSet
+    #: how many pods may be unavailable during an update; None for one at a time, without MaxUnavailableStatefulSet
     max_unavailable: IntOrString | None = None
 
     def revision_of(self, ordinal: int) -> str:
-        """Return the revision at which a missing pod is made."""
-        is_kept = self.strategy == ROLLING_UPDATE and ordinal < self.start + self.partition
-        return self.current if is_kept else self.update
+        """Return the revision at which a missing pod is created."""
+        keeps_current = self.strategy == ROLLING_UPDATE and ordinal < self.start + self.partition
+        return self.current if keeps_current else self.update
 
 
 def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Action]:
-    """Say which pods to make or to delete next; asked again, it goes on from there."""
+    """Return which pods to create or delete next; a further call goes on from there."""
     ordinals = range(wanted.start, wanted.start + wanted.replicas)
     by_ordinal = {pod.index: pod for pod in pods if pod.index is not None}
     condemned = sorted(
         (pod for ordinal, pod in by_ordinal.items() if ordinal not in ordinals), key=lambda pod: -(pod.index or 0)
     )
-    found = _live(wanted, ordinals, by_ordinal)
+    actions = _live(wanted, ordinals, by_ordinal)
     if not wanted.is_ordered:
-        return [*found, *(Delete(pod, _surplus(wanted)) for pod in condemned), *_update(wanted, ordinals, by_ordinal)]
-    if found or not all(_is_ready(by_ordinal.get(ordinal)) for ordinal in ordinals):
-        return found
+        return [*actions, *(Delete(pod, _surplus(wanted)) for pod in condemned), *_update(wanted, ordinals, by_ordinal)]
+    if actions or not all(_is_ready(by_ordinal.get(ordinal)) for ordinal in ordinals):
+        return actions
     return _shrink(wanted, condemned) if condemned else _update(wanted, ordinals, by_ordinal)
 
 
 def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
-    """Make what is missing, and delete what has ended so that it is recreated; in order, up to the first gap."""
-    found: list[Action] = []
+    """Create missing pods, and delete ended ones so that they are recreated; OrderedReady stops at the first gap."""
+    actions: list[Action] = []
     for ordinal in ordinals:
         pod = by_ordinal.get(ordinal)
         if pod is None:
-            found.append(Create(f"pod {ordinal} is missing", wanted.revision_of(ordinal), ordinal))
+            actions.append(Create(f"pod {ordinal} is missing", wanted.revision_of(ordinal), ordinal))
         elif pod.phase in _ENDED:
-            found.append(Delete(pod, f"it has ended ({pod.phase})"))
+            actions.append(Delete(pod, f"it has ended ({pod.phase})"))
         elif pod.is_ready or not wanted.is_ordered:
             continue
-        if wanted.is_ordered or len(found) == MAX_AT_A_TIME:
+        if wanted.is_ordered or len(actions) == MAX_AT_A_TIME:
             break
-    return found
+    return actions
 
 
 def _surplus(wanted: WantedStatefulSet) -> str:
@@ -86,7 +85,7 @@ def _is_ready(pod: ObservedPod | None) -> bool:
 
 
 def _shrink(wanted: WantedStatefulSet, condemned: Sequence[ObservedPod]) -> list[Action]:
-    """Delete the highest pod beyond the wanted number, unless a lower one of them has to become ready before."""
+    """Delete the surplus pod with the highest ordinal, unless a lower surplus pod has to become ready first."""
     first, *rest = condemned
     if not first.is_ready and not all(map(_is_ready, rest)):
         return []
@@ -94,7 +93,7 @@ def _shrink(wanted: WantedStatefulSet, condemned: Sequence[ObservedPod]) -> list
 
 
 def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
-    """Delete a pod that has not the new revision, the highest first, when those above it are ready."""
+    """Delete a pod of an old revision, the highest ordinal first, when the pods above it are ready."""
     if wanted.strategy == ON_DELETE:
         return []
     if wanted.max_unavailable is not None:
@@ -113,10 +112,12 @@ def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> lis
 def _update_several(
     wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods, max_unavailable: IntOrString
 ) -> list[Action]:
-    """Delete pods that have not the new revision, the highest first, as many as may be unavailable besides."""
+    """Delete pods of an old revision, the highest ordinals first, as many more as may be unavailable."""
     limit = max(scaled(max_unavailable, wanted.replicas, round_up=False), 1)
-    there = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal in ordinals]
-    n = limit - (wanted.replicas - sum(map(_is_ready, there)))
+    present = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal in ordinals]
+    n = limit - (wanted.replicas - sum(map(_is_ready, present)))
     targets = ordinals[wanted.partition :]
-    stale = [pod for pod in there if pod.index in targets and pod.phase not in _ENDED and pod.revision != wanted.update]
+    stale = [
+        pod for pod in present if pod.index in targets and pod.phase not in _ENDED and pod.revision != wanted.update
+    ]
     return [Delete(pod, f"maxUnavailable {limit}") for pod in stale[: max(n, 0)]]

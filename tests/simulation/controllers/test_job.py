@@ -42,7 +42,7 @@ def test_a_job_that_is_over_does_nothing() -> None:
 
 
 def test_an_indexed_job_fills_the_lowest_numbers() -> None:
-    job = WantedJob(parallelism=3, completions=5, is_indexed=True, succeeded=1, done=frozenset({1}))
+    job = WantedJob(parallelism=3, completions=5, is_indexed=True, succeeded=1, completed_indexes=frozenset({1}))
     assert said(actions(job, [pod(index=0)])) == ["+2", "+3"]
 
 
@@ -66,17 +66,17 @@ INDEXED = WantedJob(parallelism=3, completions=3, is_indexed=True, backoff_limit
 
 
 def test_a_number_that_has_failed_for_good_gets_no_pod() -> None:
-    assert said(actions(replace(INDEXED, given_up=frozenset({1})), [])) == ["+0", "+2"]
+    assert said(actions(replace(INDEXED, failed_indexes=frozenset({1})), [])) == ["+0", "+2"]
 
 
 def test_so_many_numbers_may_fail() -> None:
-    job, running = replace(INDEXED, max_failed=1, given_up=frozenset({1})), [pod("a", index=0), pod("b", index=2)]
+    job, running = replace(INDEXED, max_failed=1, failed_indexes=frozenset({1})), [pod("a", index=0), pod("b", index=2)]
     assert said(actions(job, running)) == []
-    assert said(actions(replace(job, given_up=frozenset({0, 1})), running)) == ["-a", "-b"]
+    assert said(actions(replace(job, failed_indexes=frozenset({0, 1})), running)) == ["-a", "-b"]
 
 
 def test_a_job_ends_when_all_numbers_have_succeeded_or_failed() -> None:
-    job = replace(INDEXED, succeeded=2, done=frozenset({0, 2}), given_up=frozenset({1}))
+    job = replace(INDEXED, succeeded=2, completed_indexes=frozenset({0, 2}), failed_indexes=frozenset({1}))
     assert job.why_failed == "Job has failed indexes"
     assert said(actions(job, [pod("a", index=1)])) == ["-a"]
 
