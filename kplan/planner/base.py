@@ -1,4 +1,4 @@
-"""A snapshot's cluster as every question finds it; no question changes it."""
+"""The cluster of a snapshot, from which every question starts; no question changes it."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ PodLike = str | Pod | Mapping[str, Any] | IncomingPod
 S = TypeVar("S", bound=msgspec.Struct)
 
 _EAGER_CELLS = 2_000
-"""Up to so many node explanations a plan are read out at once; beyond, a decision is brought back when asked for."""
+"""A plan with up to this many explanations (nodes times pods) explains its decisions at once; a larger one runs again
+up to a decision when somebody reads its explanation."""
 
 
 Progress = Callable[[int, int | None], None]
-"""Told how many decisions or steps were made, and of how many, where that is known."""
+"""Called with the number of decisions or steps so far, and the number of all if it is known."""
 
 
 class Base:
@@ -60,19 +61,19 @@ class Base:
     ----------
     snapshot : the cluster
     config : None for kube-scheduler's defaults
-    kubernetes : decide as this minor, such as ``1.34``; None or ``auto`` takes the one that the configuration was
+    kubernetes : decide as this minor, such as ``1.34``; None or ``auto`` for the minor that the configuration was
         loaded for, else the server's, else the newest
-    feature_gates : feature gates that are not as by default
+    feature_gates : feature gates that differ from their defaults
     sampling : ``all`` looks at every node; ``as-configured`` stops early as percentageOfNodesToScore says
     start_index : where the first sampled search starts
-    ties : which of equal best nodes is taken: ``scheduler``, the one that this release most likely takes, ``name``, the
-        first by name, or ``even``, a draw in which each is as likely as the others; None means ``even`` with a seed,
+    ties : which of several equal best nodes is chosen: ``scheduler``, the node that this release most likely chooses;
+        ``name``, the first by name; ``even``, a draw in which all are equally likely; None for ``even`` with a seed,
         else ``scheduler``
     seed : of even draws
     extenders : extenders to call; none are called by default
-    plugins : classes of plugins that kube-scheduler does not bring along, for profiles that enable them
-    additions : objects that the cluster would hold besides, such as those that come with manifests
-    warnings : what was odd about the question, to be told with every answer
+    plugins : classes of out-of-tree plugins, for profiles that enable them
+    additions : further objects of the cluster, such as the services and claims of manifests
+    warnings : warnings about the question, which every answer repeats
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Base:
     ) -> None:
         if sampling not in ("all", "as-configured"):
             raise UsageError(f"unknown sampling: {sampling!r}", hint='use "all" or "as-configured"')
-        self.on_progress: Progress | None = None  #: told how far an answer is; None for nobody
+        self.on_progress: Progress | None = None  #: called while an answer is computed
         self.snapshot = snapshot
         self.plugins = tuple(plugins)
         self.config = as_decided(config, snapshot, kubernetes, feature_gates, out_of_tree(self.plugins))
@@ -112,13 +113,13 @@ class Base:
             self.release.is_on,
             counts_ports_of_sidecars=self.release.rules.counts_ports_of_sidecars,
         )
-        self._asked_with = tuple(warnings)
-        #: until its session is made, the planner of a cluster much like this one, what is the same being shared
+        self._question_warnings = tuple(warnings)
+        #: a planner of a similar cluster, with which the session shares equal nodes and pods; None once that is built
         self.shares_with: Base | None = None
 
     @cached_property
     def session(self) -> Session:
-        """The snapshot's cluster before anything is planned; not to be changed, only forked."""
+        """The snapshot's cluster before any plan; questions fork it and never change it."""
         origin = None if self.shares_with is None else self.shares_with.session.cluster
         cluster = standing(self.world, origin)
         cluster.derive_pod_columns()
@@ -131,35 +132,46 @@ class Base:
 
     @cached_property
     def at_rest(self) -> Simulation:
-        """The cluster before anything moves; not to be run, only forked."""
+        """The simulation before anything moves; questions fork it and never run it."""
         from kplan.simulation.start import start
 
         return start(self.session_for(self.world), self.world)
 
     def session_for(self, world: Snapshot) -> Session:
-        """Return a session of its own in which things may move, with objects that the world holds besides."""
+        """Return a new fork of the session whose listers read the objects of `world`."""
         session = self.fork(listers=Listers(world))
         session.nominate_from_status(self.pending().rows)
         return session
 
     @cached_property
     def warnings(self) -> tuple[InputWarning, ...]:
-        """What snapshot and configuration hold that is odd, missing or not modelled, whatever is asked."""
+        """Warnings about the snapshot and the configuration, which every answer repeats."""
         named = {warning.object for warning in self.snapshot.warnings if warning.code == "MissingKind"}
-        missing = (missing_warning(each) for each in self.snapshot.missing if each.resource not in named)
+        missing = (
+            missing_warning(missing_kind)
+            for missing_kind in self.snapshot.missing
+            if missing_kind.resource not in named
+        )
         not_honoured = unmodelled(self.world, self.config, self.extenders)
         server = server_warnings(self.config, self.snapshot, is_given=self.is_release_given)
-        return (*missing, *server, *self.snapshot.warnings, *self.config.warnings, *self._asked_with, *not_honoured)
+        return (
+            *missing,
+            *server,
+            *self.snapshot.warnings,
+            *self.config.warnings,
+            *self._question_warnings,
+            *not_honoured,
+        )
 
     @property
     def release(self) -> Release:
-        """The release of Kubernetes that it decides as."""
+        """The release of Kubernetes whose rules decide."""
         return self.config.release
 
-    def context(self, asked: QuestionPods | None = None) -> Context:
-        """Return what the report of a question says besides its answer."""
+    def context(self, question: QuestionPods | None = None) -> Context:
+        """Return the parts of a report that describe the cluster and the scheduler, and the warnings."""
         snapshot = self.snapshot
-        added = unmodelled_of(info.pod for info in asked.added) if asked is not None else ()
+        added = unmodelled_of(info.pod for info in question.added) if question is not None else ()
         return Context(
             snapshot=SnapshotRef(
                 source=snapshot.source,
@@ -184,17 +196,17 @@ class Base:
     def with_world(
         self, snapshot: Snapshot, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
     ) -> Self:
-        """Return the same for another cluster; additions and warnings as for a new one."""
+        """Return a planner with the same settings for another cluster."""
         return type(self)(snapshot, **self._settings(additions, warnings))
 
     def with_additions(self, additions: Iterable[msgspec.Struct], warnings: Iterable[InputWarning] = ()) -> Self:
         """Return the same for a cluster that holds further objects; additions and warnings as for a new one."""
-        return self.with_world(self.snapshot, (*self._additions, *additions), (*self._asked_with, *warnings))
+        return self.with_world(self.snapshot, (*self._additions, *additions), (*self._question_warnings, *warnings))
 
     def _settings(
         self, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
     ) -> dict[str, Any]:
-        """Return the parameters of a planner that differs in its cluster only."""
+        """Return the keyword arguments for a planner that differs in its cluster only."""
         return {
             "config": self.config,
             "kubernetes": self.release.version if self.is_release_given else None,
@@ -210,24 +222,24 @@ class Base:
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Send what was asked for, not what was worked out: that is made anew where it is needed."""
-        return (_remade, (type(self), self.snapshot, self._settings(self._additions, self._asked_with)))
+        """Pickle the arguments only; the copy computes its session anew."""
+        return (_rebuilt, (type(self), self.snapshot, self._settings(self._additions, self._question_warnings)))
 
     def with_snapshot(self, snapshot: Snapshot) -> Self:
-        """Return the same question about this cluster changed; what is the same object is not worked out anew."""
-        other = self.with_world(snapshot, self._additions, self._asked_with)
+        """Return the planner of a changed cluster, which shares the columns of nodes and pods that stay the same."""
+        other = self.with_world(snapshot, self._additions, self._question_warnings)
         other.shares_with = self if "session" in self.__dict__ else self.shares_with
         return other
 
     def resolve(self, pods: Iterable[PodLike]) -> QuestionPods:
-        """Return the pods of a question.
+        """Return the pods of a question as rows.
 
         Raises
         ------
         NotFoundError
             When the snapshot has no such pod.
         UsageError
-            When a pod already runs, or has ended.
+            When a pod runs already, or has ended.
         """
         rows: list[int] = []
         added: list[PodInfo] = []
@@ -262,27 +274,28 @@ class Base:
         return QuestionPods(tuple(sorted(row for row in rows if row is not None and node_of[row] == NOWHERE)))
 
     def queue_of(self, pods: Iterable[PodLike] | None, *, with_pending: bool = False) -> QuestionPods:
-        """Return the pods that a queue is made of, each once; None for every pending pod of the snapshot.
+        """Return the pods of a scheduling queue, without duplicates.
 
         Parameters
         ----------
-        with_pending : every pending pod of the snapshot besides
+        pods : None for every pending pod of the snapshot
+        with_pending : add every pending pod of the snapshot
         """
         pending = self.pending().rows if pods is None or with_pending else ()
         return self.resolve(pods or ()).distinct(pending)
 
     def pending_keys(self) -> list[str]:
-        """List the pending pods of the snapshot, NAMESPACE/NAME."""
+        """Return the pending pods of the snapshot as NAMESPACE/NAME."""
         infos = self.session.cluster.pods.infos
         return [infos[row].key for row in self.pending().rows]
 
-    def info_of(self, asked: QuestionPods, row: int) -> PodInfo:
+    def info_of(self, question: QuestionPods, row: int) -> PodInfo:
         """Return a pod of the snapshot or of a question."""
         infos = self.session.cluster.pods.infos
-        return infos[row] if row < len(infos) else asked.added[row - len(infos)]
+        return infos[row] if row < len(infos) else question.added[row - len(infos)]
 
     def as_stored(self, obj: S) -> S:
-        """Return an object as far as it counts in this release: without the fields whose feature gates are off."""
+        """Return an object without the fields whose feature gates are off in this release."""
         counts_ports = self.release.rules.counts_ports_of_sidecars
         return drop((obj,), disabled_fields(self.release.is_on, counts_ports_of_sidecars=counts_ports))[0]
 
@@ -301,64 +314,75 @@ class Base:
         return row
 
     def fork(
-        self, asked: QuestionPods | None = None, listers: Listers | None = None, random: Random | None = None
+        self, question: QuestionPods | None = None, listers: Listers | None = None, random: Random | None = None
     ) -> Session:
-        """Return a session of a question's own, in which its pods are known.
+        """Return a fork of the session, with the new pods of a question.
 
         Parameters
         ----------
-        listers : other objects than the snapshot's, around the same nodes and pods
-        random : draws of another origin than the planner's own
+        listers : objects beside the nodes and pods, in place of the snapshot's
+        random : source of random draws, in place of the planner's own
         """
         session = self.session.fork(listers, random=random)
-        if asked is not None:
-            asked.enter(session)
+        if question is not None:
+            question.enter(session)
         return session
 
-    def decide(self, asked: QuestionPods, run: Callable[[Session], Run], listers: Listers | None = None) -> Plan:
-        """Run a plan in a fork and keep its decisions; `run` starts it, anew whenever one is to be brought back."""
-        session = self.fork(asked, listers)
-        replay = Replay(lambda: run(self.fork(asked, listers)))
+    def decide(self, question: QuestionPods, run: Callable[[Session], Run], listers: Listers | None = None) -> Plan:
+        """Run a plan in a fork and return its decisions.
+
+        Parameters
+        ----------
+        run : starts the run in a session; called again when somebody reads the explanation of an earlier decision
+        """
+        session = self.fork(question, listers)
+        replay = Replay(lambda: run(self.fork(question, listers)))
         names = session.cluster.nodes.names
-        is_small = len(names) * len(asked.rows) <= _EAGER_CELLS or bool(self.extenders)
-        # Calling an extender again may give another answer, so nothing is tried.
-        diagnosing = Diagnosing(replay, asked, is_final=bool(self.extenders))
+        is_small = len(names) * len(question.rows) <= _EAGER_CELLS or bool(self.extenders)
+        # An extender may answer differently when it is called again, so remedies are not tried.
+        diagnosing = Diagnosing(replay, question, is_final=bool(self.extenders))
         placements = []
         for index, result in enumerate(run(session)):
-            known = explain(result, names) if is_small else None
-            tell = self._teller(index, known, replay, names)
-            tell_why = diagnosing.teller(session, index, result)
-            placements.append(placement_of(session, result, tell, asked.origins, tell_why))
+            explanation = explain(result, names) if is_small else None
+            explain_nodes = self._explainer(index, explanation, replay, names)
+            diagnose = diagnosing.teller(session, index, result)
+            placements.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
             if self.on_progress is not None:
-                self.on_progress(len(placements), len(asked.rows))
-        more = {self.info_of(asked, row).key: n for row, n in asked.more.items()}
-        return Plan(tuple(placements), self.session.cluster, session, more, make_context=partial(self.context, asked))
+                self.on_progress(len(placements), len(question.rows))
+        more = {self.info_of(question, row).key: n for row, n in question.more.items()}
+        return Plan(
+            tuple(placements), self.session.cluster, session, more, make_context=partial(self.context, question)
+        )
 
-    def _teller(self, index: int, known: Explanation | None, replay: Replay, names: list[str]) -> Explain:
-        def tell(nodes: NodesShown) -> Explanation:
-            if known is not None and nodes is None:
-                return known
-            # Calling an extender again may give another answer, so what it led to is not brought back.
-            if known is not None and isinstance(nodes, Shown) and (self.extenders or not nodes.with_score_details):
-                return known.narrowed(nodes)
+    def _explainer(self, index: int, explanation: Explanation | None, replay: Replay, names: list[str]) -> Explain:
+        def explain_nodes(nodes: NodesShown) -> Explanation:
+            if explanation is not None and nodes is None:
+                return explanation
+            # An extender may answer differently when it is called again, so the decision is not computed again.
+            if (
+                explanation is not None
+                and isinstance(nodes, Shown)
+                and (self.extenders or not nodes.with_score_details)
+            ):
+                return explanation.narrowed(nodes)
             return explain(replay.at(index), names, nodes)
 
-        return tell
+        return explain_nodes
 
 
-def _sent_view(view: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
-    return (_view, (dict(view),))
+def _reduce_mapping_proxy(view: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
+    return (_mapping_proxy, (dict(view),))
 
 
-def _view(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+def _mapping_proxy(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(mapping)
 
 
-# Configurations hold views of mappings, which Python itself does not know how to send to another process.
-copyreg.pickle(MappingProxyType, _sent_view)
+# Configurations hold mapping proxies, which Python cannot pickle by itself.
+copyreg.pickle(MappingProxyType, _reduce_mapping_proxy)
 
 
-def _remade(cls: type[Base], snapshot: Snapshot, settings: Mapping[str, Any]) -> Base:
+def _rebuilt(cls: type[Base], snapshot: Snapshot, settings: Mapping[str, Any]) -> Base:
     return cls(snapshot, **settings)
 
 

@@ -131,7 +131,7 @@ def _not_made(change: ChangePlan) -> Iterator[InputWarning]:
     for workload in change.workloads:
         key = f"{workload.kind}/{workload.namespace}/{workload.name}"
         if workload.pending > pending[key]:
-            message = f"{workload.pending - pending[key]} of its replicas were not looked at one by one"
+            message = f"{workload.pending - pending[key]} of its replicas were not tried one by one"
             yield InputWarning("ReplicasNotMade", key, message)
 
 

@@ -1,17 +1,17 @@
-"""How far the planner goes unless it is told otherwise."""
+"""Default limits of questions."""
 
 from __future__ import annotations
 
 from typing import Final
 
 DEFAULT_MAX_ROUNDS: Final = 10
-"""Over what the queue left, before it ends in any case."""
+"""Rounds over the pods that the scheduling queue leaves pending."""
 
 DEFAULT_RUNS: Final = 500
-"""Draws from which odds are told."""
+"""Runs with random draws from which odds are computed."""
 
 DEFAULT_SEED: Final = 7
-"""Of these draws."""
+"""Seed of these draws."""
 
 DEFAULT_HEADROOM: Final = 1_000
-"""More replicas of a workload, up to which headroom is counted."""
+"""The number of further replicas of a workload at which headroom stops counting."""

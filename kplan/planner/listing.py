@@ -1,4 +1,4 @@
-"""What reports list one by one, and what they count."""
+"""Pods that a report counts in groups because it does not list them one by one."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kplan.planner.placement import Placement
 
 
 def unlisted(placements: Sequence[Placement], more: Mapping[str, int], listed: int | None) -> tuple[Unlisted, ...]:
-    """Count what is not listed: placements beyond the first so many, and replicas that were not looked at.
+    """Count pods that a report does not list, by workload, outcome and message: placements and further replicas.
 
     Parameters
     ----------
-    more : NAMESPACE/NAME -> further replicas of the workload of this pod, that were not looked at
-    listed : None for all
+    more : NAMESPACE/NAME -> number of further replicas of the workload of this pod, which were not tried
+    listed : the number of placements in the report; None for all
     """
     nodes: dict[tuple[str, Outcome | None, str], Counter[str]] = {}
     pods: Counter[tuple[str, Outcome | None, str]] = Counter()
     last = {placement.pod.key: placement for placement in placements}
-    listed_keys = set(last) if listed is None else {each.pod.key for each in placements[:listed]}
+    listed_keys = set(last) if listed is None else {placement.pod.key for placement in placements[:listed]}
     for key, placement in last.items():
         if key not in listed_keys:
             group = (_workload(placement.pod), placement.outcome, placement.message)
@@ -39,15 +39,17 @@ def unlisted(placements: Sequence[Placement], more: Mapping[str, int], listed: i
 
 
 def _ends(placements: Sequence[Placement], more: Mapping[str, int]) -> Iterator[tuple[str, Outcome | None, str, int]]:
-    """Yield workload, outcome, message and number of the replicas that were not looked at.
+    """Yield workload, outcome, message and number of the replicas that were not tried.
 
-    They end as one that found no room; where all found room, nothing is known of those after them.
+    They have the outcome of a replica that fits nowhere. If all tried replicas fit, it is unknown: None.
     """
     if not more:
         return
     last = {placement.pod.key: placement for placement in placements}
     without_room = {
-        _workload(each.pod): each for each in last.values() if each.outcome is not Outcome.SCHEDULED and each.pod.origin
+        _workload(placement.pod): placement
+        for placement in last.values()
+        if placement.outcome is not Outcome.SCHEDULED and placement.pod.origin
     }
     for key, n in more.items():
         workload = _workload(last[key].pod)
@@ -62,7 +64,7 @@ def _workload(pod: PodRef) -> str:
 
 
 def with_more(summary: Summary, placements: Sequence[Placement], more: Mapping[str, int]) -> Summary:
-    """Return the counts with the replicas that were not looked at one by one."""
+    """Return the counts with the replicas that were not tried one by one."""
     ends: Counter[Outcome | None] = Counter()
     for _, end, _, n in _ends(placements, more):
         ends[end] += n
@@ -76,8 +78,8 @@ def with_more(summary: Summary, placements: Sequence[Placement], more: Mapping[s
 
 
 def not_looked_at(groups: Sequence[Unlisted]) -> list[InputWarning]:
-    """Warn of replicas of which nothing can be said."""
-    message = "{} of its replicas were not looked at: there is room for more than are looked at one by one"
+    """Warn about replicas whose outcome is unknown."""
+    message = "{} of its replicas were not tried: there is room for more replicas than are tried one by one"
     return [
         InputWarning("NotLookedAt", group.workload, message.format(f"{group.pods:,}"))
         for group in groups
@@ -93,7 +95,7 @@ _CONDITIONS: Mapping[Outcome, Condition] = {
 
 
 def abridged(verdict: Verdict, placements: Sequence[Placement], more: Mapping[str, int], listed: int | None) -> Verdict:
-    """Return the verdict with so many reasons at most; the others, and those of further replicas, are counted."""
+    """Return the verdict with its first `listed` reasons; the others, and those of further replicas, are counted."""
     further = sum(
         n for _, end, _, n in _ends(placements, more) if end is not None and _CONDITIONS.get(end) in verdict.fail_on
     )

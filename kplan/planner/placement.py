@@ -21,7 +21,7 @@ from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
 from kplan.planner.explanation import CLOSEST, Explanation, Shown, explain
 
 NodesShown = Iterable[str] | Shown | None
-"""The nodes that are told about: those named, those that a table shows, or all."""
+"""The nodes that an explanation covers: those with these names, those that a table shows, or all."""
 
 Explain = Callable[[NodesShown], Explanation]
 Diagnose = Callable[[], Diagnosis]
@@ -31,17 +31,17 @@ Diagnose = Callable[[], Diagnosis]
 class Placement:
     """A decision about one pod.
 
-    Where the nodes of a large cluster are concerned, `explain(nodes)` tells about some of them; the properties tell
-    about all and are worked out when first asked for.
+    In a large cluster, `explain(nodes)` explains the decision for a few nodes; the properties cover all nodes and are
+    computed on first use.
 
     Attributes
     ----------
-    node : the chosen node, None unless scheduled
+    node : the chosen node; None if the pod is not scheduled
     message : byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled
-    nominated_node : node that preemption found, or None
-    post_filter_message : what all PostFilter plugins said together; None when they were not asked
-    findings : how preemption was decided; None when it was not tried
-    diagnose : tells why the pod has no node, and what would help; worked out when first asked for
+    nominated_node : the node that preemption nominates, or None
+    post_filter_message : the status message of the PostFilter plugins; None if they did not run
+    findings : candidates and victims of preemption; None if it was not tried
+    diagnose : returns why the pod has no node, and what would help
     """
 
     pod: PodRef
@@ -75,12 +75,12 @@ class Placement:
 
     @cached_property
     def victims(self) -> tuple[Victim, ...]:
-        """Pods that would be evicted; less work than the whole of `preemption`."""
+        """Pods that would be evicted; computed faster than the whole `preemption`."""
         return () if self.findings is None else self.findings.victims()
 
     @cached_property
     def preemption(self) -> Preemption | None:
-        """What preemption came to, complete for all nodes; None when it was not considered."""
+        """The result of preemption, complete for all nodes; None if PostFilter did not run."""
         if self.post_filter_message is None:
             return None
         if self.findings is None:
@@ -123,26 +123,28 @@ class Placement:
         return self.explanation.scores
 
     def to_outline(self) -> PodPlacement:
-        """Return who, what and where without any why, for tables that tell about a few of many placements."""
+        """Return pod, outcome, node and message only, for tables that explain a few of many placements."""
         return PodPlacement(pod=self.pod, outcome=self.outcome, node=self.node, message=self.message)
 
     def to_document(self, nodes: NodesShown = None) -> PodPlacement:
-        """Return the decision as it stands in a report, about all nodes or only those named or shown."""
-        found = self.explanation if nodes is None else self.explain(nodes)
+        """Return the decision as a document, for all nodes or only some of them."""
+        explanation = self.explanation if nodes is None else self.explain(nodes)
         return PodPlacement(
             pod=self.pod,
             outcome=self.outcome,
             node=self.node,
-            ties=found.ties,
+            ties=explanation.ties,
             message=self.message,
-            feasible_count=found.feasible_count,
-            feasible_nodes=found.feasible_nodes,
-            not_evaluated_count=found.not_evaluated_count,
-            not_evaluated=found.not_evaluated,
-            rejections=dict(found.rejections),
-            rejection_summary=tuple(replace(each, closest=each.closest[:CLOSEST]) for each in found.rejection_summary),
-            scores=dict(found.scores),
-            score_details={node: dict(told) for node, told in found.score_details.items()},
+            feasible_count=explanation.feasible_count,
+            feasible_nodes=explanation.feasible_nodes,
+            not_evaluated_count=explanation.not_evaluated_count,
+            not_evaluated=explanation.not_evaluated,
+            rejections=dict(explanation.rejections),
+            rejection_summary=tuple(
+                replace(count, closest=count.closest[:CLOSEST]) for count in explanation.rejection_summary
+            ),
+            scores=dict(explanation.scores),
+            score_details={node: dict(plugins) for node, plugins in explanation.score_details.items()},
             preemption=self.preemption,
             diagnosis=self.diagnosis or UNSET,
             remedies=UNSET if self.outcome is Outcome.SCHEDULED else self.remedies,
@@ -157,9 +159,12 @@ class Placement:
 def last_placement(
     session: Session, result: CycleResult, origin: Origin | None = None, replicas: Replicas = ALONE
 ) -> Placement:
-    """Return a decision after which its session does not change any more.
+    """Return the placement of a decision after which its session never changes.
 
-    `origin` is the pod's manifest; `replicas` wait with it and are alike.
+    Parameters
+    ----------
+    origin : the manifest of the pod
+    replicas : pods like it that wait with it
     """
     origins = {} if origin is None else {result.pod: origin}
     names = session.cluster.nodes.names
@@ -173,12 +178,17 @@ def last_placement(
 
 
 def placement_of(
-    session: Session, result: CycleResult, tell: Explain, origins: Mapping[int, Origin], tell_why: Diagnose
+    session: Session, result: CycleResult, explain_nodes: Explain, origins: Mapping[int, Origin], diagnose_pod: Diagnose
 ) -> Placement:
-    """Return a decision as it lasts."""
+    """Return the placement of a decision.
+
+    Parameters
+    ----------
+    explain_nodes, diagnose_pod : called when somebody reads the explanation, or the diagnosis
+    """
     info = session.cluster.pods.infos[result.pod]
     names = session.cluster.nodes.names
-    found = result.post_filter
+    post_filter = result.post_filter
     return Placement(
         PodRef(
             info.namespace,
@@ -191,9 +201,9 @@ def placement_of(
         result.outcome,
         None if result.row is None else names[result.row],
         result.message,
-        tell,
-        None if found is None or found.nominated_row is None else names[found.nominated_row],
-        None if found is None else found.status.message,
-        None if found is None else found.findings,
-        tell_why,
+        explain_nodes,
+        None if post_filter is None or post_filter.nominated_row is None else names[post_filter.nominated_row],
+        None if post_filter is None else post_filter.status.message,
+        None if post_filter is None else post_filter.findings,
+        diagnose_pod,
     )

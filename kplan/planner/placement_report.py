@@ -1,4 +1,4 @@
-"""From decisions to the PlacementReport, and what other reports about placements share with it."""
+"""The PlacementReport, and parts of it that other reports about placements share."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kplan.planner.placement import NodesShown, Placement
 from kplan.planner.verdict import DEFAULT_FAIL_ON, judge
 
 NodesOf = Mapping[int, NodesShown]
-"""Index of a placement -> the nodes to tell about; placements without an entry are outlined only."""
+"""Index of a placement -> the nodes that its explanation covers; a placement without an entry has only an outline."""
 
 
 def summary(placements: Sequence[Placement]) -> Summary:
-    """Count outcomes; of a pod that was tried twice the last counts. Victims count once, whoever would evict them."""
+    """Count the last outcome of each pod, and each victim once, whichever pods would evict it."""
     last = {placement.pod.key: placement for placement in placements}
     outcomes = [placement.outcome for placement in last.values()]
     victims = {(victim.key, victim.pdb_violation) for placement in placements for victim in placement.victims}
@@ -47,9 +47,9 @@ def placement_report(
     Parameters
     ----------
     fail_on : what makes the verdict a failure; None for the defaults of `place`
-    nodes_of : None tells about all nodes of all placements
-    more : NAMESPACE/NAME -> further replicas that end as this pod does
-    max_listed : list so many placements one by one, and count the others; None for all
+    nodes_of : None explains all nodes of all placements
+    more : NAMESPACE/NAME -> number of further replicas with the outcome of this pod
+    max_listed : the number of placements in the report; the others are counted; None for all
     """
     others = unlisted(placements, more or {}, max_listed)
     warnings = (*context.warnings, *not_looked_at(others))
@@ -67,27 +67,27 @@ def placement_report(
 
 
 def placement_documents(placements: Sequence[Placement], nodes_of: NodesOf | None) -> tuple[PodPlacement, ...]:
-    """Return placements as they stand in a report; `nodes_of` as in `placement_report`."""
+    """Return placements as documents; `nodes_of` as in `placement_report`."""
     if nodes_of is None:
         return tuple(placement.to_document() for placement in placements)
-    told = {
+    documents = {
         index: placements[index].to_document(nodes_of[index]) for index in range(len(placements)) if index in nodes_of
     }
-    alike = {_end_of(placements[index]): document for index, document in told.items()}
+    alike = {_end_of(placements[index]): document for index, document in documents.items()}
     return tuple(
-        told[index] if index in told else _outlined(placement, alike.get(_end_of(placement)))
+        documents[index] if index in documents else _outlined(placement, alike.get(_end_of(placement)))
         for index, placement in enumerate(placements)
     )
 
 
 def _end_of(placement: Placement) -> Hashable:
-    """Return what replicas of a workload share that end alike."""
+    """Return a key that replicas of a workload with the same outcome share."""
     pod = placement.pod
     return pod.namespace, pod.origin or pod.name, placement.outcome, placement.message
 
 
 def _outlined(placement: Placement, alike: PodPlacement | None) -> PodPlacement:
-    """Return a placement without any why, but for what is known of another that ended so."""
+    """Return the outline of a placement, with the diagnosis of a replica with the same outcome."""
     outline = placement.to_outline()
     if alike is None or placement.outcome is Outcome.SCHEDULED:
         return outline

@@ -1,6 +1,6 @@
-"""The planner: asks a snapshot's cluster where pods would go.
+"""The planner: the Python API for questions about a cluster.
 
-What one question needs alone is imported when it is asked, so that the plain ones are answered at once.
+Modules that only one question needs are imported when it is called, so that the simple questions start fast.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ if TYPE_CHECKING:
 class Planner(RoomQuestions, OddsQuestions):
     """Answers questions about a snapshot under a scheduler configuration; parameters as for `Base`.
 
-    No answer depends on what was asked before.
+    No answer depends on earlier questions.
     """
 
     def place(self, pod: PodLike) -> Placement:
-        """Say where one pod would go, changing nothing.
+        """Return the placement of one pod, without any change to the planner.
 
         Parameters
         ----------
-        pod : NAMESPACE/NAME of a pending pod of the snapshot, a pod object, or one that came out of manifests
+        pod : NAMESPACE/NAME of a pending pod of the snapshot, a pod object, or a pod of manifests
 
         Raises
         ------
         NotFoundError
             When the snapshot has no such pod.
         UsageError
-            When the pod already runs.
+            When the pod runs already.
         """
         return self.plan([pod]).placements[0]
 
     def pods(
         self, manifests: Sequence[Source], *, namespace: str | None = None, validate: Strictness = "strict"
     ) -> list[StoredPod]:
-        """Say which pods manifests make, as the API server would store them, or why it refuses them.
+        """Return the pods of manifests as the API server would store them, or why it refuses them.
 
         Parameters
         ----------
@@ -67,35 +67,35 @@ class Planner(RoomQuestions, OddsQuestions):
 
         Returns
         -------
-        pods : in reading order; those of an object that are alike but for their names stand as one
+        pods : in reading order; pods of one object that differ in their names only are one entry
 
         Raises
         ------
         ManifestError
-            With every object that the API server would not take, pods that are forbidden aside.
+            With every object that the API server would refuse, except pods that are forbidden.
         """
         from kplan.planner.pods import stored_pods
         from kplan.workloads.manifests import load_manifests
 
         minor = self.release.number
-        found = load_manifests(manifests, snapshot=self.world, namespace=namespace, validate=validate, minor=minor)
-        return list(stored_pods(found, self.world, minor=minor).pods)
+        loaded = load_manifests(manifests, snapshot=self.world, namespace=namespace, validate=validate, minor=minor)
+        return list(stored_pods(loaded, self.world, minor=minor).pods)
 
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:
-        """Place pods in the order given on a private copy of the cluster.
+        """Place pods in the given order on a private copy of the cluster.
 
         Parameters
         ----------
-        settle_preemption : let preemption take place, and try its pod again right after
+        settle_preemption : evict the victims of preemption at once, and try the pod again right after
 
         Raises
         ------
         NotFoundError, UsageError
             As for `place`.
         """
-        asked = self.resolve(pods)
+        question = self.resolve(pods)
         return self.decide(
-            asked, lambda session: run_in_order(session, asked.rows, settle_preemption=settle_preemption)
+            question, lambda session: run_in_order(session, question.rows, settle_preemption=settle_preemption)
         )
 
     def plan_queue(
@@ -106,14 +106,14 @@ class Planner(RoomQuestions, OddsQuestions):
         recreate: bool = True,
         max_rounds: int = DEFAULT_MAX_ROUNDS,
     ) -> QueuePlan:
-        """Work off the scheduling queue to the end, preemption included, on a private copy of the cluster.
+        """Work off the scheduling queue to the end, with preemption, on a private copy of the cluster.
 
         Parameters
         ----------
         pods : None for every pending pod of the snapshot
-        with_pending : every pending pod of the snapshot besides
-        recreate : evicted pods that have a controller are queued again
-        max_rounds : after so many rounds over what is left it ends in any case
+        with_pending : add every pending pod of the snapshot
+        recreate : controllers create evicted pods again, which are then queued
+        max_rounds : the run ends after this many rounds over the remaining pods
 
         Raises
         ------
@@ -122,8 +122,8 @@ class Planner(RoomQuestions, OddsQuestions):
         """
         from kplan.planner.queue_plan import plan_queue
 
-        asked = self.queue_of(pods, with_pending=with_pending)
-        return plan_queue(self, asked, recreate=recreate, max_rounds=max_rounds)
+        question = self.queue_of(pods, with_pending=with_pending)
+        return plan_queue(self, question, recreate=recreate, max_rounds=max_rounds)
 
     def roll_out(
         self,
@@ -133,20 +133,20 @@ class Planner(RoomQuestions, OddsQuestions):
         rollout: Rollout = "auto",
         run_cron_jobs: bool = False,
     ) -> ChangePlan:
-        """Say what applying manifests sets in motion, one object after the other, each followed to rest.
+        """Return what happens when manifests are applied: one object after the other, each until nothing moves.
 
         Parameters
         ----------
         manifests : paths, or objects as dicts
         namespace : for objects that name none
-        rollout : ``auto`` rolls workloads whose template is new; ``always`` those too that say nothing new; ``never``
-            makes missing replicas only
-        run_cron_jobs : cron jobs start a run now; else their pods come when their time comes
+        rollout : ``auto`` rolls out workloads whose template changes; ``always`` unchanged ones too; ``never`` only
+            creates missing replicas
+        run_cron_jobs : each cron job starts a run now; else it creates no pods
 
         Raises
         ------
         ManifestError
-            With everything that is wrong with the manifests.
+            With all problems of the manifests.
         """
         from kplan.planner.change import roll_out
 
@@ -162,15 +162,15 @@ class Planner(RoomQuestions, OddsQuestions):
         replace: bool = False,
         options: DrainOptions | None = None,
     ) -> ChangePlan:
-        """Say what draining nodes sets in motion.
+        """Return what happens when nodes are drained, until nothing moves.
 
         Parameters
         ----------
-        lost : the nodes are gone at once, and no budget is asked
-        one_by_one : pods leave one after the other, each when all is at rest: by node as given, then by name
-        rolling : one node after the other, each taken into use again when it is empty
-        replace : one node after the other, each replaced by a fresh one like it, of the same name, when it is empty
-        options : which pods go in any case; None for none
+        lost : the nodes fail at once, whatever disruption budgets say
+        one_by_one : evict one pod at a time, each when nothing moves any more: in the order of `nodes`, then by name
+        rolling : drain one node at a time, and uncordon it when it is empty
+        replace : drain one node at a time, and replace it when it is empty by a new node like it, of the same name
+        options : pods that are deleted in any case; None for none
 
         Raises
         ------
@@ -190,12 +190,12 @@ class Planner(RoomQuestions, OddsQuestions):
         one_by_one: bool = False,
         options: DrainOptions | None = None,
     ) -> DrainsReport:
-        """Say of every node whether it may go, each alone from the same start.
+        """Return for each node whether it can be drained, each alone and from the same start.
 
         Parameters
         ----------
-        nodes : those that are looked at; None for all
-        by : a label, ``zone`` or ``pool``: all nodes that share its value go together
+        nodes : None for all
+        by : a label, ``zone`` or ``pool``: the nodes that share its value are drained together
         lost, one_by_one, options : as for `drain`
 
         Raises
@@ -226,25 +226,26 @@ class Planner(RoomQuestions, OddsQuestions):
         scale: Iterable[str] = (),
         settle: bool = False,
     ) -> Self:
-        """Return a planner of the cluster as it would be with changes, applied in the order of the parameters.
+        """Return a planner of the changed cluster; the changes are applied in the order of the parameters.
 
-        This planner stays as it is, and shares what does not change. For another order, change what is changed.
+        This planner stays as it is; the new one shares the parts that do not change. For another order of changes, call
+        `changed` on the result.
 
         Parameters
         ----------
-        with_ : files, directories, or objects that are there besides, or in place of those of the same name; a node
-            without status takes its capacity from the node that its annotation ``kplan/like`` names
-        without : ``KIND/[NS/]NAME``, which may hold globs, or ``KIND?label=value``, of objects that are not there, nor
-            what they own; pods of nodes are pending again, as far as controllers make them
-        add_nodes : ``N=NODE``, so many more nodes like this one, empty but for their daemons
+        with_ : files, directories, or objects to add, or to put in place of the objects of the same name; a node
+            without status has the capacity of the node that its annotation ``kplan/like`` names
+        without : objects to remove together with what they own: ``KIND/[NS/]NAME``, which may hold globs, or
+            ``KIND?label=value``; the pods of a removed node are pending again if a controller recreates them
+        add_nodes : ``N=NODE``: add N nodes like this one, with daemon pods only
         cordon, uncordon : names of nodes, or globs
         scale : ``KIND/[NS/]NAME=N``
-        settle : then let whatever can move do so
+        settle : then run the controllers and the scheduler until nothing moves
 
         Raises
         ------
         NotFoundError
-            When something that is named is not there; the hint names the nearest.
+            When a named object does not exist; the hint names the nearest.
         UsageError
             When a change cannot be read.
         SnapshotError
@@ -254,12 +255,12 @@ class Planner(RoomQuestions, OddsQuestions):
         from kplan.planner.on_paper import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
         from kplan.planner.references import parse_reference
 
-        asked: list[WhatIf] = [
+        changes: list[WhatIf] = [
             *map(With.of, with_),
-            *(Without(parse_reference(each)) for each in without),
+            *(Without(parse_reference(reference)) for reference in without),
             *map(parse_add_nodes, add_nodes),
             *map(cordoned, cordon),
-            *(cordoned(each, is_cordoned=False) for each in uncordon),
+            *(cordoned(name, is_cordoned=False) for name in uncordon),
             *map(parse_scale, scale),
         ]
-        return changed(self, [*asked, Settle()] if settle else asked)
+        return changed(self, [*changes, Settle()] if settle else changes)

@@ -1,4 +1,4 @@
-"""The pods of one question: those of the snapshot, and those that it does not hold."""
+"""The pods of one question: pods of the snapshot and new ones."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from kplan.rules.pod_info import PodInfo
 
 @dataclass(frozen=True)
 class QuestionPods:
-    """Pods as rows of any session that is forked for the question."""
+    """Pods as rows of every session that is forked for the question."""
 
-    rows: tuple[int, ...] = ()  #: the pods that are asked about, in order
-    #: those of them that the snapshot does not hold; a fork gets them first, in this order
-    added: tuple[PodInfo, ...] = ()
-    origins: Mapping[int, Origin] = field(default_factory=dict)  #: row -> the manifest that a pod comes from
-    refused: Mapping[int, str] = field(default_factory=dict)  #: row -> why the API server would not take the pod
-    #: row -> further replicas like the pod that are not looked at one by one, since they end as it does
+    rows: tuple[int, ...] = ()  #: the pods, in the order of the question
+    added: tuple[PodInfo, ...] = ()  #: the new pods; `enter` adds them to a fresh fork, in this order
+    origins: Mapping[int, Origin] = field(default_factory=dict)  #: row -> the manifest of a pod
+    refused: Mapping[int, str] = field(default_factory=dict)  #: row -> why the API server refuses the pod
+    #: row -> number of further replicas like the pod, which are only counted: they have the same outcome
     more: Mapping[int, int] = field(default_factory=dict)
 
     def enter(self, session: Session) -> None:
-        """Make the pods known that a fresh fork does not hold."""
+        """Add the new pods to a fresh fork."""
         for info in self.added:
             session.cluster.add_pod(info)
         session.refused.update(self.refused)
 
     def distinct(self, first: Iterable[int] = ()) -> QuestionPods:
-        """Return the same pods, each once, after those that come first."""
+        """Return the rows in `first` and then the pods of the question, without duplicates."""
         return replace(self, rows=tuple(dict.fromkeys((*first, *self.rows))))

@@ -1,4 +1,4 @@
-"""The answer of `kplan plan`: what changes, who stays pending, and how full the cluster is before and after."""
+"""The answer of `kplan plan`: pods that are placed, moved, evicted or stay pending, and the nodes' utilisation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kplan.planner.utilisation import largest_fits, utilisation
 from kplan.planner.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings, judge
 
 _LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
-"""Pods that no profile is for, or that are going away: kube-scheduler does nothing about them either."""
+"""Pods of another scheduler and pods that are being deleted: kube-scheduler does not schedule them either."""
 
 _PENDING_OUTCOMES: Mapping[Outcome | None, Literal["", "Unschedulable", "Gated", "Error"]] = {
     None: "",
@@ -47,23 +47,23 @@ _PENDING_OUTCOMES: Mapping[Outcome | None, Literal["", "Unschedulable", "Gated",
 KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
 
 MOST_TIES = 10
-"""Of equal best nodes so many are named: in a plan of thousands of pods all of them would be most of the document."""
+"""The number of equal best nodes that a plan names for each pod: all of them would be most of the document."""
 
 
 @dataclass(frozen=True)
 class QueuePlan(Answer):
-    """A scheduling queue worked off to the end."""
+    """The decisions and evictions of a run over the scheduling queue."""
 
     placements: tuple[Placement, ...]  #: every decision, in order
-    run: QueueRun = field(repr=False)  #: how it went
-    asked: QuestionPods = field(repr=False)  #: the pods that it was about
+    run: QueueRun = field(repr=False)
+    pods: QuestionPods = field(repr=False)  #: the pods in the queue at the start
     #: before, after: the cluster; not to be changed
     before: Cluster = field(repr=False)
     after: Cluster = field(repr=False)
 
     @cached_property
     def changes(self) -> tuple[PodChange, ...]:
-        """What becomes of each pod that was pending or had to move, in the order of the queue, then of eviction."""
+        """What happens to each pending or evicted pod, in the order of the queue, then of the evictions."""
         run = self.run
         last = {attempt.pod: index for index, attempt in enumerate(run.attempts)}
         latest: dict[int, int | None] = {queued.pod: queued.pod for queued in run.queue}
@@ -100,7 +100,7 @@ class QueuePlan(Answer):
         )
 
     def _workload(self, pod: int) -> str:
-        origin = self.asked.origins.get(pod)
+        origin = self.pods.origins.get(pod)
         if origin is not None:
             return "" if origin.kind == "Pod" else f"{origin.kind}/{origin.name}"
         controller = self.after.pods.infos[pod].controller
@@ -113,13 +113,13 @@ class QueuePlan(Answer):
         return cluster.node_of[pod]
 
     def verdict(self, fail_on: Sequence[Condition] | None = None, command: str = "plan") -> Verdict:
-        """Hold what happened against what counts; pods of the cluster that are nobody's turn here do not count."""
+        """Return the verdict; pods of the snapshot that no profile schedules do not count."""
         chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
         infos = self.after.pods.infos
         left_alone = {
             infos[queued.pod].key
             for queued in self.run.queue
-            if queued.place in _LEFT_ALONE and queued.pod not in self.asked.origins
+            if queued.place in _LEFT_ALONE and queued.pod not in self.pods.origins
         }
         counted = [placement for placement in self.placements if placement.pod.key not in left_alone]
         return judge(counted, self.context.warnings, chosen)
@@ -139,12 +139,12 @@ class QueuePlan(Answer):
         Parameters
         ----------
         fail_on : what makes the verdict a failure; None for the defaults of `command`
-        nodes_of : as for `placement_report`; None tells about no single nodes
-        most_ties : name so many of the equal best nodes of a placement; None for all
-        with_map : tell about every node before and after
-        max_listed : list so many pods one by one, and count the others; None for all
+        nodes_of : as for `placement_report`; None explains no single nodes
+        most_ties : the number of equal best nodes that a placement names; None for all
+        with_map : list every node before and after
+        max_listed : the number of pods in the report; the others are counted; None for all
         """
-        changes, kept = self._listed(max_listed)
+        changes, attempts = self._listed(max_listed)
         others = self._unlisted(max_listed)
         warnings = (*self.context.warnings, *self._endings(), *not_looked_at(others))
         actions = Counter(change.action for change in self.changes)
@@ -168,10 +168,10 @@ class QueuePlan(Answer):
             queue=self.queue[:max_listed],
             changes=changes,
             placements=tuple(
-                _with_few_ties(each, most_ties)
-                for each in placement_documents(
-                    [self.placements[index] for index in kept],
-                    {place: shown[index] for place, index in enumerate(kept) if index in shown},
+                _with_few_ties(document, most_ties)
+                for document in placement_documents(
+                    [self.placements[index] for index in attempts],
+                    {place: shown[index] for place, index in enumerate(attempts) if index in shown},
                 )
             ),
             max_listed=UNSET if max_listed is None else max_listed,
@@ -183,77 +183,77 @@ class QueuePlan(Answer):
 
     @cached_property
     def more(self) -> dict[str, int]:
-        """NAMESPACE/NAME -> further replicas like the pod that were not looked at, since they end as it does."""
+        """NAMESPACE/NAME -> number of further replicas, which are only counted: they have the outcome of this pod."""
         infos = self.after.pods.infos
-        return {infos[row].key: n for row, n in self.asked.more.items()}
+        return {infos[row].key: n for row, n in self.pods.more.items()}
 
     def _listed(self, most: int | None) -> tuple[tuple[PodChange, ...], Sequence[int]]:
-        """Return the changes that are listed, and the indices of the placements that go with them."""
+        """Return the changes that the report lists, and the indices of their placements."""
         if most is None or max(len(self.changes), len(self.placements)) <= most:
             return self.changes, range(len(self.placements))
         changes = self.changes[:most]
         needed = {change.attempt for change in changes if change.attempt is not None}
-        kept = sorted({*range(min(most, len(self.placements))), *needed})
-        place_of = {index: place for place, index in enumerate(kept)}
+        attempts = sorted({*range(min(most, len(self.placements))), *needed})
+        place_of = {index: place for place, index in enumerate(attempts)}
         renumbered = (
             change if change.attempt is None else replace(change, attempt=place_of[change.attempt])
             for change in changes
         )
-        return tuple(renumbered), kept
+        return tuple(renumbered), attempts
 
     def _unlisted(self, most: int | None) -> tuple[Unlisted, ...]:
-        """Count the pods whose changes are not listed, by workload and end."""
+        """Count the pods whose changes the report does not list, by workload and outcome."""
         last = [self.placements[change.attempt] for change in self.changes if change.attempt is not None]
         n_listed = sum(change.attempt is not None for change in self.changes[:most])
         return unlisted(last, self.more, n_listed)
 
     def _endings(self) -> list[InputWarning]:
         infos = self.after.pods.infos
-        found = [
+        warnings = [
             InputWarning("EvictionCycle", f"Pod/{infos[pod].key}", f"{KEEPS_BEING_EVICTED}; it is left pending here")
             for pod in self.run.circling
         ]
         if self.run.hit_limit:
             message = f"the queue was still changing after {self.run.rounds} rounds; what is pending may yet be placed"
-            found.append(InputWarning("RoundLimit", "", message))
-        return found
+            warnings.append(InputWarning("RoundLimit", "", message))
+        return warnings
 
     @property
     def queue(self) -> tuple[QueueEntry, ...]:
-        """The queue as it stood at first."""
+        """The queue at the start."""
         return queue_entries(self.run.session, self.run.queue)
 
 
-def plan_queue(base: Base, asked: QuestionPods, *, recreate: bool, max_rounds: int) -> QueuePlan:
-    """Work off a queue in a fork of its own."""
+def plan_queue(base: Base, question: QuestionPods, *, recreate: bool, max_rounds: int) -> QueuePlan:
+    """Work off a scheduling queue in a new fork."""
     runs: list[QueueRun] = []
 
     def start(session: Session) -> Run:
-        session.nominate_from_status(asked.rows)
-        runs.append(QueueRun(session, asked.rows, recreate=recreate, max_rounds=max_rounds))
+        session.nominate_from_status(question.rows)
+        runs.append(QueueRun(session, question.rows, recreate=recreate, max_rounds=max_rounds))
         return iter(runs[-1])
 
-    plan = base.decide(asked, start, with_successors(base, asked) if recreate else None)
+    plan = base.decide(question, start, with_successors(base, question) if recreate else None)
     return QueuePlan(
         plan.placements,
         runs[0],
-        asked,
+        question,
         base.session.cluster,
         plan.session.cluster,
         make_context=plan.make_context,
     )
 
 
-def with_successors(base: Base, asked: QuestionPods) -> Listers | None:
-    """Return listers that know the claims of pods that controllers recreate when these pods preempt."""
-    highest = max((base.info_of(asked, row).priority for row in asked.rows), default=0)
+def with_successors(base: Base, question: QuestionPods) -> Listers | None:
+    """Return listers with the claims of the pods that controllers recreate when these pods preempt others."""
+    highest = max((base.info_of(question, row).priority for row in question.rows), default=0)
     victims = (info for info in base.session.cluster.pods.infos if info.priority < highest)
     claims = claims_of_successors(victims, base.world)
     return Listers(with_objects(base.world, claims)) if claims else None
 
 
 def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEntry, ...]:
-    """Return a queue as it stands in a report, first in turn first."""
+    """Return a queue as a document, in the order in which its pods are scheduled."""
     infos = session.cluster.pods.infos
     return tuple(
         QueueEntry(
@@ -267,11 +267,11 @@ def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEn
     )
 
 
-def queue_report(base: Base, asked: QuestionPods, *, fail_on: Sequence[Condition] | None = None) -> QueueReport:
-    """Return the QueueReport about pending pods; nothing is tried."""
-    session = base.fork(asked)
-    context = base.context(asked)
-    entries = queue_entries(session, enqueue(session, asked.rows))
+def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condition] | None = None) -> QueueReport:
+    """Return the QueueReport about pending pods, without scheduling any."""
+    session = base.fork(question)
+    context = base.context(question)
+    entries = queue_entries(session, enqueue(session, question.rows))
     chosen = DEFAULT_FAIL_ON["plan"] if fail_on is None else fail_on
     places = Counter(entry.place for entry in entries)
     gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and GATED in chosen]
@@ -292,5 +292,5 @@ def queue_report(base: Base, asked: QuestionPods, *, fail_on: Sequence[Condition
 
 
 def _with_few_ties(placement: PodPlacement, most: int | None) -> PodPlacement:
-    """Count the equal best nodes of a placement, and name the first of them only."""
+    """Return a placement that counts all equal best nodes and names the first ones only."""
     return replace(placement, ties=placement.ties[:most], ties_count=len(placement.ties))

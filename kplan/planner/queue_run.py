@@ -1,4 +1,4 @@
-"""Works off the whole queue to the end: placing, preempting, and placing again what was evicted."""
+"""A run over the whole scheduling queue: pods are placed or preempt others, evicted pods come back and queue again."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from kplan.planner.successors import MAX_EVICTIONS, is_recreated, successor
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A pod that had to go."""
+    """A victim of preemption."""
 
-    #: pod, by: rows of the pod table: who left, and for whom
+    #: pod, by: pod rows of the victim and of the preemptor
     pod: int
     by: int
-    row: int  #: the node that it left
-    successor: int | None  #: the pod that its controller made instead, or None
+    row: int  #: the node row of the victim
+    successor: int | None  #: pod row of the replacement that its controller creates, or None
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try of one pod; the run yields as many decisions as there are attempts, in this order."""
+    """A scheduling attempt of one pod; the run yields one decision for each attempt, in the same order."""
 
     round: int
     pod: int
 
 
 class QueueRun:
-    """One pass over the scheduling queue, in rounds until nothing changes any more.
+    """A run over the scheduling queue, in rounds until nothing changes any more.
 
-    Iterating runs it and yields live decisions (see `kplan.planner.sequence`). What it came to stands in the attributes
-    afterwards.
+    Iteration carries it out and yields live decisions (see `kplan.planner.sequence`). Afterwards the attributes
+    describe its course.
 
     Parameters
     ----------
-    session : a fork of its own
+    session : a fork for this run alone
     pods : pending pods
-    recreate : evicted pods that have a controller come back as new pending pods
-    max_rounds : after so many rounds it ends in any case
-    draws_turns : draw whose turn it is among equal pods, where the session draws
+    recreate : controllers create new pending pods for evicted ones
+    max_rounds : the run ends after this many rounds
+    draws_turns : equal pods are scheduled in random order, if the session draws
     """
 
     def __init__(
@@ -60,15 +60,15 @@ class QueueRun:
         draws_turns: bool = False,
     ) -> None:
         self.session = session
-        self.queue: list[QueuedPod] = enqueue(session, pods)  #: where each pod stood at first
-        #: attempts, evictions: what happened, in order
+        self.queue: list[QueuedPod] = enqueue(session, pods)  #: the queue at the start
+        #: attempts, evictions: in order
         self.attempts: list[Attempt] = []
         self.evictions: list[Eviction] = []
-        self.origin: dict[int, int] = {}  #: successor -> the pod that was there before the run, for pods made during it
-        self.rounds = 0  #: how many rounds there were
-        self.circling: list[int] = []  #: pods (before the run) whose replacements kept being evicted
-        self.hit_limit = False  #: it ended because of `max_rounds`
-        self._recreate = recreate
+        self.origin: dict[int, int] = {}  #: replacement -> the pod before the run that it replaces
+        self.rounds = 0  #: number of rounds
+        self.circling: list[int] = []  #: pods before the run whose replacements are evicted again and again
+        self.hit_limit = False  #: the run ended because of `max_rounds`
+        self._recreates = recreate
         self._max_rounds = max_rounds
         self._generations: dict[int, int] = {}
         self._tried_at: dict[int, int] = {}
@@ -98,7 +98,7 @@ class QueueRun:
         return self._tried_at[pod] != self._n_changes()
 
     def _n_changes(self) -> int:
-        """Count what may let a pod in that was tried before: pods that came and went, and what plugins cleared."""
+        """Count events that may let a rejected pod in: pods that come and go, and effects of PostFilter plugins."""
         return len(self.session.cluster.log) + self._n_effects
 
     def _try(self, pod: int) -> CycleResult:
@@ -126,13 +126,13 @@ class QueueRun:
         if not placed and result.post_filter is not None:
             self._n_effects += len(result.post_filter.effects)
         for victim, row in rows.items():
-            heir = self._make_again(victim)
-            self.evictions.append(Eviction(victim, result.pod, row, heir))
+            replacement = self._recreated(victim)
+            self.evictions.append(Eviction(victim, result.pod, row, replacement))
         return placed
 
-    def _make_again(self, victim: int) -> int | None:
+    def _recreated(self, victim: int) -> int | None:
         info = self.session.cluster.pods.infos[victim]
-        if not self._recreate or not is_recreated(info):
+        if not self._recreates or not is_recreated(info):
             return None
         first = self.origin.get(victim, victim)
         generation = self._generations[first] = self._generations.get(first, 0) + 1
@@ -140,12 +140,12 @@ class QueueRun:
             self.circling.append(first)
             return None
         world = self.session.listers.snapshot
-        heir = self.session.add_pod(successor(info, generation, self._started_with, world))
-        self.origin[heir] = first
-        self._active.add(heir)
-        return heir
+        replacement = self.session.add_pod(successor(info, generation, self._started_with, world))
+        self.origin[replacement] = first
+        self._active.add(replacement)
+        return replacement
 
     def _latest_creation(self) -> str | None:
-        """Return a time that no pod is created after: replacements queue behind all that wait already."""
+        """Return the latest creation time of a pod, so that replacements queue behind all pods that wait."""
         stamps = [info.pod.metadata.creation_timestamp for info in self.session.cluster.pods.infos]
         return max((stamp for stamp in stamps if stamp), default=None)

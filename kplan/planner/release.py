@@ -1,4 +1,4 @@
-"""Which release of Kubernetes a planner decides as, and what to say about it."""
+"""The release of Kubernetes whose rules a planner follows, and warnings about it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,14 @@ def as_decided(
     feature_gates: Mapping[str, bool] | None,
     out_of_tree: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> SchedulerConfiguration:
-    """Return the configuration as the release reads it that decides here.
+    """Return the configuration as the chosen release reads it.
 
-    That is the one asked for, else the one that the configuration was loaded for, else that of the snapshot's server,
-    else the newest; with the plugins that were compiled in besides, which are given with their extension points.
+    That is the release `kubernetes`, else the one that the configuration was loaded for, else that of the snapshot's
+    server, else the newest.
+
+    Parameters
+    ----------
+    out_of_tree : name of an out-of-tree plugin -> its extension points
 
     Raises
     ------
@@ -49,7 +53,7 @@ def as_decided(
 
 
 def server_warnings(config: SchedulerConfiguration, snapshot: Snapshot, *, is_given: bool) -> Iterator[InputWarning]:
-    """Say that the server is of a version that is not known here, unless the release was chosen by hand."""
+    """Warn that the server's version differs from every known release, unless the release was chosen by hand."""
     server = snapshot.server_version
     if not server or is_given:
         return
@@ -60,9 +64,9 @@ def server_warnings(config: SchedulerConfiguration, snapshot: Snapshot, *, is_gi
 
 
 def tie_rule(ties: Ties | None, seed: int | None) -> Ties:
-    """Return which of equal best nodes is taken; a seed alone means an even draw.
+    """Return the rule by which one of several equal best nodes is chosen; a seed alone means even draws.
 
-    Raises UsageError when there is no such rule, or a seed is given and nothing is drawn.
+    Raises UsageError for an unknown rule, and for a seed with a rule that draws nothing.
     """
     if ties is None:
         return "scheduler" if seed is None else "even"

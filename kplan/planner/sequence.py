@@ -1,8 +1,9 @@
-"""Schedules pods of a session one after another, and tells each decision while it is live.
+"""Runs that schedule pods of a session one after another.
 
-A run is a generator: it yields a `CycleResult` before its consequences take place, and goes on with them when asked
-for the next. It is deterministic, so a decision that is no longer live can be brought back by running again up to it:
-that is how an explanation costs nothing until somebody asks for it.
+A run is a generator: it yields a `CycleResult` before the pod is bound or its victims evicted, and does so when the
+next result is requested. Until then the result is *live*: the session is still in the state of the decision. A run is
+deterministic, so `Replay` gets an earlier decision back by running again up to it. So explanations cost nothing until
+somebody reads them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ Run = Iterator[CycleResult]
 
 
 def run_in_order(session: Session, pods: Sequence[int], *, settle_preemption: bool) -> Run:
-    """Schedule pods in the order given.
+    """Schedule pods in the given order.
 
-    A placed pod takes its room before the next is looked at. One that fits nowhere leaves no trace, but for what
-    plugins clear out of its way at once, such as a claim on devices that failed. If preemption is settled its victims
-    leave at once, it is nominated to their node, and tried again right after.
+    A placed pod uses its resources before the next pod is tried. A pod that fits nowhere changes nothing, except what
+    its PostFilter plugins clear at once, such as a claim on devices that failed. With `settle_preemption` its victims
+    leave at once, the pod is nominated to their node, and tried again right after.
     """
     session.nominate_from_status(pods)
     for pod in pods:
@@ -36,7 +37,7 @@ def run_in_order(session: Session, pods: Sequence[int], *, settle_preemption: bo
 
 
 def place(session: Session, result: CycleResult) -> bool:
-    """Put a scheduled pod on its node, or let plugins clear its way for later; tell whether it was scheduled."""
+    """Bind a scheduled pod, or run the effects of its PostFilter plugins; return whether it is scheduled."""
     if result.outcome is Outcome.SCHEDULED and result.row is not None:
         session.bind(result.pod, result.row)
         return True
@@ -46,30 +47,30 @@ def place(session: Session, result: CycleResult) -> bool:
 
 
 def nominates(result: CycleResult) -> bool:
-    """Tell whether preemption found a node for the pod."""
+    """Return whether preemption nominates a node for the pod."""
     return result.post_filter is not None and result.post_filter.nominated_row is not None
 
 
 def settle(session: Session, result: CycleResult) -> bool:
-    """Let a decision take place, preemption included; tell whether the pod was scheduled."""
+    """Carry out a decision, with its preemption; return whether the pod is scheduled."""
     if place(session, result):
         return True
-    found = result.post_filter
-    if found is not None and found.nominated_row is not None:
-        for victim in found.victims:
+    post_filter = result.post_filter
+    if post_filter is not None and post_filter.nominated_row is not None:
+        for victim in post_filter.victims:
             session.evict(victim)
-        for pod in found.cleared_nominations:
+        for pod in post_filter.cleared_nominations:
             session.nominator.drop(pod)
-        session.nominator.nominate(result.pod, found.nominated_row)
+        session.nominator.nominate(result.pod, post_filter.nominated_row)
     return False
 
 
 class Replay:
-    """Brings back decisions of a run, live, by running again.
+    """Gets earlier decisions of a run back, live, by running again.
 
     Parameters
     ----------
-    start : makes a fresh session and the run in it
+    start : starts the run in a fresh session
     """
 
     def __init__(self, start: Callable[[], Run]) -> None:
@@ -79,7 +80,7 @@ class Replay:
         self._result: CycleResult | None = None
 
     def at(self, index: int) -> CycleResult:
-        """Return decision `index` of the run, valid until another is asked for."""
+        """Return decision `index` of the run, live until the next call."""
         if self._run is None or index < self._position:
             self._run, self._position = self._start(), -1
         while self._position < index:

@@ -1,4 +1,4 @@
-"""A snapshot's cluster as columns; what another planner has worked out about the same nodes and pods is taken over."""
+"""The cluster of a snapshot as columns, which reuse the columns of another planner for the same nodes and pods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_NAME = attrgetter("namespace", "name")
 """Among equal victims the order on the node decides, and the order in a file must not."""
 
 _MAX_NEW = 1000
-"""So many pods may be new, or half of all, where what is known of the others is taken over one by one."""
+"""Pods are reused one by one if at most this many are new, and at most half of all."""
 
 
 def standing(world: Snapshot, origin: Cluster | None = None) -> Cluster:
@@ -29,11 +29,11 @@ def standing(world: Snapshot, origin: Cluster | None = None) -> Cluster:
 
     Parameters
     ----------
-    origin : a cluster that was made here and has not changed since; nodes and pods that are the very objects of its
-        own are not worked out anew
+    origin : a cluster that this function returned and that has not changed since; its columns are reused for the nodes
+        and pods that are the same objects
     """
     if origin is not None:
-        rows, infos = _taken_over(world.pods, origin.pods.infos)
+        rows, infos = _reused(world.pods, origin.pods.infos)
         if np.count_nonzero(rows == NOWHERE) <= min(_MAX_NEW, len(rows) // 2):
             return origin.changed(origin.nodes.changed(world.nodes), rows, infos)
     infos = [PodInfo(pod) for pod in world.pods if pod.status.phase not in _TERMINATED]
@@ -41,8 +41,8 @@ def standing(world: Snapshot, origin: Cluster | None = None) -> Cluster:
     return Cluster.build(NodeTable(world.nodes), infos)
 
 
-def _taken_over(pods: Sequence[Pod], known: Sequence[PodInfo]) -> tuple[RowArray, list[PodInfo]]:
-    """Return pods in order, and for each its row among those that are known, or NOWHERE."""
+def _reused(pods: Sequence[Pod], known: Sequence[PodInfo]) -> tuple[RowArray, list[PodInfo]]:
+    """Return for each pod, in order, its row in `known` or NOWHERE, and its info."""
     held, own = set(map(id, pods)), {id(info.pod) for info in known}
     rows = [row for row, info in enumerate(known) if id(info.pod) in held]
     infos = [known[row] for row in rows]

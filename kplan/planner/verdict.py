@@ -1,4 +1,4 @@
-"""Pass or fail: what `--fail-on` lists and what happened, held against each other."""
+"""Pass or fail: whether anything that `--fail-on` lists happened."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
     "explain": (NONE,),
     "diff": (NONE,),
 }
-"""What each command fails on unless it is told otherwise."""
+"""The default of `--fail-on`, by command."""
 
 
 def parse_fail_on(text: str) -> tuple[Condition, ...]:
@@ -56,11 +56,11 @@ def judge(
     *,
     accepts_preemption: bool = False,
 ) -> Verdict:
-    """Hold what happened against what counts. Of a pod that was tried twice the last outcome counts.
+    """Return the verdict on placements; of a pod that is tried twice the last outcome counts.
 
     Parameters
     ----------
-    accepts_preemption : a pod that gets in by evicting others is not unschedulable
+    accepts_preemption : a pod that can be placed by preemption does not count as unschedulable
     """
     wanted = set(fail_on)
     counted: list[Counted] = []
@@ -87,22 +87,22 @@ def judge(
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Something that counts where --fail-on lists its condition."""
+    """Something that counts if --fail-on lists its condition."""
 
     condition: Condition
     counted: Counted
-    is_old: bool = False  #: pods that were pending before bring it about, not the change
+    is_old: bool = False  #: caused by pods that were pending before the change
 
     def counts(self, fail_on: Sequence[Condition]) -> bool:
-        """Tell whether it counts; what is old does only where pending pods do."""
+        """Return whether it counts; old events count only if `fail_on` holds ``pending``."""
         return self.condition in fail_on and (not self.is_old or PENDING in fail_on)
 
 
 def counted_of(happened: Iterable[Happened], fail_on: Sequence[Condition]) -> list[Counted]:
-    """Return what counts, each thing once."""
-    return list(dict.fromkeys(each.counted for each in happened if each.counts(fail_on)))
+    """Return what counts, without duplicates."""
+    return list(dict.fromkeys(event.counted for event in happened if event.counts(fail_on)))
 
 
 def counted_warnings(warnings: Sequence[InputWarning], fail_on: Sequence[Condition]) -> list[Counted]:
-    """Return the warnings, if they count."""
+    """Return the warnings if `fail_on` holds ``warning``."""
     return [Counted(warning.object, warning.code) for warning in warnings] if WARNING in fail_on else []

@@ -63,7 +63,7 @@ _RULES: Mapping[str, Rule] = {
         "The message says what held it up in the first of these runs.",
     ),
     "NotLookedAt": Rule(
-        "Replicas that were not looked at one by one.", "Ask for fewer replicas at a time.", is_failure=False
+        "Replicas that were not tried one by one.", "Ask for fewer replicas at a time.", is_failure=False
     ),
     "NewlyPending": Rule("A pod that has a node before and none after.", _MOVES),
     "NewVictim": Rule("A pod that is evicted after and not before.", _MOVES),

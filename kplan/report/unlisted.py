@@ -51,7 +51,7 @@ def unlisted_cases(document: PlacementReport | PlanReport) -> list[Case]:
 
 
 def _ending(group: Unlisted) -> str:
-    return "not looked at" if group.outcome is None else group.outcome.lower()
+    return "not tried" if group.outcome is None else group.outcome.lower()
 
 
 def _where(group: Unlisted, options: ReportOptions) -> str:

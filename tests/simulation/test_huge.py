@@ -54,7 +54,7 @@ def test_all_that_fits_is_placed_and_the_rest_is_counted(name: str) -> None:
     assert found.pending == MOST - 12
     assert sum(pod.node is not None for pod in change.after) == 12
     listed = sum(pod.node is None for pod in change.after)
-    assert f"{MOST - 12 - listed} of its replicas were not looked at one by one" in {
+    assert f"{MOST - 12 - listed} of its replicas were not tried one by one" in {
         warning.message for warning in report.warnings
     }
 
