@@ -218,8 +218,13 @@ def _daemon_set(obj: DaemonSet, snapshot: Snapshot, replicas: int | None) -> Exp
     return expansion
 
 
-def _job(obj: Job, snapshot: Snapshot, replicas: int | None) -> Expansion:
-    """Return as many pods as a job runs in parallel."""
+def _job(obj: Job, snapshot: Snapshot, replicas: int | None, kind: str = "Job") -> Expansion:
+    """Return as many pods as a job runs in parallel.
+
+    Parameters
+    ----------
+    kind : of the object of its name in the manifest
+    """
     metadata = obj.metadata
     expansion = Expansion(objects=[obj])
     at_a_time = 1 if obj.spec.parallelism is None else obj.spec.parallelism
@@ -227,9 +232,10 @@ def _job(obj: Job, snapshot: Snapshot, replicas: int | None) -> Expansion:
     if replicas is not None:
         n = replicas
     elif obj.spec.suspend:
-        message = "is suspended, so it creates no pods; --replicas N places N of them all the same"
+        what = "is suspended, so it creates" if kind == "Job" else "has suspended jobs, so a run creates"
+        message = f"{what} no pods; --replicas N places N of them all the same"
         expansion.warnings.append(
-            InputWarning("Suspended", object_name("Job", metadata.namespace, metadata.name), message)
+            InputWarning("Suspended", object_name(kind, metadata.namespace, metadata.name), message)
         )
         return expansion
     # The labels by which a job finds its pods are in the template already, unless it has a selector of its own.
@@ -258,7 +264,14 @@ def _with_index(pod: Pod, index: int) -> Pod:
 def _cron_job(obj: CronJob, snapshot: Snapshot, replicas: int | None) -> Expansion:
     """Return the pods of one run of a cron job."""
     metadata = replace(obj.spec.job_template.metadata, name=obj.metadata.name, namespace=obj.metadata.namespace)
-    return _job(Job(metadata=metadata, spec=obj.spec.job_template.spec), snapshot, replicas)
+    return _job(Job(metadata=metadata, spec=obj.spec.job_template.spec), snapshot, replicas, "CronJob")
+
+
+def with_job(obj: CronJob, job: Job) -> CronJob:
+    """Return the cron job of the name of a job, whose runs are this job."""
+    template = replace(obj.spec.job_template, metadata=job.metadata, spec=job.spec)
+    metadata = replace(obj.metadata, name=job.metadata.name)
+    return replace(obj, metadata=metadata, spec=replace(obj.spec, job_template=template))
 
 
 def _pod_template(obj: PodTemplate, snapshot: Snapshot, replicas: int | None) -> Expansion:

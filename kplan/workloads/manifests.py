@@ -35,7 +35,7 @@ from kplan.snapshot.times import time_problems
 from kplan.workloads.accounts import account_warnings
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.bounds import uncountable
-from kplan.workloads.expansion import WORKLOADS, expand, template_pod
+from kplan.workloads.expansion import WORKLOADS, expand, template_pod, with_job
 from kplan.workloads.problems import fault_hint, field_problem, other_namespace
 from kplan.workloads.sources import PassedOver, Source, Sources, Text
 from kplan.workloads.unknown_kinds import is_foreign, unknown_kind
@@ -300,7 +300,7 @@ class _Reader:
         name = obj.metadata.name or obj.metadata.generate_name
         template = _template_of(content, item.kind)
         if isinstance(obj, CronJob):
-            obj = decode.convert(job_of_run(content, name), Job)
+            obj = with_job(obj, decode.convert(job_of_run(content, name), Job))
         expansion = expand(obj, self.snapshot, self.replicas)
         sample = expansion.pods[0] if isinstance(obj, Pod) else _sample(template, obj, expansion.pods)
         group = split_api_version(item.api_version)[0]

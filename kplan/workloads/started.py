@@ -47,9 +47,12 @@ def started(manifests: Manifests, *, run_cronjobs: bool = False) -> Manifests:
         return manifests
     left_out = [workload for workload in later if workload.kind != "CronJob" or not run_cronjobs]
     ids = {id(workload) for workload in left_out}
-    warnings = (not_started(workload.kind, workload.namespace, workload.name) for workload in left_out)
+    later_warnings = [not_started(workload.kind, workload.namespace, workload.name) for workload in left_out]
+    # Why a run would create no pods does not matter where there is no run.
+    runs = {warning.object for warning in later_warnings}
+    warnings = [warning for warning in manifests.warnings if warning.code != "Suspended" or warning.object not in runs]
     return dataclasses.replace(
         manifests,
         pods=tuple(pod for pod in manifests.pods if id(pod.workload) not in ids),
-        warnings=(*manifests.warnings, *warnings),
+        warnings=(*warnings, *later_warnings),
     )

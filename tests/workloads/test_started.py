@@ -40,6 +40,18 @@ def test_where_nothing_else_is_given_the_question_is_about_them() -> None:
     assert names(CRON, TEMPLATE) == (["nightly", "later"], [])
 
 
+def test_suspended_jobs_of_a_cron_job_are_told_by_its_name_where_a_run_would_count() -> None:
+    jobs = {**CRON["spec"]["jobTemplate"]["spec"], "suspend": True}
+    suspended = {**CRON, "spec": {**CRON["spec"], "jobTemplate": {"spec": jobs}}}
+
+    [warning] = started(load_manifests([suspended], snapshot=SNAPSHOT)).warnings
+    assert (warning.code, warning.object) == ("Suspended", "CronJob/default/nightly")
+    assert "has suspended jobs" in warning.message
+    [left_out] = started(load_manifests([JOB, suspended], snapshot=SNAPSHOT)).warnings
+    assert (left_out.code, left_out.object) == ("NotStarted", "CronJob/default/nightly")
+    assert names(JOB, suspended, run_cronjobs=True) == (["now"], ["CronJob/default/nightly"])
+
+
 def test_changes_leave_cron_jobs_to_their_schedule_unless_a_run_is_asked_for() -> None:
     planner = kplan.Planner(SNAPSHOT)
 
