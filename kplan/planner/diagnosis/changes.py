@@ -17,6 +17,7 @@ from kplan.api.affinity import (
     WeightedPodAffinityTerm,
 )
 from kplan.api.core import Container, Pod
+from kplan.api.pod_totals import HUGE_PAGES
 from kplan.api.tolerations import Taint, Toleration
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
@@ -25,9 +26,11 @@ _FULL_WEIGHT = 100
 
 
 def with_request(pod: Pod, container: Container, resource: str, amount: str) -> Pod:
-    """Return the pod with another request of a container, and no limit that is below or must equal it."""
+    """Return the pod with a lower request of a container, and of its limit where the two must be equal."""
     resources = container.resources
-    limits = {**resources.limits, resource: amount} if resource in resources.limits else resources.limits
+    limits = resources.limits
+    if resource in limits and ("/" in resource or resource.startswith(HUGE_PAGES)):
+        limits = {**limits, resource: amount}
     changed = replace(
         container, resources=replace(resources, requests={**resources.requests, resource: amount}, limits=limits)
     )

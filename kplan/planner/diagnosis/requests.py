@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from msgspec import UNSET
 
+from kplan.admission import limitranger
+from kplan.admission.rejection import Rejection
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import milli_value, value
 from kplan.documents import remedy as r
@@ -79,10 +81,26 @@ def _lowered(trials: Trials, missing: Mapping[str, int]) -> r.LowerRequest | Non
         old, to = str(container.resources.requests[resource]), quantity_text(resource, left)
         lowered.append(r.RequestChange(container=container.name, resource=resource, old=old, to=to))
         pod = changes.with_request(pod, container, resource, to)
-    node = trials.node_for(pod) if lowered else None
+    node = trials.node_for(pod) if lowered and _is_within_limit_ranges(trials, pod) else None
     if node is None:
         return None
     return trials.by_change(r.LowerRequest(change=lowered[0], also=tuple(lowered[1:]) or UNSET, then=node), pod)
+
+
+def _is_within_limit_ranges(trials: Trials, pod: Pod) -> bool:
+    """Tell whether limit ranges of the namespace take the changed pod, or not even the pod as it is.
+
+    A pod may be older than they are, and a snapshot may hold no limits of it.
+    """
+    return not _is_refused(trials, pod) or _is_refused(trials, trials.pod)
+
+
+def _is_refused(trials: Trials, pod: Pod) -> bool:
+    try:
+        limitranger.check(pod, trials.live.listers.snapshot.limit_ranges)
+    except Rejection:
+        return True
+    return False
 
 
 def largest_asking(pod: Pod, resource: str) -> Container | None:

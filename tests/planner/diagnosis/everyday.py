@@ -12,6 +12,7 @@ from tests.planner.diagnosis.objects import (
     claim,
     cordoned,
     gpu_node,
+    limit_range,
     mounting,
     node_affinity,
     on_node,
@@ -30,6 +31,19 @@ STORIES = (
         [node("a", cpu="2"), node("b", cpu="2"), web(cpu="2"), pod("x", on="a", cpu="500m"), pod("y", on="b")],
         ("All 2 nodes lack cpu (asks 2, at most 1500m free, on a).",),
         ("lower-request", "add-nodes"),
+    ),
+    Story(
+        "a limit range asks for more than is free",
+        [node("a", cpu="2"), web(cpu="2"), pod("x", on="a", cpu="500m"), limit_range(min={"cpu": "1600m"})],
+        ("The only node, a, lacks cpu (asks 2, 1500m free).",),
+        ("add-nodes",),
+        ("lower-request",),
+    ),
+    Story(
+        "a limit range asks for less than is free",
+        [node("a", cpu="2"), web(cpu="2"), pod("x", on="a", cpu="500m"), limit_range(min={"cpu": "1500m"})],
+        ("The only node, a, lacks cpu (asks 2, 1500m free).",),
+        ("lower-request",),
     ),
     Story(
         "no node is large enough even when it is empty",

@@ -49,6 +49,13 @@ def taint(key: str, value: str = "", effect: str = "NoSchedule") -> dict[str, st
     return {"key": key, "value": value, "effect": effect}
 
 
+def limit_range(**bounds: Any) -> dict[str, Any]:
+    """Make a limit range of containers: ``min={"cpu": "1"}`` and the like."""
+    metadata = {"name": "bounds", "namespace": "default"}
+    spec = {"limits": [{"type": "Container", **bounds}]}
+    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": spec}
+
+
 def cordoned(name: str, **more: Any) -> dict[str, Any]:
     made = node(name, taints=[taint("node.kubernetes.io/unschedulable")], **more)
     made["spec"]["unschedulable"] = True
