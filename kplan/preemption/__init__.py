@@ -1,4 +1,4 @@
-"""PostFilter: whom a pod that fits nowhere would evict, on which node, and why those."""
+"""PostFilter: the pods that a pod without a feasible node would preempt, the node, and why."""
 
 from kplan.preemption.default_preemption import DefaultPreemption
 from kplan.preemption.result import PreemptionResult

@@ -1,4 +1,4 @@
-"""Which victims would break a pod disruption budget.
+"""Which victims would violate a pod disruption budget.
 
 Upstream: defaultpreemption/default_preemption.go filterPodsWithPDBViolation.
 """
@@ -22,41 +22,41 @@ class _Budget:
     namespace: str
     name: str
     match: PodMatch
-    takes_unlabelled: bool
+    matches_unlabelled: bool
     allowed: int
     disrupted: frozenset[str]
 
     def covers(self, info: PodInfo) -> bool:
-        """Tell whether a pod that `match` means is covered indeed: it has labels and is not on its way out already."""
+        """Whether the budget counts a pod that `match` matches: one that has labels and is not yet being disrupted."""
         return bool(info.labels) and info.name not in self.disrupted
 
 
 class Budgets:
-    """Pod disruption budgets, compiled; one whose selector is missing, empty or invalid covers no pod."""
+    """Pod disruption budgets, compiled; a budget without a selector, or with an empty or invalid one, covers no pod."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._budgets = [compiled for budget in budgets if (compiled := _compile(budget)) is not None]
 
-    def allowing(self, allowed: Mapping[tuple[str, str], int]) -> Budgets:
-        """Return the same budgets with other numbers of disruptions, by (namespace, name); the others stay."""
-        allowing = Budgets(())
-        allowing._budgets = [
+    def with_allowed_disruptions(self, allowed: Mapping[tuple[str, str], int]) -> Budgets:
+        """Return the budgets with other numbers of allowed disruptions, by (namespace, name); the rest is unchanged."""
+        updated = Budgets(())
+        updated._budgets = [
             replace(budget, allowed=allowed.get((budget.namespace, budget.name), budget.allowed))
             for budget in self._budgets
         ]
-        return allowing
+        return updated
 
     def violating(self, pods: PodTable, positions: RowArray, victims: RowArray) -> BoolArray:
-        """Tell which victims would be one too many for a budget, if all of a node's victims went in this order.
+        """Return which victims exceed the allowed disruptions of a budget when a node's victims go in this order.
 
         Parameters
         ----------
-        positions : intp array of shape (n,), ascending: which node each victim is on
+        positions : intp array of shape (n,), ascending: the position of each victim's node
         victims : intp array of shape (n,), rows of the pod table, most important first on each node
 
         Notes
         -----
-        Each node is a world of its own: it starts with all that the budgets allow.
+        Every node is evaluated independently, with all the disruptions that the budgets allow.
         """
         violating = np.zeros(len(victims), np.bool_)
         indices_of: dict[str, RowArray] = {}
@@ -66,16 +66,16 @@ class Budgets:
                 in_namespace = pods.in_namespaces((budget.namespace,))
                 indices = indices_of[budget.namespace] = np.flatnonzero(in_namespace[victims])
             covered = indices[pods.matching_rows(budget.match, victims[indices])]
-            if budget.disrupted or budget.takes_unlabelled:
+            if budget.disrupted or budget.matches_unlabelled:
                 is_covered = [budget.covers(pods.infos[pod]) for pod in victims[covered].tolist()]
                 covered = covered[np.asarray(is_covered, np.bool_)]
-            where = positions[covered]
-            number_on_node = np.arange(1, len(covered) + 1) - np.searchsorted(where, where)
+            covered_positions = positions[covered]
+            number_on_node = np.arange(1, len(covered) + 1) - np.searchsorted(covered_positions, covered_positions)
             violating[covered[number_on_node > budget.allowed]] = True
         return violating
 
     def covering(self, pods: PodTable, pod: int) -> list[str]:
-        """List the budgets (NAMESPACE/NAME) that count a pod."""
+        """Return the budgets (NAMESPACE/NAME) that count a pod."""
         return [
             f"{budget.namespace}/{budget.name}"
             for budget in self._budgets

@@ -1,4 +1,4 @@
-"""Which candidate is taken: five criteria in turn, each among those that the one before left equal.
+"""The choice among candidates: five criteria in turn, each among those that are equal on the previous ones.
 
 Upstream: preemption/preemption.go pickOneNodeForPreemption, util/utils.go GetEarliestPodStartTime.
 """
@@ -21,47 +21,52 @@ from kplan.rules.pod_info import NO_START_TIME
 ONLY_CANDIDATE: Final = "only-candidate"
 TIE: Final = "tie"
 PRIORITY_OFFSET = 2**31
-"""Added to each priority in a sum, so that more victims of a negative priority do not count as less."""
+"""Added to each priority in a sum, so that more victims of negative priority do not lower the sum."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Nodes on which room can be made, and by whose eviction."""
+    """Candidates: nodes on which preemption makes room for the pod, with their victims."""
 
     table: PodTable
     rows: RowArray  #: intp array of shape (n_candidates,), ascending node rows
     #: intp array of shape (n_candidates + 1,); candidate i's victims are ``pods[bounds[i]:bounds[i + 1]]``
     bounds: RowArray
-    #: intp array of shape (n_victims,), rows of the pod table, most important first; every candidate has one
+    #: intp array of shape (n_victims,), rows of the pod table, most important first; every candidate has a victim
     pods: RowArray
     violating: BoolArray  #: bool array of shape (n_victims,): evicting the pod violates a budget
     pdb_violations: Int64Array  #: int64 array of shape (n_candidates,)
 
     @staticmethod
     def of(table: PodTable, rows: RowArray, bounds: RowArray, pods: RowArray, violating: BoolArray) -> Candidates:
-        """Make candidates of the nodes that have victims."""
+        """Return the candidates among some nodes: those that have victims."""
         counted: Int64Array = np.concatenate((np.zeros(1, np.int64), np.cumsum(violating)))
         violations: Int64Array = counted[bounds[1:]] - counted[bounds[:-1]]
         is_candidate = np.diff(bounds) > 0
-        kept = np.concatenate((np.zeros(1, np.intp), bounds[1:][is_candidate]))
-        return Candidates(table, rows[is_candidate], kept, pods, violating, violations[is_candidate])
+        candidate_bounds = np.concatenate((np.zeros(1, np.intp), bounds[1:][is_candidate]))
+        return Candidates(table, rows[is_candidate], candidate_bounds, pods, violating, violations[is_candidate])
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def some(self, keep: BoolArray) -> Candidates:
-        """Return those that `keep` says, bool array of shape (n_candidates,)."""
+    def some(self, remaining: BoolArray) -> Candidates:
+        """Return the candidates selected by `remaining`, bool array of shape (n_candidates,)."""
         counts = np.diff(self.bounds)
-        stays = np.repeat(keep, counts)
-        bounds = np.concatenate((np.zeros(1, np.intp), np.cumsum(counts[keep])))
+        is_victim = np.repeat(remaining, counts)
+        bounds = np.concatenate((np.zeros(1, np.intp), np.cumsum(counts[remaining])))
         return Candidates(
-            self.table, self.rows[keep], bounds, self.pods[stays], self.violating[stays], self.pdb_violations[keep]
+            self.table,
+            self.rows[remaining],
+            bounds,
+            self.pods[is_victim],
+            self.violating[is_victim],
+            self.pdb_violations[remaining],
         )
 
     def victims(self, index: int) -> list[int]:
-        """List the victims of one candidate."""
-        found: list[int] = self.pods[self.bounds[index] : self.bounds[index + 1]].tolist()
-        return found
+        """Return the victims of a candidate."""
+        pods: list[int] = self.pods[self.bounds[index] : self.bounds[index + 1]].tolist()
+        return pods
 
     @cached_property
     def _priorities(self) -> Int64Array:
@@ -93,11 +98,11 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Choice:
-    """How the candidates compare."""
+    """The result of comparing the candidates."""
 
-    ties: RowArray  #: intp array of indices of the candidates that are equal on all criteria
-    decided_by: DecidedBy  #: the criterion that left a single one, ONLY_CANDIDATE or TIE
-    #: int8 array of shape (n_candidates,): index into CRITERIA of the one that a candidate lost by, -1 for ties
+    ties: RowArray  #: intp array of indices of the best candidates, which are equal on all criteria
+    decided_by: DecidedBy  #: the criterion after which a single candidate remained, ONLY_CANDIDATE or TIE
+    #: int8 array of shape (n_candidates,): index into CRITERIA of the criterion by which a candidate lost, -1 for ties
     lost_by: NDArray[np.int8]
 
 
@@ -108,21 +113,21 @@ _PENALTIES: dict[Criterion, Callable[[Candidates], Int64Array]] = {
     "fewest-victims": lambda candidates: candidates.n_victims,
     "latest-start-time": lambda candidates: -candidates.earliest_start,
 }
-"""What decides, in this order: each criterion's values, one a candidate, the lowest being best."""
+"""The criteria in order, each with its values per candidate, of which the lowest is best."""
 CRITERIA = tuple(_PENALTIES)
 
 
 def choose(candidates: Candidates) -> Choice:
-    """Compare candidates; there is at least one."""
+    """Compare candidates, at least one."""
     lost_by = np.full(len(candidates), -1, np.int8)
     if len(candidates) == 1:
         return Choice(np.zeros(1, np.intp), ONLY_CANDIDATE, lost_by)
-    left = np.arange(len(candidates))
+    remaining = np.arange(len(candidates))
     for k, criterion in enumerate(CRITERIA):
-        penalty = _PENALTIES[criterion](candidates)[left]
+        penalty = _PENALTIES[criterion](candidates)[remaining]
         is_best = penalty == penalty.min()
-        lost_by[left[~is_best]] = k
-        left = left[is_best]
-        if len(left) == 1:
-            return Choice(left, criterion, lost_by)
-    return Choice(left, TIE, lost_by)
+        lost_by[remaining[~is_best]] = k
+        remaining = remaining[is_best]
+        if len(remaining) == 1:
+            return Choice(remaining, criterion, lost_by)
+    return Choice(remaining, TIE, lost_by)

@@ -1,4 +1,4 @@
-"""DefaultPreemption: makes room for a pod that fits nowhere, by evicting pods of lower priority.
+"""DefaultPreemption: makes room for a pod that fits no node by evicting pods of lower priority.
 
 Upstream: defaultpreemption/default_preemption.go, preemption/preemption.go, preemption/executor.go.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from kplan.api.core import Pod
 from kplan.config.args import DefaultPreemptionArgs, PluginArgs
-from kplan.engine.arrays import BoolArray
+from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.verdicts import Code
 from kplan.framework.diagnosis import FilterOutcome, fit_error
 from kplan.framework.extenders import Extender, ExtenderError, ExtenderVictims, PodsOn
@@ -37,7 +37,7 @@ _PREEMPTED = "PreemptionByScheduler"
 
 
 class DefaultPreemption:
-    """Finds the node on which the fewest and least important pods have to go."""
+    """Finds the node on which the fewest and least important pods have to be evicted."""
 
     name: ClassVar[str] = "DefaultPreemption"
     scope: ClassVar[Scope] = Scope.CLUSTER
@@ -48,7 +48,7 @@ class DefaultPreemption:
         self._budgets = Budgets(handle.listers.pod_disruption_budgets)
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
-        """Look for victims; the findings are a `PreemptionResult`."""
+        """Return the node to nominate and its victims; the findings are a `PreemptionResult`."""
         try:
             result = self._preempt(cycle, outcome)
         except _PreemptionError as failure:
@@ -58,9 +58,9 @@ class DefaultPreemption:
         status = SUCCESS if result.nominated_row is not None else Status(StatusCode.UNSCHEDULABLE, (result.message,))
         return PostFilterResult(status, result.nominated_row, result.leaving_pods, result.cleared_pods, findings=result)
 
-    def recount(self, allowed: Mapping[tuple[str, str], int]) -> None:
-        """Take over how many disruptions budgets allow now, by (namespace, name)."""
-        self._budgets = self._budgets.allowing(allowed)
+    def set_allowed_disruptions(self, allowed: Mapping[tuple[str, str], int]) -> None:
+        """Update how many disruptions the budgets allow, by (namespace, name)."""
+        self._budgets = self._budgets.with_allowed_disruptions(allowed)
 
     def _blank(self) -> PreemptionResult:
         cluster = self._handle.cluster
@@ -73,34 +73,34 @@ class DefaultPreemption:
             message = f"preemption: {_OBSTACLES[obstacle]}"
             return replace(blank, eligible=False, message=message, why_not=obstacle)
         framework = self._handle.framework
-        assert framework is not None  # noqa: S101 - set once all plugins are made
+        assert framework is not None  # noqa: S101 - set once all plugins exist
         run = dry_run(framework, cycle, outcome, self._budgets)
-        found = self._limited(run, self._candidates(run))
-        if len(found) == 0:
+        candidates = self._limited(run, self._candidates(run))
+        if len(candidates) == 0:
             _raise_errors(run)
             message = f"preemption: {fit_error(run.rejections)}"
             return replace(blank, message=message, why_not="no-node-helps", dry_run=run)
-        found = self._ask_extenders(cycle, run, found)
-        if len(found) == 0:
+        candidates = self._ask_extenders(cycle, run, candidates)
+        if len(candidates) == 0:
             message = f"preemption: {MESSAGE_NO_CANDIDATE}"
             return replace(blank, message=message, why_not="extenders-refuse", dry_run=run)
-        choice = choose(found)
+        choice = choose(candidates)
         ties: list[int] = choice.ties.tolist()
         chosen = ties[0] if self._handle.random is None or len(ties) == 1 else self._handle.random.choice(ties)
         return replace(
             blank,
             dry_run=run,
-            candidates=found,
+            candidates=candidates,
             choice=choice,
             chosen=chosen,
-            cleared_pods=self._cleared(cycle, int(found.rows[chosen]), found.victims(chosen)),
+            cleared_pods=self._cleared(cycle, int(candidates.rows[chosen]), candidates.victims(chosen)),
         )
 
     def _obstacle(self, cycle: CycleState, outcome: FilterOutcome) -> Obstacle | None:
         """Return why the pod may not preempt, or None.
 
-        Upstream: PodEligibleToPreemptOthers. A pod whose earlier victims are still leaving its nominated node waits for
-        them, unless that node cannot help any more.
+        Upstream: PodEligibleToPreemptOthers. A pod whose victims are still terminating on its nominated node waits for
+        them, unless that node is unresolvable by now.
         """
         if cycle.pod.pod.spec.preemption_policy == "Never":
             return "preemption-policy-never"
@@ -114,93 +114,105 @@ class DefaultPreemption:
         if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return None
         infos = (cluster.pods.infos[pod] for pod in cluster.pods_on[row])
-        leaving = any(info.priority < cycle.pod.priority and _is_leaving_for_another(info) for info in infos)
+        leaving = any(info.priority < cycle.pod.priority and _is_being_preempted(info) for info in infos)
         return "victims-are-leaving" if leaving else None
 
     def _candidates(self, run: DryRun) -> Candidates:
         pods, violating, bounds = run.reprieve.victims(self._handle.cluster)
         return Candidates.of(self._handle.cluster.pods, run.reprieve.rows, bounds, pods, violating)
 
-    def _limited(self, run: DryRun, found: Candidates) -> Candidates:
-        """Stop where kube-scheduler would, when asked to follow it there.
+    def _limited(self, run: DryRun, candidates: Candidates) -> Candidates:
+        """Return the candidates that kube-scheduler would find before it stops, when the session samples as it does.
 
-        It looks at nodes in turn from a random one on, here from the first unless there is a draw, until it has enough
-        candidates of which one violates no budget.
+        It stops once it has enough candidates, one of which violates no budget.
         """
-        rows = run.rejections.rows
-        if not self._handle.is_sampling or rows is None or len(found) == 0:
-            return found
+        rows, n_nodes = run.rejections.rows, run.rejections.n_nodes
+        if not self._handle.is_sampling or rows is None or len(candidates) == 0:
+            return candidates
+        order = self._search_order(rows, n_nodes)
+        index = np.full(n_nodes, -1, np.intp)
+        index[candidates.rows] = np.arange(len(candidates))
+        in_turn = index[order][index[order] >= 0]
         limit = self.number_of_candidates(len(rows))
-        is_potential = np.zeros(run.rejections.n_nodes, np.bool_)
+        violates = candidates.pdb_violations[in_turn] > 0
+        is_within_limit = np.where(violates, np.cumsum(violates), np.cumsum(~violates)) <= limit
+        n_violating, n_others = np.minimum(np.cumsum(violates), limit), np.minimum(np.cumsum(~violates), limit)
+        is_enough = (n_others > 0) & (n_others + n_violating >= limit)
+        if is_enough.any():
+            stop = int(np.argmax(is_enough)) + 1
+            last_row = candidates.rows[in_turn[stop - 1]]
+            not_evaluated = np.zeros(n_nodes, np.bool_)
+            not_evaluated[order[int(np.flatnonzero(order == last_row)[0]) + 1 :]] = True
+            run.rejections.not_evaluated = not_evaluated
+            is_within_limit[stop:] = False
+        remaining: BoolArray = np.zeros(len(candidates), np.bool_)
+        remaining[in_turn[is_within_limit]] = True
+        return candidates.some(remaining)
+
+    def _search_order(self, rows: RowArray, n_nodes: int) -> RowArray:
+        """Return some nodes in the order in which kube-scheduler looks for candidates.
+
+        It starts at a random node; here that is the first one, unless the session draws.
+        """
+        is_potential = np.zeros(n_nodes, np.bool_)
         is_potential[rows] = True
         order = self._handle.cluster.nodes.zone_order
         order = order[is_potential[order]]
         if self._handle.random is not None:
             order = np.roll(order, -self._handle.random.randrange(len(order)))
-        index = np.full(run.rejections.n_nodes, -1, np.intp)
-        index[found.rows] = np.arange(len(found))
-        in_turn = index[order][index[order] >= 0]
-        violates = found.pdb_violations[in_turn] > 0
-        n_clean = np.minimum(np.cumsum(~violates), limit)
-        n_violating = np.minimum(np.cumsum(violates), limit)
-        is_enough = (n_clean > 0) & (n_clean + n_violating >= limit)
-        within_limit = np.where(violates, np.cumsum(violates), np.cumsum(~violates)) <= limit
-        n_seen = len(in_turn)
-        if is_enough.any():
-            n_seen = int(np.argmax(is_enough)) + 1
-            unseen = np.zeros(run.rejections.n_nodes, np.bool_)
-            unseen[order[int(np.flatnonzero(order == found.rows[in_turn[n_seen - 1]])[0]) + 1 :]] = True
-            run.rejections.not_evaluated = unseen
-        keep: BoolArray = np.zeros(len(found), np.bool_)
-        keep[in_turn[:n_seen][within_limit[:n_seen]]] = True
-        return found.some(keep)
+        return order
 
     def number_of_candidates(self, n_nodes: int) -> int:
-        """Return how many candidates are enough, of so many nodes that may help. Upstream: calculateNumCandidates."""
+        """Return how many candidates are enough among `n_nodes` potential nodes. Upstream: calculateNumCandidates."""
         share = n_nodes * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), n_nodes)
 
-    def _ask_extenders(self, cycle: CycleState, run: DryRun, found: Candidates) -> Candidates:
-        """Let extenders drop candidates or change their victims. Upstream: callExtenders."""
-        asked = [each for each in self._handle.extenders if each.preempts and each.is_interested(cycle.pod.pod)]
-        if not asked:
-            return found
+    def _ask_extenders(self, cycle: CycleState, run: DryRun, candidates: Candidates) -> Candidates:
+        """Return the candidates and victims that the extenders accept. Upstream: callExtenders."""
+        incoming = cycle.pod.pod
+        extenders = [
+            extender for extender in self._handle.extenders if extender.preempts and extender.is_interested(incoming)
+        ]
+        if not extenders:
+            return candidates
         cluster = self._handle.cluster
         names, infos = cluster.nodes.names, cluster.pods.infos
         victims = {
-            names[row]: ExtenderVictims([infos[pod].key for pod in found.victims(i)], int(found.pdb_violations[i]))
-            for i, row in enumerate(found.rows.tolist())
+            names[row]: ExtenderVictims(
+                [infos[pod].key for pod in candidates.victims(i)], int(candidates.pdb_violations[i])
+            )
+            for i, row in enumerate(candidates.rows.tolist())
         }
 
         def pods_on(name: str) -> dict[str, Pod]:
             row = cluster.nodes.row_of.get(name)
             return {} if row is None else {infos[pod].key: infos[pod].pod for pod in cluster.pods_on[row]}
 
-        for extender in asked:
+        for extender in extenders:
             victims = _answer(extender, cycle, victims, run, pods_on)
             if not victims:
                 break
-        by_row = sorted((cluster.nodes.row_of[name], each) for name, each in victims.items())
+        victims_by_row = sorted((cluster.nodes.row_of[name], node_victims) for name, node_victims in victims.items())
         violating = {int(pod) for pod in run.reprieve.pods[run.reprieve.violating]}
         pods: list[int] = []
         bounds = [0]
-        for row, each in by_row:
+        for row, node_victims in victims_by_row:
             row_of_key = {infos[pod].key: pod for pod in cluster.pods_on[row]}
-            pods += [row_of_key[key] for key in each.pods]
+            pods += [row_of_key[key] for key in node_victims.pods]
             bounds.append(len(pods))
         return Candidates(
             cluster.pods,
-            np.asarray([row for row, _ in by_row], np.intp),
+            np.asarray([row for row, _ in victims_by_row], np.intp),
             np.asarray(bounds, np.intp),
             np.asarray(pods, np.intp),
             np.asarray([pod in violating for pod in pods], np.bool_),
-            np.asarray([each.num_pdb_violations for _, each in by_row], np.int64),
+            np.asarray([node_victims.num_pdb_violations for _, node_victims in victims_by_row], np.int64),
         )
 
     def _cleared(self, cycle: CycleState, row: int, victims: list[int]) -> tuple[int, ...]:
-        """List the pods of lower priority that are nominated to the chosen node; they have to look elsewhere.
+        """Return the pods of lower priority nominated to the chosen node, which lose their nomination.
 
-        Nothing happens, so nobody loses a nomination, when all victims are on their way out already.
+        When all victims are terminating already, nothing is evicted and no nomination is cleared.
         Upstream: prepareCandidateAsync, getLowerPriorityNominatedPods.
         """
         infos = self._handle.cluster.pods.infos
@@ -210,27 +222,29 @@ class DefaultPreemption:
 
 
 class _PreemptionError(Exception):
-    """Preemption could not tell; carries the text that kube-scheduler would report."""
+    """Preemption failed; the message is kube-scheduler's."""
 
     def __init__(self, text: str, run: DryRun) -> None:
         super().__init__(text)
         self.dry_run = run
 
 
-def _is_leaving_for_another(info: PodInfo) -> bool:
-    """Tell whether a pod is being deleted because the scheduler preempted it. Upstream: podTerminatingByPreemption."""
+def _is_being_preempted(info: PodInfo) -> bool:
+    """Whether a pod is terminating because the scheduler preempted it. Upstream: podTerminatingByPreemption."""
     if not info.is_terminating:
         return False
-    condition = next((each for each in info.pod.status.conditions if each.type == _DISRUPTION_TARGET), None)
+    condition = next(
+        (condition for condition in info.pod.status.conditions if condition.type == _DISRUPTION_TARGET), None
+    )
     return condition is not None and condition.status == "True" and condition.reason == _PREEMPTED
 
 
 def _raise_errors(run: DryRun) -> None:
-    """Fail when nodes could not be judged and none can help; texts as upstream's error aggregate joins them."""
+    """Raise the errors of filters, if there are any; joined as upstream's error aggregate does."""
     texts: dict[str, None] = {}
     for row in run.rejections.rows_with_code(Code.ERROR).tolist():
         status = run.rejections.status(row)
-        assert status is not None  # noqa: S101 - it has a code
+        assert status is not None  # noqa: S101 - the node has a code, so it has a status
         texts[status.error] = None
     if texts:
         raise _PreemptionError(f"[{', '.join(texts)}]" if len(texts) > 1 else next(iter(texts)), run)
@@ -239,14 +253,14 @@ def _raise_errors(run: DryRun) -> None:
 def _answer(
     extender: Extender, cycle: CycleState, victims: dict[str, ExtenderVictims], run: DryRun, pods_on: PodsOn
 ) -> dict[str, ExtenderVictims]:
-    """Ask one extender which candidates it accepts."""
+    """Return the candidates that an extender accepts, with their victims."""
     try:
         answer = dict(extender.preempt(cycle.pod.pod, victims, pods_on))
     except ExtenderError as error:
         if extender.is_ignorable:
             return victims
         raise _PreemptionError(str(error), run) from error
-    for name in [name for name, each in answer.items() if not each.pods]:
+    for name in [name for name, node_victims in answer.items() if not node_victims.pods]:
         if not extender.is_ignorable:
             raise _PreemptionError(f'expected at least one victim pod on node "{name}"', run)
         del answer[name]

@@ -1,8 +1,8 @@
-"""The dry run: whom it would take to make room, on every node at once.
+"""The dry run: the victims that make room for a pod, on every node at once.
 
-Upstream looks at one node after another; here all nodes take each step together. First all lower-priority pods leave
-and the filters are asked. On the nodes that pass, step k tries to bring back the k-th victim of every node: those that
-would violate a budget first, then the others, each from the most important down.
+Upstream looks at one node after another; here every step is taken on all nodes together. First all lower-priority pods
+are removed and the filters run. On the nodes that pass, step k tries to reprieve the k-th potential victim of every
+node: first those whose eviction violates a budget, then the others, each from the most important down.
 
 Upstream: defaultpreemption/default_preemption.go SelectVictimsOnNode, preemption/preemption.go DryRunPreemption.
 """
@@ -31,21 +31,21 @@ _NOT_HELPFUL = NodeStatus(
     Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "", (Reason(REASON_NOT_HELPFUL, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 )
 _NARROW_SHARE = 2
-"""Nodes whose victims have all been tried are left out once they are every second one."""
+"""Nodes without more pods to try are dropped from the view once they are at least half of it."""
 
 
 @dataclass(frozen=True)
 class Reprieve:
-    """What became of each lower-priority pod on the nodes where room can be made."""
+    """The lower-priority pods of the nodes where preemption helps, each reprieved or a victim."""
 
     rows: RowArray  #: intp array of shape (n_nodes,), ascending node rows
-    positions: RowArray  #: intp array of shape (n_pods,), ascending: which of `rows` each pod is on
+    positions: RowArray  #: intp array of shape (n_pods,), ascending: the index into `rows` of each pod's node
     pods: RowArray  #: intp array of shape (n_pods,), rows of the pod table, in the order in which they were tried
     violating: BoolArray  #: bool array of shape (n_pods,): evicting the pod would violate a budget
-    kept: BoolArray  #: bool array of shape (n_pods,): brought back, since the incoming pod fits beside it
+    reprieved: BoolArray  #: bool array of shape (n_pods,): the pod stays, because the incoming pod fits beside it
 
     def victims(self, cluster: Cluster) -> tuple[RowArray, BoolArray, RowArray]:
-        """Return who has to go, on each node the most important first.
+        """Return the victims, on each node the most important first.
 
         Returns
         -------
@@ -53,29 +53,33 @@ class Reprieve:
         violating : bool array of shape (n_victims,)
         bounds : intp array of shape (n_nodes + 1,); node i's victims are ``pods[bounds[i]:bounds[i + 1]]``
         """
-        going = np.flatnonzero(~self.kept)
-        where = self.positions[going]
+        evicted = np.flatnonzero(~self.reprieved)
+        evicted_positions = self.positions[evicted]
         if self.violating.any():
-            # Upstream sorts anew only where both kinds of victims were tried, which matters for pods without a start.
+            # Upstream sorts again only where both kinds of pods were tried, which matters for pods without a start.
             n_nodes = len(self.rows)
             n_violating = np.bincount(self.positions[self.violating], minlength=n_nodes)
             n_others = np.bincount(self.positions[~self.violating], minlength=n_nodes)
-            is_mixed = ((n_violating > 0) & (n_others > 0))[where]
-            mixed = going[is_mixed]
-            going[is_mixed] = mixed[_importance_order(cluster, self.positions[mixed], self.pods[mixed])]
-        return self.pods[going], self.violating[going], np.searchsorted(where, np.arange(len(self.rows) + 1))
+            is_mixed = ((n_violating > 0) & (n_others > 0))[evicted_positions]
+            mixed = evicted[is_mixed]
+            evicted[is_mixed] = mixed[_importance_order(cluster, self.positions[mixed], self.pods[mixed])]
+        return (
+            self.pods[evicted],
+            self.violating[evicted],
+            np.searchsorted(evicted_positions, np.arange(len(self.rows) + 1)),
+        )
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """What making room would take, and where it is impossible."""
+    """The victims on each node where preemption helps, and why it does not help on the others."""
 
-    rejections: FilterOutcome  #: nodes where it does not help, with their statuses; `feasible` are those where it does
-    reprieve: Reprieve  #: what became of the lower-priority pods on the latter
+    rejections: FilterOutcome  #: statuses of the nodes where it does not help; `feasible` are those where it does
+    reprieve: Reprieve  #: the lower-priority pods on the feasible nodes
 
 
 def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome, budgets: Budgets) -> DryRun:
-    """Look for victims on every node that rejected the pod for a reason that may go away with other pods."""
+    """Look for victims on every node whose rejection removing pods may resolve."""
     cluster = framework.cluster
     rows = outcome.rows_with_code(Code.UNSCHEDULABLE)
     positions, pods = lower_priority_pods(cluster, rows, cycle.pod.priority)
@@ -83,9 +87,9 @@ def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome
     rejections = FilterOutcome(len(cluster), np.zeros(len(cluster), np.bool_), rows=rows, absent=_NOT_HELPFUL)
     rejections.verdicts.append(("", Verdicts.where(~has_victims, _NO_VICTIMS)))
     if not has_victims.any():
-        nothing: RowArray = np.zeros(0, np.intp)
-        none: BoolArray = np.zeros(0, np.bool_)
-        return DryRun(rejections, Reprieve(nothing, nothing, nothing, none, none))
+        no_rows: RowArray = np.zeros(0, np.intp)
+        no_flags: BoolArray = np.zeros(0, np.bool_)
+        return DryRun(rejections, Reprieve(no_rows, no_rows, no_rows, no_flags, no_flags))
 
     trials = Trials(framework, cycle, outcome, rows=rows, positions=positions, pods=pods)
     verdicts, overrides = trials.statuses()
@@ -100,7 +104,7 @@ def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome
     reprieve = _reprieve(cluster, trials, budgets)
 
     is_candidate = np.zeros(len(reprieve.rows), np.bool_)
-    is_candidate[reprieve.positions[~reprieve.kept]] = True
+    is_candidate[reprieve.positions[~reprieve.reprieved]] = True
     for row in reprieve.rows[~is_candidate].tolist():
         rejections.feasible[row] = False
         rejections.overrides[row] = _expected_victims(cluster.nodes.names[row])
@@ -108,11 +112,11 @@ def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome
 
 
 def lower_priority_pods(cluster: Cluster, rows: RowArray, priority: int) -> tuple[RowArray, RowArray]:
-    """List the pods on some nodes that may have to make room.
+    """Return the pods on some nodes that have a lower priority.
 
     Returns
     -------
-    positions : intp array, ascending: which of `rows` each pod is on
+    positions : intp array, ascending: the index into `rows` of each pod's node
     pods : intp array, rows of the pod table, in the order in which the node lists them
     """
     counts = cluster.pod_count[rows]
@@ -128,7 +132,7 @@ def _importance_order(cluster: Cluster, positions: RowArray, pods: RowArray) -> 
 
 
 def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
-    """Bring back victims one by one where the pod still fits; `trials` holds nodes that fit without any of them."""
+    """Reprieve pods one by one while the incoming pod fits; on the nodes of `trials` it fits without all of them."""
     view = trials.view
     order = _importance_order(cluster, view.positions, view.pods)
     violating = budgets.violating(cluster.pods, view.positions, view.pods[order])
@@ -137,8 +141,8 @@ def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
         order, violating = order[violating_first], violating[violating_first]
     trials.reorder(order)
     rows, positions, pods = view.rows, view.positions, view.pods
-    kept = np.zeros(len(pods), np.bool_)
-    origin = np.arange(len(pods))  # index into `kept` of each pod that the narrowed view still holds
+    reprieved = np.zeros(len(pods), np.bool_)
+    origin = np.arange(len(pods))  # index into `reprieved` of each pod that the narrowed view still contains
     step = 0
     while len(trials.view):
         bounds = trials.view.bounds
@@ -153,9 +157,9 @@ def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
         trials.restore(tried)
         fits = trials.passes()[has_more]
         trials.remove_again(tried[~fits])
-        kept[origin[tried]] = fits
+        reprieved[origin[tried]] = fits
         step += 1
-    return Reprieve(rows, positions, pods, violating, kept)
+    return Reprieve(rows, positions, pods, violating, reprieved)
 
 
 def _expected_victims(node: str) -> NodeStatus:

@@ -1,8 +1,8 @@
-"""The order in which Go's sort leaves equal elements.
+"""Go's sort, step by step, for the order in which it leaves equal elements.
 
-Go's sort.Slice is not stable: where pods are equal in importance, the algorithm itself decides who comes first, and
-with a comparison that contradicts itself (two pods that have not started are each "earlier" than the other) it decides
-everything. So the algorithm is followed step by step: pattern-defeating quicksort, insertion sort up to 12 elements.
+Go's sort.Slice is not stable: where pods are equal in importance, the algorithm decides which comes first, and where
+the comparison contradicts itself (of two pods that have not started, each is "earlier" than the other) it decides
+everything. The algorithm is pattern-defeating quicksort, with insertion sort up to 12 elements.
 
 Upstream: Go's sort package, pdqsort_func (Go 1.21 and later).
 """
@@ -12,23 +12,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 INSERTION_LENGTH = 12
-"""Up to so many elements Go sorts by insertion, which is stable."""
+"""Up to this length Go sorts by insertion, which is stable."""
 _PARTIAL_STEPS = 5
 _LONG = 50
-"""From this length on, pivots are medians of medians, and elements may be shifted in a nearly sorted range."""
+"""From this length on, pivots are medians of medians, and a nearly sorted range may be finished by insertion."""
 _ALL_SWAPPED = 12
-"""Exchanges for four medians of three when everything is in reverse."""
+"""Swaps in four medians of three when all elements are in descending order."""
 _WORD = (1 << 64) - 1
 
 
 def go_sort(keys: Sequence[int], against: Sequence[int]) -> list[int]:
-    """Return the order of elements that ``sort.Slice`` leaves.
+    """Return the indices of the elements in the order in which ``sort.Slice`` leaves them.
 
     Parameters
     ----------
-    keys, against : one integer an element
-        Element i is less than element j when ``keys[i] < against[j]``. Where the two are the same this is an order; an
-        element with a key below what it is compared against is less than its equals, itself included.
+    keys, against : an integer per element
+        Element i is less than element j when ``keys[i] < against[j]``. With equal lists this is an order; an element
+        whose key is below its own value in `against` is less than its equals, itself included.
     """
     sorter = _Sorter(keys, against)
     sorter.sort(0, len(keys), len(keys).bit_length())
@@ -36,7 +36,7 @@ def go_sort(keys: Sequence[int], against: Sequence[int]) -> list[int]:
 
 
 class _Sorter:
-    """Works on ranges ``[low, high)`` of one list of elements."""
+    """Sorts ranges ``[low, high)`` of a list of elements."""
 
     def __init__(self, keys: Sequence[int], against: Sequence[int]) -> None:
         self.data = list(range(len(keys)))
@@ -50,7 +50,7 @@ class _Sorter:
         self.data[i], self.data[j] = self.data[j], self.data[i]
 
     def sort(self, low: int, high: int, limit: int) -> None:
-        """Sort a range; after `limit` bad pivots by heap."""
+        """Sort a range; after `limit` bad pivots with heapsort."""
         balanced = partitioned = True
         while True:
             length = high - low
@@ -112,7 +112,7 @@ class _Sorter:
             root = child
 
     def partition(self, low: int, high: int, pivot: int) -> tuple[int, bool]:
-        """Put smaller elements before the pivot and the others after it; also tell whether they were so already."""
+        """Partition a range; return where the pivot ends up, and whether the range was partitioned already."""
         self.swap(low, pivot)
         data, keys = self.data, self._keys
         bound = self._against[data[low]]
@@ -133,7 +133,7 @@ class _Sorter:
         return j, swaps == 0
 
     def partition_equal(self, low: int, high: int, pivot: int) -> int:
-        """Put elements equal to the pivot first, in a range without smaller ones; return where the rest begins."""
+        """Move elements equal to the pivot to the front of a range without smaller ones; return where others begin."""
         self.swap(low, pivot)
         i, j = low + 1, high - 1
         while True:
@@ -148,7 +148,7 @@ class _Sorter:
             j -= 1
 
     def partial_insertion(self, low: int, high: int) -> bool:
-        """Mend a nearly sorted range; tell whether it is sorted now."""
+        """Try to sort a nearly sorted range in a few steps; return whether it is sorted."""
         i = low + 1
         for _ in range(_PARTIAL_STEPS):
             while i < high and not self.less(i, i - 1):
@@ -171,7 +171,7 @@ class _Sorter:
         return False
 
     def break_patterns(self, low: int, high: int) -> None:
-        """Scatter three elements from the middle, by a generator that starts from the length."""
+        """Swap three elements near the middle with random ones; the random generator is seeded with the length."""
         length = high - low
         state = length
         mask = (1 << length.bit_length()) - 1
@@ -184,7 +184,7 @@ class _Sorter:
             self.swap(index, low + (other - length if other >= length else other))
 
     def choose_pivot(self, low: int, high: int) -> tuple[int, bool, bool]:
-        """Return a pivot, and whether the elements looked at were in increasing or in decreasing order."""
+        """Return a pivot, and whether the sampled elements are in increasing or in decreasing order."""
         length = high - low
         quarter = length // 4
         candidates = [low + quarter, low + 2 * quarter, low + 3 * quarter]
@@ -198,7 +198,7 @@ class _Sorter:
         return pivot, swaps == 0, swaps == _ALL_SWAPPED
 
     def median(self, a: int, b: int, c: int) -> tuple[int, int]:
-        """Return the position of the median of three, and how many exchanges it took."""
+        """Return the position of the median of three, and the number of swaps to find it."""
         swaps = 0
         if self.less(b, a):
             a, b, swaps = b, a, swaps + 1

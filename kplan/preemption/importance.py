@@ -1,4 +1,4 @@
-"""Which of the pods on a node are more important: higher priority, then the earlier start.
+"""The importance of the pods on a node: higher priority first, then earlier start.
 
 Upstream: pkg/scheduler/util/utils.go MoreImportantPod.
 """
@@ -13,22 +13,22 @@ from kplan.rules.pod_info import NO_START_TIME
 
 
 def importance_order(positions: RowArray, priorities: Int64Array, starts: Int64Array) -> RowArray:
-    """Order the pods of each node from the most important down, as kube-scheduler's sort leaves them.
+    """Return the order of each node's pods, most important first, as kube-scheduler's sort leaves them.
 
     Parameters
     ----------
-    positions : intp array of shape (n,), ascending: which node each pod is on
+    positions : intp array of shape (n,), ascending: the position of each pod's node
     priorities, starts : int64 arrays of shape (n,); start in microseconds, NO_START_TIME for a pod without one
 
     Returns
     -------
-    intp array of shape (n,), a permutation that leaves each pod with its node
+    intp array of shape (n,), a permutation within each node
 
     Notes
     -----
-    A pod without a start time counts as started at the moment at which it is looked at. Of two such pods each is thus
-    "earlier" than the other when it is asked first, and insertion turns their order around. Where there are more pods
-    than Go sorts by insertion, equal pods come out as its algorithm has it.
+    A pod without a start time counts as started at the moment of the comparison. Of two such pods each is thus
+    "earlier" than the other when it is the first operand, and insertion sort reverses their order. Where a node has
+    more pods than Go sorts by insertion, Go's algorithm decides the order of equal pods.
     """
     n_pods = len(positions)
     if n_pods == 0 or _is_in_order(positions, priorities, starts):
@@ -47,7 +47,7 @@ def importance_order(positions: RowArray, priorities: Int64Array, starts: Int64A
 
 
 def _is_in_order(positions: RowArray, priorities: Int64Array, starts: Int64Array) -> bool:
-    """Tell whether nothing moves: each node's pods are in order, and no two of them contradict each other."""
+    """Whether sorting changes nothing: each node's pods are in order, and no comparison contradicts itself."""
     same_node = positions[1:] == positions[:-1]
     equal = priorities[1:] == priorities[:-1]
     later = (starts[1:] >= starts[:-1]) & (starts[:-1] != NO_START_TIME)
@@ -55,7 +55,7 @@ def _is_in_order(positions: RowArray, priorities: Int64Array, starts: Int64Array
 
 
 def _undecided_groups(positions: RowArray, priorities: Int64Array, starts: Int64Array) -> list[tuple[int, int]]:
-    """List the nodes (as ranges) that have equal pods and more pods than are sorted by insertion."""
+    """Return the ranges of nodes with equal pods and more pods than Go sorts by insertion."""
     is_tie: BoolArray = (
         (positions[1:] == positions[:-1]) & (priorities[1:] == priorities[:-1]) & (starts[1:] == starts[:-1])
     )
@@ -67,7 +67,7 @@ def _undecided_groups(positions: RowArray, priorities: Int64Array, starts: Int64
 
 
 def _pattern(priorities: Int64Array, starts: Int64Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return keys as `go_sort` compares them, the same for nodes whose pods compare alike."""
+    """Return the arguments of `go_sort`, equal for nodes whose pods compare in the same way."""
     pods = list(zip((-priorities).tolist(), starts.tolist(), strict=True))
     rank_of = {pod: 2 * rank for rank, pod in enumerate(sorted(set(pods)))}
     keys = tuple(rank_of[pod] for pod in pods)

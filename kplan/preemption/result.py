@@ -1,4 +1,4 @@
-"""What preemption came to, as arrays that turn into names when somebody asks."""
+"""The result of preemption, as arrays; names and documents are made from them on demand."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from kplan.rules.resources import nano, pod_resources, quantity_text, resource_o
 
 @dataclass(frozen=True)
 class PreemptionResult:
-    """Whom the pod would evict, and why those.
+    """The victims that the pod would evict, and why these.
 
-    Lasts: it holds nothing that changes with the cluster.
+    Stays valid when the cluster changes.
     """
 
     infos: Sequence[PodInfo]  #: pods by row
     nodes: NodeTable  #: by row
     budgets: Budgets
     eligible: bool = True  #: the pod may preempt at all
-    message: str = ""  #: what DefaultPreemption says; empty when it found a node
-    why_not: WhyNot | None = None  #: why it found no node
-    dry_run: DryRun | None = None  #: None when no node was looked at
-    #: nodes where room can be made, after extenders and limits; None when there are none
+    message: str = ""  #: DefaultPreemption's message; empty when it nominates a node
+    why_not: WhyNot | None = None  #: why it nominates none
+    dry_run: DryRun | None = None  #: None when there was none
+    #: candidates that extenders and limits leave; None when there are none
     candidates: Candidates | None = None
-    choice: Choice | None = None  #: how they compare
-    chosen: int | None = None  #: index of the candidate that is taken, or None
+    choice: Choice | None = None  #: how the candidates compare
+    chosen: int | None = None  #: index of the chosen candidate, or None
     cleared_pods: tuple[int, ...] = ()  #: pods of lower priority that lose their nomination to the chosen node
 
     @property
@@ -60,14 +60,14 @@ class PreemptionResult:
 
     @property
     def nominated_row(self) -> int | None:
-        """Node on which room is made."""
+        """Row of the nominated node, or None."""
         if self.candidates is None or self.chosen is None:
             return None
         return int(self.candidates.rows[self.chosen])
 
     @property
     def nominated_node(self) -> str | None:
-        """Its name."""
+        """Name of the nominated node, or None."""
         row = self.nominated_row
         return None if row is None else self.names[row]
 
@@ -82,7 +82,8 @@ class PreemptionResult:
     def leaving_pods(self) -> tuple[int, ...]:
         """Pods to be evicted in the order in which they leave, by name.
 
-        Each leaves a gap in its node's list that the last pod fills, and that order tells equal pods apart later.
+        The order matters: the last pod of a node's list takes the place of one that leaves, and among equal pods the
+        place in the list decides later.
         """
         return tuple(sorted(self.victim_pods, key=lambda pod: (self.infos[pod].namespace, self.infos[pod].name)))
 
@@ -95,7 +96,7 @@ class PreemptionResult:
 
     @property
     def decided_by(self) -> DecidedBy | None:
-        """The criterion that singled out the chosen node."""
+        """The criterion that decided for the chosen node."""
         return None if self.choice is None else self.choice.decided_by
 
     @cached_property
@@ -107,7 +108,7 @@ class PreemptionResult:
         return tuple(order)
 
     def rejected(self) -> dict[str, NodeStatus]:
-        """Return why making room does not help, for each node where it was tried, by name."""
+        """Return, by name, why preemption does not help on each node where it was tried."""
         if self.dry_run is None or self.dry_run.rejections.rows is None:
             return {}
         rejections = self.dry_run.rejections
@@ -115,8 +116,8 @@ class PreemptionResult:
         return {self.names[row]: _as_reported(status) for row, status in statuses if status is not None}
 
     def victim_budgets(self, pod: int) -> list[str]:
-        """List the budgets (NAMESPACE/NAME) that count a victim."""
-        assert self.candidates is not None  # noqa: S101 - there is no victim to ask about
+        """Return the budgets (NAMESPACE/NAME) that count a victim."""
+        assert self.candidates is not None  # noqa: S101 - without candidates there is no victim
         return self.budgets.covering(self.candidates.table, pod)
 
     def victims(self) -> tuple[Victim, ...]:
@@ -130,11 +131,11 @@ class PreemptionResult:
         )
 
     def to_document(self, message: str | None = None) -> Preemption:
-        """Return what preemption came to, complete for all nodes.
+        """Return the document of the result, with all nodes.
 
         Parameters
         ----------
-        message : what all PostFilter plugins said together; None for this one's own
+        message : the message of all PostFilter plugins together; None for that of this plugin
         """
         return Preemption(
             eligible=self.eligible,
@@ -152,76 +153,76 @@ class PreemptionResult:
             cleared_nominations=tuple(sorted(self.infos[pod].key for pod in self.cleared_pods)),
         )
 
-    def with_costs(self, found: Preemption, *, reprieve: bool) -> Preemption:
-        """Add to a document of this result what it takes to judge it.
+    def with_costs(self, preemption: Preemption, *, reprieve: bool) -> Preemption:
+        """Return a document of this result with the costs of the preemption added.
 
-        Tells for each victim what its eviction frees, which budgets count it and how long it may take to end, and for
-        each candidate by what it lost; with `reprieve` also what became of each of its pods of lower priority.
+        They are for each victim what its eviction frees, the budgets that count it and its grace period, and for each
+        candidate the criterion by which it lost; with `reprieve` also which of its lower-priority pods were reprieved.
         """
         index_of = {self._node_of(index): index for index in self.candidate_order}
         steps = self.reprieves() if reprieve else {}
         return structs.replace(
-            found,
+            preemption,
             victims=tuple(
-                self._with_cost(victim, pod) for victim, pod in zip(found.victims, self.victim_pods, strict=True)
+                self._with_cost(victim, pod) for victim, pod in zip(preemption.victims, self.victim_pods, strict=True)
             ),
             candidates={
                 node: structs.replace(
                     candidate, lost_by=self.lost_by(index_of[node]), reprieve=steps.get(node, ()) if reprieve else UNSET
                 )
-                for node, candidate in found.candidates.items()
+                for node, candidate in preemption.candidates.items()
             },
         )
 
     def _node_of(self, index: int) -> str:
-        assert self.candidates is not None  # noqa: S101 - there is none to ask about
+        assert self.candidates is not None  # noqa: S101 - `index` is of a candidate
         return self.names[int(self.candidates.rows[index])]
 
     def _candidate(self, index: int) -> Candidate:
-        assert self.candidates is not None  # noqa: S101 - there is none to ask about
-        found = self.candidates
-        start = int(found.earliest_start[index])
+        assert self.candidates is not None  # noqa: S101 - `index` is of a candidate
+        candidates = self.candidates
+        start = int(candidates.earliest_start[index])
         return Candidate(
-            victims=tuple(self.infos[pod].key for pod in found.victims(index)),
-            pdb_violations=int(found.pdb_violations[index]),
+            victims=tuple(self.infos[pod].key for pod in candidates.victims(index)),
+            pdb_violations=int(candidates.pdb_violations[index]),
             criteria=Criteria(
-                pdb_violations=int(found.pdb_violations[index]),
-                highest_victim_priority=int(found.highest_priority[index]),
-                priority_sum=int(found.priority_sum[index]),
-                victims=int(found.n_victims[index]),
+                pdb_violations=int(candidates.pdb_violations[index]),
+                highest_victim_priority=int(candidates.highest_priority[index]),
+                priority_sum=int(candidates.priority_sum[index]),
+                victims=int(candidates.n_victims[index]),
                 latest_start_time=None if start == NO_START_TIME else from_micros(start),
             ),
         )
 
     def lost_by(self, index: int) -> Criterion | None:
-        """Return the criterion by which a candidate lost; None for one that is tied with the chosen node or is it."""
-        assert self.choice is not None  # noqa: S101 - there is no candidate to ask about
+        """Return the criterion by which a candidate lost; None for the chosen candidate and its ties."""
+        assert self.choice is not None  # noqa: S101 - `index` is of a candidate
         criterion = int(self.choice.lost_by[index])
         return None if criterion < 0 else CRITERIA[criterion]
 
     def reprieves(self) -> dict[str, tuple[Reprieve, ...]]:
-        """List for each node what became of its pods of lower priority, in the order in which they were tried."""
+        """Return, by node name, the steps of the reprieve: the lower-priority pods in the order they were tried."""
         if self.dry_run is None:
             return {}
-        found = self.dry_run.reprieve
+        reprieve = self.dry_run.reprieve
         steps: dict[str, list[Reprieve]] = {}
-        for i, position in enumerate(found.positions.tolist()):
-            of_node = steps.setdefault(self.names[int(found.rows[position])], [])
-            of_node.append(
+        for i, position in enumerate(reprieve.positions.tolist()):
+            node_steps = steps.setdefault(self.names[int(reprieve.rows[position])], [])
+            node_steps.append(
                 Reprieve(
-                    pod=self.infos[int(found.pods[i])].key,
-                    step=len(of_node) + 1,
-                    pdb_violation=bool(found.violating[i]),
-                    reprieved=bool(found.kept[i]),
+                    pod=self.infos[int(reprieve.pods[i])].key,
+                    step=len(node_steps) + 1,
+                    pdb_violation=bool(reprieve.violating[i]),
+                    reprieved=bool(reprieve.reprieved[i]),
                 )
             )
-        return {node: tuple(each) for node, each in steps.items()}
+        return {node: tuple(node_steps) for node, node_steps in steps.items()}
 
     def _with_cost(self, victim: Victim, pod: int) -> Victim:
         row = self.nominated_row
-        assert row is not None  # noqa: S101 - victims are where room is made
+        assert row is not None  # noqa: S101 - there are victims only on a nominated node
         info, node = self.infos[pod], self.nodes.nodes[row]
-        offered = rounded_requests({name: nano(quantity) for name, quantity in node.status.allocatable.items()})
+        allocatable = rounded_requests({name: nano(quantity) for name, quantity in node.status.allocatable.items()})
         requests = pod_resources(info.pod).requests
         return structs.replace(
             victim,
@@ -229,7 +230,7 @@ class PreemptionResult:
             frees={
                 name: Freed(
                     quantity_text(name, requests[name]),
-                    round(100 * requests[name] / offered[name]) if offered.get(name) else None,
+                    round(100 * requests[name] / allocatable[name]) if allocatable.get(name) else None,
                 )
                 for name in resource_order(requests)
                 if requests[name]
@@ -252,5 +253,5 @@ def _victim(info: PodInfo, *, is_violating: bool) -> Victim:
 
 
 def _as_reported(status: NodeStatus) -> NodeStatus:
-    """Return a status as the runtime reports it: the error of a plugin names the plugin."""
+    """Return a status as the runtime reports it: an error's text names the plugin."""
     return replace(status, reasons=(Reason(status.error, Code.ERROR),)) if status.code is Code.ERROR else status

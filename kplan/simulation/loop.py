@@ -296,7 +296,7 @@ class Simulation(Course):
     def _recount(self) -> None:
         allowed = self.disruptions.allowed()
         for plugin in self._preemptors:
-            plugin.recount(allowed)
+            plugin.set_allowed_disruptions(allowed)
 
     def _look_for_circle(self, preemptor: str, victims: str) -> None:
         """End the simulation when the same pods were on the same nodes, with the same pods nominated, too often."""

@@ -174,7 +174,7 @@ def test_building_at_once_is_binding_one_by_one(placed, match):
     assert cluster.used_ports == plain.used_ports
     assert cluster.log == []
     assert cluster.pods.matching(match).tolist() == plain.pods.matching(match).tolist()
-    for column in ("priorities", "terminating", "start_micros", "nonzero_cpu", "nonzero_memory", "n_host_ports"):
+    for column in ("priorities", "start_micros", "nonzero_cpu", "nonzero_memory", "n_host_ports"):
         assert getattr(cluster.pods, column).tolist() == getattr(plain.pods, column).tolist()
     assert cluster.pods.requests("cpu").tolist() == plain.pods.requests("cpu").tolist()
     cluster.add_pod(infos[0] if infos else PodInfo(Pod()))

@@ -30,7 +30,7 @@ SELECTORS = st.one_of(st.just(NOTHING), st.lists(requirements(), max_size=3).map
 @given(st.lists(LABELS, max_size=8), st.lists(LABELS, max_size=8), SELECTORS, st.integers(0, 3))
 def test_a_selector_takes_the_sets_that_it_matches_one_by_one(first, more, selector, most_one_by_one):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_sets, "_MAX_ASKED_ONE_BY_ONE", most_one_by_one)
+        patch.setattr(label_sets, "_MAX_MATCHED_SINGLY", most_one_by_one)
         table = LabelSets()
         for labels in first:
             table.code(labels)
