@@ -10,9 +10,9 @@ Upstream: pkg/kubeapiserver/options/plugins.go for the order, plugin/pkg/admissi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.admission import limitranger, runtimeclass
@@ -51,8 +51,7 @@ class Whole(Protocol):
         """Say what a policy of PodSecurity forbids of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """A pod as a plugin leaves it; `source` is what made it do so, such as ``LimitRange limited/limits``."""
 
     source: str
@@ -68,8 +67,7 @@ class Named(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(msgspec.Struct, frozen=True):
     """A pod as the API server would have stored it."""
 
     pod: Pod

@@ -7,8 +7,9 @@ Upstream: sigs.k8s.io/json (strict decoding), k8s.io/apimachinery pkg/api/resour
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from kplan.admission.fields import Field, fields_of, go_name, go_type, nearest
 from kplan.admission.go_names import embedding, text_type
@@ -18,8 +19,7 @@ from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
 _INT32 = 2**31
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """Something that does not decode."""
 
     path: str  #: of the field, such as ``spec.containers[0].image``
@@ -28,12 +28,11 @@ class Fault:
     meant: str = ""  #: the field that was probably meant
 
 
-@dataclass
-class Decoded:
+class Decoded(msgspec.Struct):
     """An object as its fields have been read, and what was wrong with it."""
 
     content: dict[str, Any]
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[Fault] = []
 
 
 def decode_object(content: dict[str, Any], struct: str) -> Decoded:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kplan.admission.decoding import Fault, decode_object
 from kplan.admission.defaults import default_claim, settle_data_source
@@ -31,8 +32,7 @@ from kplan.api.kinds import split_api_version
 Object = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """An object as the API server takes it in."""
 
     content: Object  #: decoded, and with what every object of its kind gets; pods get the rest when they are made

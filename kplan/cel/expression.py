@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
+
+import msgspec
 
 from kplan.cel.declarations import DEVICE_FIELDS, environment_config
 from kplan.cel.library import RoundsError, ask, library, without_status
@@ -28,8 +29,7 @@ _DOUBLING = re.compile(r"\.\s*opt(?:Flat)?Map\s*\(")
 _MAX_DOUBLING = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(msgspec.Struct, frozen=True):
     """All that an expression looks at, as (domain, name) pairs; devices that are equal in these match alike."""
 
     attributes: tuple[tuple[str, str], ...]
@@ -58,7 +58,9 @@ class DeviceExpression:
         self._evaluate = pieces.evaluate
         self._n_rounds = pieces.n_rounds
         found = sorted(pieces.reads)
-        by_field = [tuple(each[1:] for each in found if each[0] == f"device.{field}") for field in Reads.__slots__]
+        by_field = [
+            tuple(each[1:] for each in found if each[0] == f"device.{field}") for field in Reads.__struct_fields__
+        ]
         self.reads = None if pieces.reads_all else Reads(*by_field)
 
     def matches(self, device: DeviceView) -> bool:

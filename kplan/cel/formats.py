@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date
+
+import msgspec
 
 from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
 from kplan.cel.kubernetes import read_url
@@ -62,8 +63,7 @@ def _uri_problems(text: str) -> Sequence[str]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(msgspec.Struct, frozen=True):
     format: Format
     check: _Check
 

@@ -11,8 +11,10 @@ written out, it is written out too; elsewhere the expression is not supported, a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from itertools import count
+
+import msgspec
+from msgspec.structs import replace
 
 from kplan.cel.declarations import DEVICE_FIELDS
 from kplan.cel.formats import FORMAT_FUNCTIONS
@@ -73,8 +75,7 @@ class _OpenCallError(Exception):
     """A function of Kubernetes whose arguments depend on the variable of a macro."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     """What is the same for every device: a value, or why there is none."""
 
     value: Value
@@ -85,8 +86,7 @@ class _Known:
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class _Computed:
+class _Computed(msgspec.Struct, frozen=True):
     """The result of a function."""
 
     function: Callable[..., Value]

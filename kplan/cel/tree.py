@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count
 from typing import Literal
+
+import msgspec
 
 Kind = Literal["constant", "name", "select", "has", "call", "method", "list", "map", "message", "loop"]
 
@@ -18,8 +19,7 @@ Kind = Literal["constant", "name", "select", "has", "call", "method", "list", "m
 Constant = None | bool | int | float | str | bytes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Node(msgspec.Struct, frozen=True, eq=False):
     """One node of an expression."""
 
     id: int
@@ -44,8 +44,7 @@ class Node:
         return {1: None, 2: bool(value), 3: value - 2**64 if value >= 2**63 else value}.get(number, value)
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(msgspec.Struct, frozen=True):
     """An expression and the types of its nodes by their ids, as CEL writes types."""
 
     root: Node

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from types import UnionType
 from typing import Any
 from urllib.parse import SplitResult
+
+import msgspec
 
 from kplan.api.quantity import Quantity
 
@@ -54,30 +55,26 @@ def too_costly() -> CostLimitError:
     return CostLimitError("operation cancelled: actual cost limit exceeded")
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """A named format of texts."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class TypeValue:
+class TypeValue(msgspec.Struct, frozen=True):
     """A type as a value, as ``type(x)`` gives it."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalValue:
+class OptionalValue(msgspec.Struct, frozen=True):
     """A value that may be absent."""
 
     value: Value = None
     is_present: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Semver:
+class Semver(msgspec.Struct, frozen=True):
     """A semantic version; build metadata is dropped, as it takes no part in comparisons."""
 
     major: int

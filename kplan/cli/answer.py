@@ -8,10 +8,10 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import typer
 
 from kplan.cli.faults import say, silence_output
@@ -42,8 +42,7 @@ _NO_COLOR = "NO_COLOR"
 _FORCE_COLOR = "FORCE_COLOR"
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What a command was asked about."""
 
     planner: Planner

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypedDict
 
+import msgspec
 import typer
 
 from kplan.cli.flags import VerbosityFlags
@@ -117,8 +118,7 @@ class Limits(TypedDict):
     limit: int | None
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What all questions about room have in common; each is a method."""
 
     planner: Planner

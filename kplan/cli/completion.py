@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import typer
 
 _FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH", "DIR")
@@ -19,8 +19,7 @@ _NAMES_OF_OPTIONS = {"--context": "contexts", "--namespace": "namespaces", "--na
 _NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloads"}
 
 
-@dataclass(frozen=True, slots=True)
-class OptionWords:
+class OptionWords(msgspec.Struct, frozen=True):
     """An option, by its names; its values are choices, files or names of objects."""
 
     names: tuple[str, ...]
@@ -31,8 +30,7 @@ class OptionWords:
     objects: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CommandWords:
+class CommandWords(msgspec.Struct, frozen=True):
     """A command, by its words after ``kplan``; the first of all is ``kplan`` itself."""
 
     path: tuple[str, ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import typing
-from dataclasses import dataclass
 
 import msgspec
 
@@ -24,8 +23,7 @@ from kplan.config.wire import POINT_NAMES
 from kplan.visible import without_account
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """A place of the document whose value is not the default; None stands for absent."""
 
     path: str

@@ -10,8 +10,9 @@ updatePluginList, expandMultiPointPlugins, getValidScoreWeights.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kplan.config.in_tree import EXTENSION_POINTS, PLACEMENT_POINTS, UPSTREAM_POINT_NAMES
 from kplan.config.model import PluginRef
@@ -24,8 +25,7 @@ _POINTS: Final = (*EXTENSION_POINTS, *PLACEMENT_POINTS)
 _EVERYTHING: Final = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A plugin in an `enabled` list; `path` is where the file names it, empty for a default."""
 
     name: str
@@ -33,8 +33,7 @@ class Entry:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PointSet:
+class PointSet(msgspec.Struct, frozen=True):
     """The plugins that are enabled and the names that are disabled at one extension point or `multi_point`."""
 
     enabled: tuple[Entry, ...] = ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 import msgspec
@@ -30,8 +30,7 @@ from kplan.snapshot.model import Warning as InputWarning
 _EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler.config.k8s.io/v1"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigDocument:
+class ConfigDocument(msgspec.Struct, frozen=True):
     """A document of a file, as plain values."""
 
     value: object

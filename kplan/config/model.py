@@ -19,16 +19,14 @@ if TYPE_CHECKING:
 DEFAULT_EXTENDER_TIMEOUT: Final = Nanoseconds(5_000_000_000)
 
 
-@dataclass(frozen=True, slots=True)
-class PluginRef:
+class PluginRef(msgspec.Struct, frozen=True):
     """A plugin at an extension point; `weight` counts at `score` only and is 0 elsewhere."""
 
     name: str
     weight: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """One scheduler, as pods name it in `spec.schedulerName`."""
 
     scheduler_name: str

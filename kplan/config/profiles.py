@@ -10,8 +10,9 @@ validateKubeSchedulerProfile and validateCommonQueueSort, framework/runtime/fram
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+import msgspec
 
 from kplan.config.args import args_type, default_args
 from kplan.config.args_decoding import decode_args
@@ -29,8 +30,7 @@ from kplan.config.wire import POINT_NAMES, KubeSchedulerProfile, Plugins
 Warn = Callable[[str, str, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(msgspec.Struct, frozen=True):
     """A profile on its way: its merged sets, and those of in-tree plugins only."""
 
     name: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kplan.engine.arrays import Int64Array, RowArray
@@ -36,8 +36,7 @@ class Change(NamedTuple):
     sign: int
 
 
-@dataclass(slots=True)
-class _Counts:
+class _Counts(msgspec.Struct):
     per_node: Int64Array
     position: int
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,8 +51,7 @@ MAX_MASKS = 256
 """How many pod masks are cached: a byte a pod each."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodMatch:
+class PodMatch(msgspec.Struct, frozen=True):
     """A condition on pods: a pod matches when it matches every clause."""
 
     #: a pod matches a clause when it is in one of the namespaces (None: in any) and the selector matches its labels
@@ -94,8 +93,7 @@ class PodMask:
         return self._column
 
 
-@dataclass(frozen=True, slots=True)
-class _ByLabels:
+class _ByLabels(msgspec.Struct, frozen=True):
     """The first pods of a table, sorted by their set of labels."""
 
     order: RowArray  #: intp array of shape (n_sorted,), pods

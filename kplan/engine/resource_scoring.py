@@ -9,7 +9,6 @@ Upstream: plugins/noderesources/resource_allocation.go resourceAllocationScorer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -115,8 +114,7 @@ class ResourceScoring:
         return ScoredRequest(names, weights, requests, capacities, devices, self._use_requested)
 
 
-@dataclass(frozen=True)
-class ScoredRequest:
+class ScoredRequest(msgspec.Struct, frozen=True):
     """A pod's requests for the resources that count for it."""
 
     names: tuple[str, ...]

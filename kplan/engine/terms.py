@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from kplan.api.labels import Selector
@@ -22,14 +22,13 @@ class TermKind(enum.Enum):
     PREFERRED_ANTI_AFFINITY = enum.auto()
 
 
-@dataclass(slots=True)
-class TermGroup:
+class TermGroup(msgspec.Struct):
     """A term, and the nodes of the pods that have it."""
 
     kind: TermKind
     term: AffinityTerm
     weight: int  #: the preferred term's weight; 0 for required terms
-    holders: dict[int, int] = field(default_factory=dict)  #: node row -> how often the term occurs in pods there
+    holders: dict[int, int] = {}  #: node row -> how often the term occurs in pods there
     _arrays: tuple[RowArray, Int64Array] | None = None
 
     def change(self, row: int, sign: int) -> None:

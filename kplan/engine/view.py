@@ -7,9 +7,9 @@ nominated pods use it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,8 +20,7 @@ from kplan.engine.pod_table import PodColumn, PodMatch
 S = TypeVar("S", bound=np.generic)
 
 
-@dataclass(frozen=True)
-class PodDelta:
+class PodDelta(msgspec.Struct, frozen=True):
     """Pods added to (+1) or removed from (-1) single nodes of a view."""
 
     #: intp array of shape (n_changes,); the position in the view (not the node row) at which the pod changes

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from kplan.documents.preemption import Preemption, Victim
 from kplan.engine.cluster import Cluster
@@ -26,8 +27,7 @@ class Scope(enum.Enum):
     """Other rows too, or objects that a plan changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreFilterResult:
+class PreFilterResult(msgspec.Struct, frozen=True):
     """What a PreFilter plugin returns when it does more than accept all nodes."""
 
     skip: bool = False  #: leave this plugin's filter out of this cycle
@@ -91,8 +91,7 @@ class PostFilterFindings(Protocol):
         """Return the document of the decision, with every node; `message` joins what all PostFilter plugins say."""
 
 
-@dataclass
-class PostFilterResult:
+class PostFilterResult(msgspec.Struct):
     """The result of PostFilter: a nominated node with its victims, or why there is none."""
 
     status: Status  #: SUCCESS when a node was nominated, UNSCHEDULABLE with the text otherwise, ERROR

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
 
+import msgspec
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
@@ -17,8 +17,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.framework.status import Status, StatusCode
 
 
-@dataclass(frozen=True, slots=True)
-class NodeStatus:
+class NodeStatus(msgspec.Struct, frozen=True):
     """Why one node was rejected."""
 
     code: Code
@@ -58,8 +57,7 @@ def first_rejectors(verdicts: Iterable[tuple[str, Verdicts]], n_view: int) -> In
     return first
 
 
-@dataclass
-class FilterOutcome:
+class FilterOutcome(msgspec.Struct, dict=True):
     """The results of PreFilter and Filter for all nodes of the cluster.
 
     Valid until the cluster changes: the arrays may be the runtime's own, and details are read from the live cluster.
@@ -70,9 +68,9 @@ class FilterOutcome:
     pre_filter_status: Status | None = None  #: the rejection that kept all nodes from being filtered, or None
     rows: RowArray | None = None  #: node rows that were filtered; None for all
     #: (plugin, Verdicts over `rows`) in the order of the filters, without nominated pods
-    verdicts: list[tuple[str, Verdicts]] = field(default_factory=list)
+    verdicts: list[tuple[str, Verdicts]] = []
     #: node row -> status that counts instead of what `verdicts` say (nominations, extenders)
-    overrides: dict[int, NodeStatus] = field(default_factory=dict)
+    overrides: dict[int, NodeStatus] = {}
     #: status of the nodes that no plugin gave a status of their own; None when PreFilter left none out
     absent: NodeStatus | None = None
     named_by: frozenset[str] = frozenset()  #: PreFilter plugins that named the only possible nodes

@@ -7,8 +7,9 @@ The room above implements `Extender` and sends the requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from kplan.api.core import Node, Pod
 
@@ -17,8 +18,7 @@ class ExtenderError(Exception):
     """An extender did not answer, or not in a usable way."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderFilterResult:
+class ExtenderFilterResult(msgspec.Struct, frozen=True):
     """The nodes that an extender accepts, and why it rejects the others."""
 
     nodes: Sequence[str]  #: names of the nodes that passed
@@ -26,8 +26,7 @@ class ExtenderFilterResult:
     unresolvable: Mapping[str, str]  #: name -> message; preemption cannot help
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderVictims:
+class ExtenderVictims(msgspec.Struct, frozen=True):
     """Victims on one node: pod keys (NAMESPACE/NAME), most important first."""
 
     pods: Sequence[str]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class UnmodelledFeature:
+class UnmodelledFeature(msgspec.Struct, frozen=True):
     """A feature that an object uses and that kplan, or the reference scheduler with default gates, ignores."""
 
     object: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from kplan.config.releases import Release, newest
 from kplan.engine.arrays import RowArray
@@ -40,8 +41,7 @@ class ProfileFilters(Protocol):
         """Return the pods nominated to these nodes as additions to them; None when there are none."""
 
 
-@dataclass
-class Handle:
+class Handle(msgspec.Struct):
     """What a plugin may read besides the cycle."""
 
     cluster: Cluster  #: nodes, pods and their sums, kept current
@@ -54,6 +54,6 @@ class Handle:
     random: Random | None = None  #: draws among equals; without it the first by name wins
     #: counts the devices behind an extended resource, for scores; set by DynamicResources
     device_totals: DeviceTotals | None = None
-    release: Release = field(default_factory=newest)  #: the release of Kubernetes whose rules hold
+    release: Release = msgspec.field(default_factory=newest)  #: the release of Kubernetes whose rules hold
     #: state that the plugins of all profiles of a session share, by its type
-    shared: dict[type, Any] = field(default_factory=dict)
+    shared: dict[type, Any] = {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
@@ -33,13 +31,12 @@ class ScorePart(msgspec.Struct, frozen=True):
     is_full: bool
 
 
-@dataclass(slots=True)
-class ScoreOutcome:
+class ScoreOutcome(msgspec.Struct):
     """Scores of the feasible nodes; valid until the cluster changes."""
 
     rows: RowArray  #: feasible node rows, ascending
     total: Int64Array  #: int64 array over `rows`
-    parts: list[ScorePart] = field(default_factory=list)  #: the scores of each plugin
+    parts: list[ScorePart] = []  #: the scores of each plugin
     #: bool array of shape (n_nodes,): nodes that an extender scored, for which kube-scheduler draws a random number;
     #: None for none
     drawn: BoolArray | None = None

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
 from random import Random
 from typing import Any
+
+import msgspec
 
 from kplan.documents.queue import QueuePlace
 from kplan.framework.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedPod:
+class QueuedPod(msgspec.Struct, frozen=True):
     """A pending pod and its place in the queue."""
 
     pod: int  #: row of the pod table

@@ -6,9 +6,9 @@ Upstream: pkg/scheduler/framework/runtime/framework.go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from kplan.config.model import Profile
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray

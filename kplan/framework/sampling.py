@@ -5,8 +5,7 @@ Upstream: schedule_one.go numFeasibleNodesToFind, findNodesThatPassFilters, with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, RowArray
@@ -24,8 +23,7 @@ def num_feasible_nodes_to_find(percentage: int, n_nodes: int) -> int:
     return max(n_nodes * percentage // 100, MIN_FEASIBLE_NODES)
 
 
-@dataclass
-class Sampling:
+class Sampling(msgspec.Struct):
     """The start of the next search, carried over from pod to pod."""
 
     start_index: int = 0  #: position in the node tree's order at which the next search starts

@@ -7,6 +7,8 @@ from dataclasses import InitVar, dataclass, field
 from random import Random
 from typing import Any
 
+import msgspec
+
 from kplan.config.model import Profile, SchedulerConfiguration
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
@@ -22,8 +24,7 @@ PluginFactory = Callable[[Profile, Handle], Mapping[str, Plugin]]
 """Creates a profile's plugins, by name."""
 
 
-@dataclass(frozen=True)
-class SessionOptions:
+class SessionOptions(msgspec.Struct, frozen=True):
     """How a session decides where kube-scheduler would be random or stop early."""
 
     sample: bool = False  #: stop as percentageOfNodesToScore says, instead of looking at every node

@@ -7,9 +7,9 @@ computed once for all nodes, and afterwards only for the nodes whose pods change
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
@@ -35,17 +35,16 @@ _REFRESH_SHARE = 4
 """When more than one node in four changed, all rows are computed again: cheaper than selecting some."""
 
 
-@dataclass
-class CachedPreFilters:
+class CachedPreFilters(msgspec.Struct):
     """Cached results of PreFilter plugins."""
 
     #: plugin -> its result; a plugin without a key has none cached
-    results: dict[str, PreFilterResult | None] = field(default_factory=dict)
-    states: dict[str, dict[type, Any]] = field(default_factory=dict)  #: plugin -> cycle state that it wrote
+    results: dict[str, PreFilterResult | None] = {}
+    states: dict[str, dict[type, Any]] = {}  #: plugin -> cycle state that it wrote
     #: plugins that run in every cycle; None until all have run, and where a cached result does not pass or skip
     per_cycle: Sequence[PreFilterPlugin] | None = None
     skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
-    all_states: dict[type, Any] = field(default_factory=dict)  #: the states of all plugins together
+    all_states: dict[type, Any] = {}  #: the states of all plugins together
 
     def add(self, name: str, result: PreFilterResult | None, states: dict[type, Any]) -> None:
         """Cache a plugin's result and the states it wrote."""
@@ -65,8 +64,7 @@ class CachedPreFilters:
         return CachedPreFilters(self.results.copy(), self.states.copy(), self.per_cycle, self.skipped, self.all_states)
 
 
-@dataclass
-class CachedVerdicts:
+class CachedVerdicts(msgspec.Struct):
     """Verdicts over all nodes of the filters that look at one node at a time."""
 
     by_plugin: dict[str, Verdicts]  #: plugin -> verdicts over all nodes
@@ -104,8 +102,7 @@ class CachedVerdicts:
             self.passes &= verdict.bits == 0
 
 
-@dataclass
-class CachedScores:
+class CachedScores(msgspec.Struct):
     """Scores over all nodes of the plugins that look at one node at a time."""
 
     weights: Mapping[str, int]  #: plugin -> weight
@@ -113,12 +110,12 @@ class CachedScores:
     position: int  #: the place in the cluster's log up to which this is current
     total: Int64Array  #: `lasting` plus the weighted scores of `following`
     #: rank and plugin, where scores are computed or normalized over the feasible nodes in every cycle
-    per_cycle: list[tuple[int, ScorePlugin]] = field(default_factory=list)
+    per_cycle: list[tuple[int, ScorePlugin]] = []
     #: plugins whose scores depend on the pods of a node, with those scores, which need no normalizing
-    following: list[tuple[ScorePlugin, Int64Array]] = field(default_factory=list)
-    parts: list[ScorePart] = field(default_factory=list)  #: the scores that are summed in `total`
+    following: list[tuple[ScorePlugin, Int64Array]] = []
+    parts: list[ScorePart] = []  #: the scores that are summed in `total`
     #: plugin -> raw scores over all nodes, not yet normalized
-    raw: dict[str, Int64Array] = field(default_factory=dict)
+    raw: dict[str, Int64Array] = {}
 
     @staticmethod
     def none(weights: Mapping[str, int], n_nodes: int) -> CachedScores:
@@ -172,13 +169,12 @@ class CachedScores:
         self.total[rows] = total
 
 
-@dataclass
-class CachedPreScores:
+class CachedPreScores(msgspec.Struct):
     """Cached results of PreScore plugins."""
 
     #: plugin -> its result; a plugin without a key has none cached
-    results: dict[str, PreScoreResult | None] = field(default_factory=dict)
-    states: dict[type, Any] = field(default_factory=dict)  #: cycle state that those plugins wrote
+    results: dict[str, PreScoreResult | None] = {}
+    states: dict[type, Any] = {}  #: cycle state that those plugins wrote
     skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
     #: plugins that run in every cycle; None until all have run
     per_cycle: Sequence[PreScorePlugin] | None = None
@@ -198,17 +194,16 @@ class CachedPreScores:
         return CachedPreScores(self.results.copy(), self.states.copy(), self.skipped, self.per_cycle)
 
 
-@dataclass
-class CommonEntry:
+class CommonEntry(msgspec.Struct):
     """Cached results that shapes share because some plugins read the same of them.
 
     Where pods differ only in their requests, nearly all results are shared.
     """
 
-    pre_filters: CachedPreFilters = field(default_factory=CachedPreFilters)
-    pre_scores: CachedPreScores = field(default_factory=CachedPreScores)
+    pre_filters: CachedPreFilters = msgspec.field(default_factory=CachedPreFilters)
+    pre_scores: CachedPreScores = msgspec.field(default_factory=CachedPreScores)
     #: plugin -> verdicts over all nodes; plugins that look at node objects alone
-    verdicts: dict[str, Verdicts] = field(default_factory=dict)
+    verdicts: dict[str, Verdicts] = {}
     #: bool array of shape (n_nodes,), the node passes all of `verdicts`; None until those filters ran
     passes: BoolArray | None = None
     scores: CachedScores | None = None  #: scores of such plugins; None until they ran

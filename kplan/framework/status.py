@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+import msgspec
 
 
 class StatusCode(enum.IntEnum):
@@ -15,8 +16,7 @@ class StatusCode(enum.IntEnum):
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """A code with its reasons and the plugin that gave them (filled in by the runtime)."""
 
     code: StatusCode

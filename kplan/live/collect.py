@@ -7,8 +7,9 @@ import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kplan.documents.base import MissingKind
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
@@ -36,8 +37,7 @@ Progress = Callable[[str, int, int | None], None]
 Warn = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Collected:
+class _Collected(msgspec.Struct, frozen=True):
     """What came of one kind."""
 
     resource: Resource

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,8 +34,7 @@ _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.i
 _EXTENSION = "client.authentication.k8s.io/exec"
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(msgspec.Struct, frozen=True):
     """What a plugin printed: a token, or a certificate with its key."""
 
     token: str

@@ -17,9 +17,10 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from kplan.errors import KubeconfigError, UsageError
 from kplan.live.exec_plugin import Credential, run_plugin
@@ -37,15 +38,14 @@ _HINT = "fetch the kubeconfig anew, or give another one with --kubeconfig"
 Authorization = Callable[[], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """How to reach one API server as one user."""
 
     name: str  #: what people call the cluster: the context's name, or ``in-cluster``
     configuration: Any  #: a ``kubernetes.client.Configuration``
     authorization: Authorization  #: returns the value of the header of that name; empty for none
     impersonation: tuple[tuple[str, str], ...] = ()  #: headers that act as somebody else
-    secrets: Secrets = field(default_factory=Secrets)  #: what no message may hold
+    secrets: Secrets = msgspec.field(default_factory=Secrets)  #: what no message may hold
     files: _PrivateFiles | None = None  #: what is kept while connections may be opened with it
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -46,8 +45,7 @@ class _Head(msgspec.Struct, frozen=True):
 _HEAD_DECODER = msgspec.json.Decoder(_Head)
 
 
-@dataclass(frozen=True, slots=True)
-class ListedObjects:
+class ListedObjects(msgspec.Struct, frozen=True):
     """All objects of a list, in the server's order; `notes` says where the list is not of one instant."""
 
     objects: tuple[Any, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kplan.errors import UsageError
 
@@ -20,8 +21,7 @@ _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveOptions:
+class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The flags of kubectl that choose a cluster and a user, as they were given."""
 
     #: one path, or several joined as in ``KUBECONFIG``; empty for ``~/.kube/config``, else the account of the pod that
@@ -34,12 +34,12 @@ class LiveOptions:
     user: str = ""
     #: impersonate_user, impersonate_groups: whom to act as; the account needs the right to impersonate
     impersonate_user: str = ""
-    impersonate_groups: tuple[str, ...] = field(default=())
+    impersonate_groups: tuple[str, ...] = ()
     #: seconds for one whole request; None waits as long as it takes
     request_timeout: float | None = DEFAULT_REQUEST_TIMEOUT
     insecure_skip_tls_verify: bool = False
     #: read namespaced kinds in these namespaces only, for users without rights on the whole cluster
-    namespaces: tuple[str, ...] = field(default=())
+    namespaces: tuple[str, ...] = ()
     page_size: int = DEFAULT_PAGE_SIZE  #: objects in one answer of a list
     stdin_is_free: bool = True  #: nobody reads kplan's own standard input, so that a plugin may ask somebody there
 

@@ -5,8 +5,9 @@ The collector, the printed ClusterRole and the words about missing kinds all com
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kplan.api.kinds import KINDS, Kind
 
@@ -50,8 +51,7 @@ _SELECTORS = {"pods": "status.phase!=Succeeded,status.phase!=Failed"}
 _FIRST = ("pods", "nodes", "replicasets")
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True):
     """One kind, as the API server serves it and as the snapshot holds it."""
 
     kind: Kind  #: its group, versions, struct and place in the snapshot

@@ -12,10 +12,10 @@ import ipaddress
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol, cast
 from urllib.parse import urlencode, urlsplit
 
+import msgspec
 import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
@@ -30,8 +30,7 @@ _MOST_BYTES = 1 << 30
 _USER_AGENT = "kplan (read-only)"
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """An answer of the API server, whatever its status."""
 
     status: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kplan.admission.quota import QuotaLedger
 from kplan.admission.rejection import Rejection
@@ -18,8 +19,7 @@ from kplan.rules.pod_info import PodInfo
 _PROGRESS_EVERY = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(msgspec.Struct, frozen=True):
     """A pod to place again and again, or a list of pods to place in turn."""
 
     name: str  #: for reports
@@ -36,13 +36,13 @@ class Template:
         return self.replicas[index] if index < len(self.replicas) else None
 
 
-@dataclass
-class Fit:
+class Fit(msgspec.Struct):
     """The replicas that fit, and what stops the next one."""
 
-    placed: Counter[tuple[int, int]] = field(default_factory=Counter)  #: (template, node row) -> number of replicas
-    counts: list[int] = field(default_factory=list)  #: number of placed replicas of each template
-    evicted: list[int] = field(default_factory=list)  #: pods that the replicas evict, where that is allowed
+    #: (template, node row) -> number of replicas
+    placed: Counter[tuple[int, int]] = msgspec.field(default_factory=Counter)
+    counts: list[int] = []  #: number of placed replicas of each template
+    evicted: list[int] = []  #: pods that the replicas evict, where that is allowed
     #: the decision about the first replica that does not fit; live, see `kplan.planner.sequence`; None when all fit
     stop: CycleResult | None = None
     stopped_template: int | None = None  #: the template of that replica

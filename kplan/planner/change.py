@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.documents.base import InputWarning
 from kplan.documents.change import Change, Obstacle, PodAtRest, Step, WorkloadChange
@@ -107,8 +108,7 @@ def roll_out(
     return dataclasses.replace(change, left_out=(*written.warnings, *change.left_out))
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """Manifests as they are applied."""
 
     workloads: list[WrittenWorkload]
@@ -145,8 +145,7 @@ def carry_out(
     return follow(simulation, base, updates_of(base, workloads, autoscalers), rollout, decisions)
 
 
-@dataclass(frozen=True)
-class Updates:
+class Updates(msgspec.Struct, frozen=True):
     """Manifests held against the cluster."""
 
     all: tuple[Update, ...]
@@ -163,7 +162,7 @@ def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Au
             left_out.append(not_started(target.__name__, metadata["namespace"], metadata["name"]))
             continue
         update = update_of(target, content, base.world, autoscalers, is_on=base.release.is_on)
-        found.append(dataclasses.replace(update, obj=base.as_stored(update.obj)))
+        found.append(replace(update, obj=base.as_stored(update.obj)))
     return Updates(tuple(found), tuple(left_out))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kplan.documents.placement import Origin, Outcome, PodPlacement
 from kplan.framework.cycle import CycleResult
@@ -15,17 +16,16 @@ from kplan.simulation.applying import Applied
 from kplan.simulation.loop import Simulation
 
 
-@dataclass
-class Decisions:
+class Decisions(msgspec.Struct):
     """Keeps why pods of new workloads go where they go."""
 
     nodes: NodesShown = None  #: those that are told about for the first pod of each workload
     others: NodesShown = None  #: those for its further pods; not given where these are not told about
     tells_others: bool = True  #: whether further pods of a workload are told about
     tells_all: bool = False  #: whether pods of workloads that are rolled or scaled are told about, too
-    origins: Mapping[str, Origin] = field(default_factory=dict)  #: where workloads stand, by KIND/NAMESPACE/NAME
+    origins: Mapping[str, Origin] = {}  #: where workloads stand, by KIND/NAMESPACE/NAME
     #: NAMESPACE/NAME of a pod -> the decision that put it on its node
-    placed: dict[str, PodPlacement] = field(default_factory=dict)
+    placed: dict[str, PodPlacement] = {}
 
     def watch(self, simulation: Simulation, applied: Applied) -> None:
         """Keep what the scheduler decides about the pods of a workload from now on."""

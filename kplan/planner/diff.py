@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kplan.documents.base import Condition, Counted, Report, Verdict
 from kplan.documents.cluster_map import ClusterMap
@@ -43,8 +44,7 @@ _MOST_CAUSES = 5
 _WORSE = {Difference.NEWLY_PENDING: "NewlyPending"}
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """One of two answers."""
 
     what: str  #: how it is called
@@ -54,12 +54,11 @@ class Answer:
     usage: Mapping[str, float] | None = None
 
 
-@dataclass(frozen=True)
-class _Told:
+class _Told(msgspec.Struct, frozen=True):
     """What a report tells about pods."""
 
-    fates: dict[str, Fate] = field(default_factory=dict)
-    placements: dict[str, PodPlacement] = field(default_factory=dict)
+    fates: dict[str, Fate] = {}
+    placements: dict[str, PodPlacement] = {}
     victims: frozenset[str] = frozenset()
 
 

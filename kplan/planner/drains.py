@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.wellknown import ZONE
 from kplan.documents.base import Condition, Counted, Verdict
@@ -38,8 +39,7 @@ def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, l
     return dict(sorted(groups.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class DrainQuestion:
+class DrainQuestion(msgspec.Struct, frozen=True):
     """Asks a planner whether some nodes may go together; can be sent to another process."""
 
     name: str

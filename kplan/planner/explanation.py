@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
+import msgspec
 import numpy as np
 from msgspec import structs
+from msgspec.structs import replace
 
 from kplan.documents.details import Detail
 from kplan.documents.placement import Failure, NodeScore, ReasonCount, Rejection
@@ -21,8 +22,7 @@ CLOSEST = 5
 """A document names this many of the closest nodes for every reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """The nodes that a table shows: the best feasible ones, and for each reason those that come closest to feasible."""
 
     top: int | None = 5  #: how many of each; None for all
@@ -30,8 +30,7 @@ class Shown:
     also: tuple[str, ...] = ()  #: further nodes that are shown in any case
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True):
     """Why a pod is placed where it is, or nowhere.
 
     `feasible_nodes`, `rejections`, `scores` and `not_evaluated` hold only the nodes that `explain` is called for, in
@@ -44,11 +43,11 @@ class Explanation:
     feasible_count: int = 0
     not_evaluated: tuple[str, ...] = ()
     not_evaluated_count: int = 0
-    rejections: Mapping[str, Rejection] = field(default_factory=dict)
+    rejections: Mapping[str, Rejection] = {}
     rejection_summary: tuple[ReasonCount, ...] = ()
-    scores: Mapping[str, NodeScore] = field(default_factory=dict)
+    scores: Mapping[str, NodeScore] = {}
     #: node -> plugin -> lines that explain the plugin's raw score
-    score_details: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    score_details: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
 
     def narrowed(self, shown: Shown) -> Explanation:
         """Return the explanation restricted to the nodes that a table shows; it gets no score details."""

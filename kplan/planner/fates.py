@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 from msgspec import structs
 
 from kplan.documents.base import Condition, Counted
@@ -24,8 +24,7 @@ _LEAVING = (StepEvent.EVICTED, StepEvent.DELETED)
 _WORDS: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
+class Fate(msgspec.Struct, frozen=True):
     """What becomes of one pod: the one that was there, the one that came in its place, or both."""
 
     workload: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Counted, Verdict
 from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
@@ -22,8 +23,7 @@ from kplan.planner.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, counted_
 from kplan.workloads.manifests import Manifests
 
 
-@dataclass(frozen=True, slots=True)
-class HeadroomQuestion:
+class HeadroomQuestion(msgspec.Struct, frozen=True):
     """Asks a planner how many more replicas of a workload fit; can be sent to another process."""
 
     workload: str  #: KIND/NAMESPACE/NAME
@@ -122,7 +122,7 @@ def base_of_manifests(
     """
     most = DEFAULT_HEADROOM if limit is None and wanted is None else limit
     counted = [pod for pod in manifests.pods if pod.kind != "DaemonSet"]
-    each_alone = [dataclasses.replace(manifests, pods=(pod,)) for pod in counted] or [manifests]
+    each_alone = [replace(manifests, pods=(pod,)) for pod in counted] or [manifests]
     asked = [
         templates_of(each, base.snapshot, wanted=wanted, limit=most, minor=base.release.number) for each in each_alone
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -29,8 +28,7 @@ _UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
 """Name space of the uids that new pods get here: the same pod, the same uid."""
 
 
-@dataclass(frozen=True, slots=True)
-class IncomingPod:
+class IncomingPod(msgspec.Struct, frozen=True):
     """A pod to place that the snapshot does not hold."""
 
     pod: Pod
@@ -39,8 +37,7 @@ class IncomingPod:
     more: int = 0  #: further replicas like it that are not looked at one by one, since they end as it does
 
 
-@dataclass(frozen=True)
-class Incoming:
+class Incoming(msgspec.Struct, frozen=True):
     """What manifests bring into the cluster."""
 
     pods: tuple[IncomingPod, ...]  #: in reading order

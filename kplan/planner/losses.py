@@ -14,6 +14,8 @@ from functools import cached_property
 from itertools import combinations
 from math import comb
 
+import msgspec
+
 from kplan.api.wellknown import ZONE
 from kplan.documents.capacity import Loss, Survival
 from kplan.documents.placement import Outcome
@@ -41,8 +43,7 @@ _MOST_TABLES = 256
 _ON_EACH_NODE = "DaemonSet"
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(msgspec.Struct, frozen=True):
     """Nodes or zones that go together."""
 
     names: tuple[str, ...]

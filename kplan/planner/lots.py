@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,8 +35,7 @@ class _Indexed(Protocol[T_co]):
     def __getitem__(self, position: int, /) -> T_co: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(msgspec.Struct, frozen=True):
     """Runs that draw alike for a while; afterwards each goes its own way."""
 
     runs: Runs

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 from msgspec.structs import replace
 
@@ -17,8 +15,7 @@ _OWN_LABELS = (HOSTNAME, "topology.ebs.csi.aws.com/zone", "csi.volume.kubernetes
 _PASSING_TAINTS = ("node.kubernetes.io/",)
 
 
-@dataclass(frozen=True)
-class NodeShape:
+class NodeShape(msgspec.Struct, frozen=True):
     """Nodes that are equal except for their names."""
 
     like: Node  #: the first of these nodes by name

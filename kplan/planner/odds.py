@@ -5,8 +5,9 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from kplan.api.wellknown import ZONE
 from kplan.errors import UsageError
@@ -29,8 +30,7 @@ _EVEN = 16
 _PARTS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """A question about one cluster, ready to be drawn many times."""
 
     pods: Sequence[DrawnPod]  #: the pods of the question, in order
@@ -61,8 +61,7 @@ class AskAll(Protocol):
         """Return the answers in the order of the questions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Branches:
+class Branches(msgspec.Struct, frozen=True):
     """Some branches of the runs, as a question of their own; can be sent to another process."""
 
     question: Drawn

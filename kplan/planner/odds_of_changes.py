@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
@@ -35,8 +37,7 @@ from kplan.workloads.changes import Manifest, WrittenWorkload
 B = TypeVar("B", bound=Base)
 
 
-@dataclass(frozen=True, slots=True)
-class Drained:
+class Drained(msgspec.Struct, frozen=True):
     """Drains nodes, or loses them; attributes as the parameters of `Planner.drain`."""
 
     nodes: tuple[str, ...]
@@ -73,8 +74,7 @@ class Drained:
         return [DrawnPod(pod.key, _workload_of(simulation, pod.row), node=pod.node) for pod in leaving]
 
 
-@dataclass(frozen=True, slots=True)
-class RolledOut:
+class RolledOut(msgspec.Struct, frozen=True):
     """Applies workloads; the planner's cluster holds the other objects of the manifests."""
 
     workloads: tuple[WrittenWorkload, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.documents.queue import QueuePlace
 from kplan.engine.cluster import NOWHERE
@@ -24,8 +25,7 @@ Start = Callable[[Session], tuple[Run, Callable[[], Iterable[int]]]]
 """Starts a run in a session; the function returned with it gives, after the run, the pods or their replacements."""
 
 
-@dataclass(frozen=True, slots=True)
-class InOrder:
+class InOrder(msgspec.Struct, frozen=True):
     """Places pods in the order of `pods`; see `kplan.planner.sequence.run_in_order`."""
 
     pods: tuple[PodLike, ...]
@@ -52,8 +52,7 @@ class InOrder:
         return _prepared(base, question, start, is_single=is_single, settles=settles)
 
 
-@dataclass(frozen=True, slots=True)
-class InQueue:
+class InQueue(msgspec.Struct, frozen=True):
     """Works off the scheduling queue; for an evicted pod that is recreated, its replacement counts."""
 
     #: pods, with_pending, recreate, max_rounds: as for `Planner.plan_queue`

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
@@ -47,8 +47,7 @@ _FRESH_TAINTS = ("node.kubernetes.io/",)
 """Taints that tell about a node's present condition; a new one does not have them."""
 
 
-@dataclass(frozen=True, slots=True)
-class With:
+class With(msgspec.Struct, frozen=True):
     """Objects that are there besides, or in the place of those of the same kind and name."""
 
     given: GivenObjects
@@ -67,23 +66,20 @@ class With:
         return With(given, what)
 
 
-@dataclass(frozen=True, slots=True)
-class Without:
+class Without(msgspec.Struct, frozen=True):
     """Objects that are not there."""
 
     which: Reference
 
 
-@dataclass(frozen=True, slots=True)
-class AddNodes:
+class AddNodes(msgspec.Struct, frozen=True):
     """More nodes like one."""
 
     count: int
     like: str
 
 
-@dataclass(frozen=True, slots=True)
-class Cordon:
+class Cordon(msgspec.Struct, frozen=True):
     """Nodes that take no new pods, or do so again."""
 
     which: Reference
@@ -91,16 +87,14 @@ class Cordon:
     is_cordoned: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """Workloads that are to have so many replicas."""
 
     which: Reference
     replicas: int
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(msgspec.Struct, frozen=True):
     """Whatever can move does so."""
 
 

@@ -8,7 +8,6 @@ job count as the cron job's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -30,8 +29,7 @@ from kplan.workloads.expansion import TEMPLATE_HASH
 _DAEMONS = "DaemonSet"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnWorkload:
+class OwnWorkload(msgspec.Struct, frozen=True):
     """A workload of the snapshot."""
 
     key: str  #: KIND/NAMESPACE/NAME

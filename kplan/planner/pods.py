@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kplan.admission.admit import Admission
 from kplan.admission.podsecurity import NEWEST
@@ -19,8 +20,7 @@ from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPod:
+class StoredPod(msgspec.Struct, frozen=True):
     """Pods of one object that are alike but for their names."""
 
     #: the pod of the object's template as the API server would store it; for a pod the pod itself
@@ -33,8 +33,7 @@ class StoredPod:
     count: int = 1  #: how many there are; 0 where the object makes none now
 
 
-@dataclass(frozen=True)
-class StoredPods:
+class StoredPods(msgspec.Struct, frozen=True):
     """Pods in reading order, with what was odd about them."""
 
     pods: tuple[StoredPod, ...]
@@ -109,8 +108,7 @@ def _of_workload(
         yield StoredPod(as_stored, as_created, words, changes, origin, group.count)
 
 
-@dataclass
-class _Group:
+class _Group(msgspec.Struct):
     """Pods in a row that fare alike."""
 
     first: Pod

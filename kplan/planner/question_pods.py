@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from kplan.documents.placement import Origin
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 
 
-@dataclass(frozen=True)
-class QuestionPods:
+class QuestionPods(msgspec.Struct, frozen=True):
     """Pods as rows of every session that is forked for the question."""
 
     rows: tuple[int, ...] = ()  #: the pods, in the order of the question
     added: tuple[PodInfo, ...] = ()  #: the new pods; `enter` adds them to a fresh fork, in this order
-    origins: Mapping[int, Origin] = field(default_factory=dict)  #: row -> the manifest of a pod
-    refused: Mapping[int, str] = field(default_factory=dict)  #: row -> why the API server refuses the pod
+    origins: Mapping[int, Origin] = {}  #: row -> the manifest of a pod
+    refused: Mapping[int, str] = {}  #: row -> why the API server refuses the pod
     #: row -> number of further replicas like the pod, which are only counted: they have the same outcome
-    more: Mapping[int, int] = field(default_factory=dict)
+    more: Mapping[int, int] = {}
 
     def enter(self, session: Session) -> None:
         """Add the new pods to a fresh fork."""

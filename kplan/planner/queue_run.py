@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.documents.placement import Outcome
 from kplan.documents.queue import QueuePlace
@@ -16,8 +17,7 @@ from kplan.planner.sequence import nominates, settle
 from kplan.planner.successors import MAX_EVICTIONS, is_recreated, successor
 
 
-@dataclass(frozen=True, slots=True)
-class Eviction:
+class Eviction(msgspec.Struct, frozen=True):
     """A victim of preemption."""
 
     #: pod, by: pod rows of the victim and of the preemptor
@@ -27,8 +27,7 @@ class Eviction:
     successor: int | None  #: pod row of the replacement that its controller creates, or None
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """A scheduling attempt of one pod; the run yields one decision for each attempt, in the same order."""
 
     round: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from kplan.api.kinds import KINDS, SHORT_NAMES, Kind
 from kplan.api.labels import InvalidSelector, Selector
@@ -19,8 +20,7 @@ _GLOB = "*?["
 _MOST_NEAR = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """Which objects are meant."""
 
     text: str  #: as it was written

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.api import decode
@@ -71,8 +71,7 @@ class _Entry(KubeStruct, frozen=True):
     taints: tuple[Taint, ...] | None = None
 
 
-@dataclass(frozen=True)
-class PricedShape:
+class PricedShape(msgspec.Struct, frozen=True):
     """Nodes of one kind that can be bought, and the price of one."""
 
     name: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+import msgspec
 
 from kplan.documents.base import InputWarning
 from kplan.planner.verdict import Happened
@@ -33,8 +34,7 @@ class End(NamedTuple):
     node: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnPod:
+class DrawnPod(msgspec.Struct, frozen=True):
     """A pod that runs are about."""
 
     key: str
@@ -43,18 +43,17 @@ class DrawnPod:
     node: str = ""  #: where it stands before anything moves, and stays in runs that do not move it; empty for nowhere
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """How one run ends."""
 
     ends: Mapping[str, End]  #: pod -> how it ends
     evicted: frozenset[str] = frozenset()  #: pods that had to make room for others
     violates: bool = False  #: an eviction violates a disruption budget
     #: pod -> why it is on no node, or may not go, in Kubernetes' words
-    messages: Mapping[str, str] = field(default_factory=dict)
+    messages: Mapping[str, str] = {}
     happened: tuple[Happened, ...] = ()  #: what --fail-on may count, where that is not told from how pods end
     #: workload -> what holds up the change that was asked of it, or that moved it
-    incomplete: Mapping[str, str] = field(default_factory=dict)
+    incomplete: Mapping[str, str] = {}
     moved: tuple[DrawnPod, ...] = ()  #: pods that this run is about, besides those that were asked about
     warnings: tuple[InputWarning, ...] = ()  #: what was odd about this run
 
@@ -63,8 +62,7 @@ class Ending:
         return tuple(key for key, end in self.ends.items() if end.rest is rest)
 
 
-@dataclass
-class OutcomeOdds:
+class OutcomeOdds(msgspec.Struct):
     """Runs in which the same pods stay pending, the same are gone or blocked, and the same are evicted."""
 
     runs: int
@@ -100,23 +98,23 @@ class OutcomeOdds:
 _Likeness = tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]]
 
 
-@dataclass
-class Tally:
+class Tally(msgspec.Struct):
     """Counts what came of the branches so far."""
 
     #: those that are asked about in their order, then those that some run moved
-    pods: dict[str, DrawnPod] = field(default_factory=dict)
+    pods: dict[str, DrawnPod] = {}
     branches: int = 0  #: how many of the runs are distinct
     violations: int = 0  #: in how many runs an eviction violates a disruption budget
-    victims: Counter[str] = field(default_factory=Counter)  #: pod -> in how many runs it makes room for others
-    counts: dict[str, Counter[End]] = field(default_factory=dict)  #: pod -> how it ends -> in how many runs
-    happened: Counter[Happened] = field(default_factory=Counter)  #: what --fail-on may count -> in how many runs
+    victims: Counter[str] = msgspec.field(default_factory=Counter)  #: pod -> in how many runs it makes room for others
+    counts: dict[str, Counter[End]] = {}  #: pod -> how it ends -> in how many runs
+    #: what --fail-on may count -> in how many runs
+    happened: Counter[Happened] = msgspec.field(default_factory=Counter)
     #: workload -> in how many runs its change is not carried through
-    incomplete: Counter[str] = field(default_factory=Counter)
+    incomplete: Counter[str] = msgspec.field(default_factory=Counter)
     #: workload -> the first run in which it is not, and what holds it up there
-    because: dict[str, tuple[int, str]] = field(default_factory=dict)
-    warnings: set[InputWarning] = field(default_factory=set)
-    _outcomes: dict[_Likeness, OutcomeOdds] = field(default_factory=dict)
+    because: dict[str, tuple[int, str]] = {}
+    warnings: set[InputWarning] = set()
+    _outcomes: dict[_Likeness, OutcomeOdds] = {}
 
     @staticmethod
     def of(pods: Iterable[DrawnPod]) -> Tally:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kplan.api.wellknown import ZONE
@@ -28,8 +28,7 @@ POOL_LABELS = (
 """Labels by which clusters tell their pools apart; the first that some node has is taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+class Amounts(msgspec.Struct, frozen=True):
     """One resource over some nodes, in the scheduler's units."""
 
     requested: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kplan.documents.base import Condition, Counted, InputWarning, Verdict
 from kplan.documents.placement import Outcome
@@ -85,8 +86,7 @@ def judge(
     return Verdict.of(fail_on, [*counted, *counted_warnings(warnings, fail_on)])
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
+class Happened(msgspec.Struct, frozen=True):
     """Something that counts if --fail-on lists its condition."""
 
     condition: Condition

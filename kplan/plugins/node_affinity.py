@@ -6,7 +6,6 @@ Upstream: plugins/nodeaffinity/node_affinity.go.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
@@ -40,8 +39,7 @@ REASON_CONFLICT = "pod affinity terms conflict"
 _encoder = msgspec.json.Encoder()
 
 
-@dataclass(frozen=True)
-class _PreScoreState:
+class _PreScoreState(msgspec.Struct, frozen=True):
     """The terms that earn something, those of the configuration first."""
 
     terms: tuple[WeightedTerm, ...]

@@ -6,9 +6,9 @@ Upstream: plugins/nodedeclaredfeatures/nodedeclaredfeatures.go, component-helper
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from kplan.api.core import Pod
@@ -46,8 +46,7 @@ FEATURES: dict[str, Callable[[Pod], bool] | None] = {
 """The features that nodes can declare, by name, and which pods need one to be scheduled (None: no pod does)."""
 
 
-@dataclass(frozen=True)
-class _PreFilterState:
+class _PreFilterState(msgspec.Struct, frozen=True):
     features: tuple[str, ...]
 
 

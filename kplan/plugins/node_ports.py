@@ -6,9 +6,9 @@ Upstream: plugins/nodeports/node_ports.go, kube-scheduler/framework/types.go Hos
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 from msgspec import UNSET
 
@@ -32,13 +32,11 @@ MAX_NAMED_PODS = 5
 """How many of the pods in the way a detail names."""
 
 
-@dataclass(frozen=True)
-class _PreFilterState:
+class _PreFilterState(msgspec.Struct, frozen=True):
     ports: tuple[HostPort, ...]
 
 
-@dataclass
-class _InUse:
+class _InUse(msgspec.Struct):
     """On which nodes a port is in use, and how far in the cluster's log that is up to date."""
 
     column: BoolArray

@@ -5,9 +5,9 @@ Upstream: plugins/noderesources/balanced_allocation.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from kplan.api.quantity import MAX_INT64
@@ -26,13 +26,11 @@ MAX_KEPT = 16
 """Sets of resources for which the balance of all nodes is kept: eight bytes a node each."""
 
 
-@dataclass(frozen=True)
-class _PreScoreState:
+class _PreScoreState(msgspec.Struct, frozen=True):
     request: ScoredRequest
 
 
-@dataclass
-class _Balance:
+class _Balance(msgspec.Struct):
     """How evenly each node is used, and how far in the cluster's log that is up to date."""
 
     column: Int64Array

@@ -6,10 +6,10 @@ Upstream: plugins/noderesources/fit.go, least_allocated.go, most_allocated.go, r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from kplan.api.quantity import MAX_INT64
@@ -41,8 +41,7 @@ MAX_CUSTOM_SCORE = 10
 """Scores of a RequestedToCapacityRatio shape go from 0 to this."""
 
 
-@dataclass(frozen=True)
-class _Request:
+class _Request(msgspec.Struct, frozen=True):
     """A resource that the pod asks for, with the nodes where a device class answers for it instead of the node."""
 
     resource: str
@@ -50,16 +49,14 @@ class _Request:
     delegated: BoolArray | None
 
 
-@dataclass(frozen=True)
-class _PreFilterState:
+class _PreFilterState(msgspec.Struct, frozen=True):
     """What the pod asks for, in the order of the reasons."""
 
     requests: tuple[_Request, ...]
     too_large: BoolArray  #: bool array of shape (n_nodes,); nodes that could not hold the pod if they were empty
 
 
-@dataclass(frozen=True)
-class _PreScoreState:
+class _PreScoreState(msgspec.Struct, frozen=True):
     request: ScoredRequest
 
 

@@ -6,8 +6,9 @@ Upstream: plugins/tainttoleration/taint_toleration.go.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar
+
+import msgspec
 
 from kplan.api.tolerations import PREFER_NO_SCHEDULE, Taint, Toleration, tolerations_tolerate
 from kplan.documents.details import Detail, UntoleratedTaint
@@ -25,8 +26,7 @@ from kplan.framework.outcomes import PluginError
 from kplan.rules.pod_info import PodInfo
 
 
-@dataclass(frozen=True)
-class _PreScoreState:
+class _PreScoreState(msgspec.Struct, frozen=True):
     """Tolerations that say something about PreferNoSchedule."""
 
     tolerations: tuple[Toleration, ...]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
@@ -42,8 +42,7 @@ class DiskUse(NamedTuple):
     is_shareable: bool
 
 
-@dataclass(slots=True)
-class _Users:
+class _Users(msgspec.Struct):
     """Pods of one node that mount a disk, volume by volume: all, and those that would not share it."""
 
     all: int = 0

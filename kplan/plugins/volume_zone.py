@@ -6,9 +6,9 @@ Upstream: plugins/volumezone/volume_zone.go.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
@@ -43,8 +43,7 @@ class VolumeTopology(NamedTuple):
         return labels.get(self.key, labels.get(_CURRENT_LABEL.get(self.key, self.key)))
 
 
-@dataclass(frozen=True)
-class _PreFilterState:
+class _PreFilterState(msgspec.Struct, frozen=True):
     topologies: tuple[VolumeTopology, ...]
 
 

@@ -6,9 +6,10 @@ Upstream: defaultpreemption/default_preemption.go filterPodsWithPDBViolation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.policy import PodDisruptionBudget
@@ -17,8 +18,7 @@ from kplan.engine.pod_table import PodMatch, PodTable
 from kplan.rules.pod_info import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class _Budget:
+class _Budget(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     match: PodMatch

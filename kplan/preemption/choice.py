@@ -6,10 +6,10 @@ Upstream: preemption/preemption.go pickOneNodeForPreemption, util/utils.go GetEa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,8 +24,7 @@ PRIORITY_OFFSET = 2**31
 """Added to each priority in a sum, so that more victims of negative priority do not lower the sum."""
 
 
-@dataclass(frozen=True)
-class Candidates:
+class Candidates(msgspec.Struct, frozen=True, dict=True):
     """Candidates: nodes on which preemption makes room for the pod, with their victims."""
 
     table: PodTable
@@ -96,8 +95,7 @@ class Candidates:
         return np.minimum.reduceat(starts, self.bounds[:-1])
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """The result of comparing the candidates."""
 
     ties: RowArray  #: intp array of indices of the best candidates, which are equal on all criteria

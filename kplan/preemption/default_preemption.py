@@ -6,10 +6,10 @@ Upstream: defaultpreemption/default_preemption.go, preemption/preemption.go, pre
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.config.args import DefaultPreemptionArgs, PluginArgs

@@ -9,9 +9,9 @@ Upstream: defaultpreemption/default_preemption.go SelectVictimsOnNode, preemptio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 
+import msgspec
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, RowArray
@@ -34,8 +34,7 @@ _NARROW_SHARE = 2
 """Nodes without more pods to try are dropped from the view once they are at least half of it."""
 
 
-@dataclass(frozen=True)
-class Reprieve:
+class Reprieve(msgspec.Struct, frozen=True):
     """The lower-priority pods of the nodes where preemption helps, each reprieved or a victim."""
 
     rows: RowArray  #: intp array of shape (n_nodes,), ascending node rows
@@ -70,8 +69,7 @@ class Reprieve:
         )
 
 
-@dataclass(frozen=True)
-class DryRun:
+class DryRun(msgspec.Struct, frozen=True):
     """The victims on each node where preemption helps, and why it does not help on the others."""
 
     rejections: FilterOutcome  #: statuses of the nodes where it does not help; `feasible` are those where it does

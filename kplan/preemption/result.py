@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
+import msgspec
 import numpy as np
 from msgspec import UNSET, structs
+from msgspec.structs import replace
 
 from kplan.api.meta import controller_of
 from kplan.api.time import from_micros
@@ -33,8 +34,7 @@ from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.rules.resources import nano, pod_resources, quantity_text, resource_order, rounded_requests
 
 
-@dataclass(frozen=True)
-class PreemptionResult:
+class PreemptionResult(msgspec.Struct, frozen=True, dict=True):
     """The victims that the pod would evict, and why these.
 
     Stays valid when the cluster changes.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -98,8 +97,7 @@ def read_documents(
         yield from read.file(file)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(msgspec.Struct, frozen=True):
     """Reads one file after the other; the fields are the parameters of :func:`read_documents`."""
 
     problems: list[Problem]

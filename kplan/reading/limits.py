@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 #: Objects are nested some ten levels deep.
 MAX_DEPTH: Final = 200
@@ -13,8 +14,7 @@ MAX_DEPTH: Final = 200
 Progress = Callable[[str, int, int | None], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Bounds on one file."""
 
     max_bytes: int  #: of a file, unpacked

@@ -9,7 +9,6 @@ import ast
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -21,8 +20,7 @@ _STEP = re.compile(r"""\.?([^.\[\]$'"]+)|\[([0-9]{1,9})\]|\[('(?:[^'\\]|\\.)*'|"
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """Where an object stands."""
 
     file: str  #: as it was named; "standard input" for ``-``
@@ -30,8 +28,7 @@ class Source:
     line: int | None = None  #: counted from 1; None where it is not known
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicate:
+class Duplicate(msgspec.Struct, frozen=True):
     """A key that an object holds twice; the later one counts."""
 
     path: str  #: of the field: ``$.spec.replicas``

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kplan.documents.base import Verdict
 from kplan.report.blocks import Block, Heading, Line, Span, Table, line, plain

@@ -6,15 +6,15 @@ A document's module says what to tell, once; each format says how a heading, a l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Style = Literal["", "good", "bad", "warn", "dim", "strong", "code", "header"]
 """How a piece of text may stand out. Nothing depends on it to be understood."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """A piece of text in one style."""
 
     text: str
@@ -24,8 +24,7 @@ class Span:
 Cell = str | Span
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(msgspec.Struct, frozen=True):
     """What the following blocks are about."""
 
     spans: tuple[Cell, ...]
@@ -34,8 +33,7 @@ class Heading:
     folds: bool = True  #: what follows need not be seen at once, where a format can hide it
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """A sentence or two, wrapped where it must be."""
 
     spans: tuple[Cell, ...]
@@ -43,8 +41,7 @@ class Line:
     is_item: bool = False  #: one of a list
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """Rows under a header; the last column is wrapped where it must be."""
 
     header: tuple[str, ...]
@@ -54,8 +51,7 @@ class Table:
     note: str = ""  #: what is left out, below the table
 
 
-@dataclass(frozen=True, slots=True)
-class Preformatted:
+class Preformatted(msgspec.Struct, frozen=True):
     """A text that is quoted as it is, such as kube-scheduler's message."""
 
     label: str

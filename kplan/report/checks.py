@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from kplan.documents.base import InputWarning, now
 from kplan.documents.pods import PodsMade, PodsReport
@@ -16,8 +18,7 @@ from kplan.report.words import count
 from kplan.visible import shown, visible
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(msgspec.Struct, frozen=True):
     """Where files are named from."""
 
     here: str = ""  #: the directory that relative names start from

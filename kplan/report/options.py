@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 DEFAULT_TOP = 5
 DEFAULT_WIDTH = 100
@@ -50,8 +51,7 @@ class OutputFormat(JsonFormat):
     HTML = "html"
 
 
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
+class ReportOptions(msgspec.Struct, frozen=True):
     """What the flags of the command line ask of a report."""
 
     top: int | None = DEFAULT_TOP  #: how many nodes of each kind are shown; None for all

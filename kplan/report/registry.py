@@ -7,9 +7,10 @@ cases of that view is one function, and an entry in `_WRITERS`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
 
 from kplan.documents.base import Report, to_json
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions

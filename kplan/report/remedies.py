@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import assert_never
 
 from msgspec import UnsetType
+from msgspec.structs import replace
 
 from kplan.api.readable import readable
 from kplan.documents import remedy as r

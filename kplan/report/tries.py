@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.documents.placement import PodPlacement
 from kplan.documents.preemption import Preemption
@@ -16,8 +17,7 @@ _MOST_VICTIMS = 2
 _TELLS_MORE = "--explain, or kplan preempt with the name of one, tells why those and not others"
 
 
-@dataclass(frozen=True, slots=True)
-class Tries:
+class Tries(msgspec.Struct, frozen=True):
     """What came of a pod that was tried once, or once more after its victims had gone."""
 
     placement: PodPlacement

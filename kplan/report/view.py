@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
+
+import msgspec
 
 from kplan.documents.base import Report
 from kplan.report.blocks import Block
@@ -14,8 +15,7 @@ from kplan.report.words import count, name_ranges
 State = Literal["passed", "failed", "skipped", "warning"]
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(msgspec.Struct, frozen=True):
     """One thing that went well or did not."""
 
     name: str  #: what it is about, such as NAMESPACE/NAME
@@ -38,8 +38,7 @@ class Case:
         return self.workload or self.name
 
 
-@dataclass(frozen=True, slots=True)
-class CaseReport:
+class CaseReport(msgspec.Struct, frozen=True):
     """What programs are told of an answer."""
 
     kind: str  #: of document, such as PlacementReport
@@ -90,8 +89,7 @@ def warning_cases(document: Report) -> list[Case]:
 R = TypeVar("R", bound=Report)
 
 
-@dataclass(frozen=True, slots=True)
-class View(Generic[R]):
+class View(msgspec.Struct, Generic[R], frozen=True):
     """How a kind of document is told."""
 
     title: Callable[[R], str]  #: the document in one line

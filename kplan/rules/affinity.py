@@ -6,15 +6,15 @@ Upstream: kube-scheduler/framework/types.go AffinityTerm, GetAffinityTerms.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.affinity import PodAffinity, PodAffinityTerm, PodAntiAffinity
 from kplan.api.core import Pod
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
+class AffinityTerm(msgspec.Struct, frozen=True):
     """An affinity or anti-affinity term, resolved so that equal terms mean the same in whichever pod they are."""
 
     selector: Selector
@@ -29,16 +29,14 @@ class AffinityTerm:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedAffinityTerm:
+class WeightedAffinityTerm(msgspec.Struct, frozen=True):
     """A preferred term with its weight (1 to 100)."""
 
     term: AffinityTerm
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
-class PodAffinityTerms:
+class PodAffinityTerms(msgspec.Struct, frozen=True):
     """All inter-pod terms of one pod; empty tuples where it has none."""
 
     required_affinity: tuple[AffinityTerm, ...] = ()

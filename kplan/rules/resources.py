@@ -8,8 +8,9 @@ the end.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from kplan.api.base import QuantityLike, ResourceList
 from kplan.api.core import Container, ContainerStatus, Pod
@@ -254,8 +255,7 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
         total[name] = total.get(name, 0) + amount
 
 
-@dataclass(frozen=True, slots=True)
-class PodResources:
+class PodResources(msgspec.Struct, frozen=True):
     """The resources that a pod takes from its node."""
 
     requests: Requests  #: counted resources, in the scheduler's units

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import msgspec
+from msgspec.structs import replace
 from msgspec.structs import replace as with_fields
 
 from kplan.admission.admit import Named
@@ -35,8 +36,7 @@ Rollout = Literal["auto", "always", "never"]
 _POD = "V1Pod"
 
 
-@dataclass
-class Applied:
+class Applied(msgspec.Struct):
     """A manifest after it was applied."""
 
     update: Update

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Self
 
+import msgspec
+
 from kplan.api.core import PodTemplateSpec
 from kplan.api.meta import LabelSelector
 from kplan.simulation.controllers import deployment, replica_set
@@ -73,8 +75,7 @@ class ReplicaSetState(Owner):
             self.related[pod.node] -= 1
 
 
-@dataclass
-class DeploymentState:
+class DeploymentState(msgspec.Struct):
     """A deployment."""
 
     ref: WorkloadRef
@@ -83,14 +84,14 @@ class DeploymentState:
     spec: PodTemplateSpec
     selector: LabelSelector
     revision: str
-    sets: dict[str, ReplicaSetState] = field(default_factory=dict)  #: its replica sets by name
-    related: Counter[str] = field(default_factory=Counter)  #: node -> active pods of all its sets
+    sets: dict[str, ReplicaSetState] = {}  #: its replica sets by name
+    related: Counter[str] = msgspec.field(default_factory=Counter)  #: node -> active pods of all its sets
     #: replica set -> available pods and pods, as the deployment controller knows them: as they were when it looked
     #: last, for what came of that is reported only while it goes on
-    reported: dict[str, tuple[int, int]] = field(default_factory=dict)
+    reported: dict[str, tuple[int, int]] = {}
     #: replica set -> how many more of its pods it reports as available next: pods created together become ready in
     #: batches of one, two, four and so on, and the first of them are reported before the last
-    pace: dict[str, int] = field(default_factory=dict)
+    pace: dict[str, int] = {}
     refusal: str = ""  #: why the API server refused its new replica set; empty when it accepted
 
     def adopt(self, replica_set: ReplicaSetState) -> None:

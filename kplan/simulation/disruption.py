@@ -7,7 +7,9 @@ pkg/registry/core/pod/storage/eviction.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 from kplan.api.meta import IntOrString
@@ -25,8 +27,7 @@ SYNC_FAILED = "SyncFailed"
 FindOwner = Callable[[str], Owner | None]
 
 
-@dataclass
-class BudgetState:
+class BudgetState(msgspec.Struct):
     """A budget with the pods that it covers."""
 
     namespace: str
@@ -38,8 +39,8 @@ class BudgetState:
     find: FindOwner  #: looks up an owner by its key
     #: how many pods the disruption controller expected last; it knows controllers that kplan does not
     recorded: int | None = None
-    pods: dict[int, ObservedPod] = field(default_factory=dict)  #: row -> covered pod
-    owners: dict[int, str | None] = field(default_factory=dict)  #: row -> key of its owner; None for bare pods
+    pods: dict[int, ObservedPod] = {}  #: row -> covered pod
+    owners: dict[int, str | None] = {}  #: row -> key of its owner; None for bare pods
 
     @property
     def key(self) -> str:

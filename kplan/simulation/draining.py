@@ -6,7 +6,8 @@ Upstream: staging/src/k8s.io/kubectl/pkg/drain/{drain,filters}.go, pkg/registry/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.core import Pod
 from kplan.documents.change import BudgetAtRest, Obstacle, StepEvent
@@ -19,8 +20,7 @@ DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --f
 LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
 
 
-@dataclass(frozen=True, slots=True)
-class DrainOptions:
+class DrainOptions(msgspec.Struct, frozen=True):
     """How nodes are drained; the flags of ``kubectl drain``."""
 
     force: bool = False  #: evict pods that no controller recreates, too
@@ -31,9 +31,9 @@ class DrainOptions:
 class Drain:
     """Evicts the pods of nodes."""
 
-    def __init__(self, simulation: Simulation, options: DrainOptions = DrainOptions()) -> None:
+    def __init__(self, simulation: Simulation, options: DrainOptions | None = None) -> None:
         self._simulation = simulation
-        self._options = options
+        self._options = options or DrainOptions()
         #: NAMESPACE/NAME of pods that cannot be evicted -> the message of the eviction API or of kubectl
         self.blocked: dict[str, str] = {}
         self.obstacles: list[Obstacle] = []  #: the same, with the budgets that cover the pods

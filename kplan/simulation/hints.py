@@ -9,7 +9,8 @@ Upstream: EventsToRegister and the QueueingHintFn of each plugin, backend/queue 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.core import Node
 from kplan.api.labels import InvalidSelector, selector_from
@@ -19,22 +20,19 @@ from kplan.rules.pod_info import ANY_ADDRESS, PodInfo
 DO_NOT_SCHEDULE = "DoNotSchedule"
 
 
-@dataclass(frozen=True, slots=True)
-class PodAdded:
+class PodAdded(msgspec.Struct, frozen=True):
     """A pod was bound to a node."""
 
     info: PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class PodDeleted:
+class PodDeleted(msgspec.Struct, frozen=True):
     """A pod that ran or was nominated to a node is gone."""
 
     info: PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class NodeUncordoned:
+class NodeUncordoned(msgspec.Struct, frozen=True):
     """A node takes pods again."""
 
     node: Node

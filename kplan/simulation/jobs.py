@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Self
+
+from msgspec.structs import replace
 
 from kplan.simulation.controllers import job
 from kplan.simulation.controllers.job import WantedJob

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Self
+
+import msgspec
+from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
 from kplan.simulation.controllers import stateful_set
@@ -22,8 +25,7 @@ MOST_WAITING = 1000
 """How many pods of a workload that wants too many may wait for a node: further ones would wait as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadRef:
+class WorkloadRef(msgspec.Struct, frozen=True):
     """A reference to a workload, as in a pod's owner references."""
 
     kind: str

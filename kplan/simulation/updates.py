@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -32,8 +31,7 @@ CHANGED_IN_PLACE: Mapping[type, Kind] = {
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(msgspec.Struct, frozen=True):
     """A manifest as an update of the cluster's object, or as a new object."""
 
     key: str  #: KIND/NAMESPACE/NAME
@@ -43,7 +41,7 @@ class Update:
     is_whole: bool  #: all fields of the live object could be compared
     unseen: tuple[str, ...] = ()  #: paths of fields that could not be compared
     refused: str = ""  #: why the API server refuses it; empty when it accepts it
-    content: Mapping[str, Any] = field(default_factory=dict)  #: the manifest
+    content: Mapping[str, Any] = {}  #: the manifest
     names_replicas: bool = True  #: the manifest sets the number of replicas
     warnings: tuple[InputWarning, ...] = ()  #: where an autoscaler sets another number of replicas
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import msgspec
 
 from kplan.api import core, resource
 from kplan.api.kinds import KINDS
@@ -22,8 +23,7 @@ _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """Something odd about a snapshot. `is_note` where it is only worth knowing, and nothing need be wrong."""
 
     code: str

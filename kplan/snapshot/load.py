@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -110,8 +109,7 @@ def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress:
     return loader.finish(name)
 
 
-@dataclass(frozen=True)
-class GivenObjects:
+class GivenObjects(msgspec.Struct, frozen=True):
     """Objects that stand beside a cluster, not in it."""
 
     objects: tuple[msgspec.Struct, ...]  #: completed as an API server would, in reading order

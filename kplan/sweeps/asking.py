@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from kplan.errors import UsageError
 from kplan.planner.planner import Planner
@@ -58,8 +59,7 @@ def sweep(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _AsValues:
+class _AsValues(msgspec.Struct, frozen=True):
     """A question whose answer is turned into JSON values, which can leave the process."""
 
     question: Question[Any]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -32,13 +31,12 @@ _HASH_LENGTH = 10
 _ALWAYS_CREATED = 1000
 
 
-@dataclass
-class Expansion:
+class Expansion(msgspec.Struct):
     """The pods and objects of one manifest object."""
 
-    pods: list[Pod] = field(default_factory=list)  #: in the order in which they are created
-    objects: list[msgspec.Struct] = field(default_factory=list)  #: other objects that scheduling reads
-    warnings: list[InputWarning] = field(default_factory=list)
+    pods: list[Pod] = []  #: in the order in which they are created
+    objects: list[msgspec.Struct] = []  #: other objects that scheduling reads
+    warnings: list[InputWarning] = []
     more: int = 0  #: further replicas, which are only counted: they have the outcome of the last pod in `pods`
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -45,8 +44,7 @@ Strictness = Literal["strict", "warn", "ignore"]
 DEFAULT_NAMESPACE = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestWorkload:
+class ManifestWorkload(msgspec.Struct, frozen=True):
     """A workload or a pod of a manifest."""
 
     item: Item  #: the object with its place in the file
@@ -80,8 +78,7 @@ class ManifestWorkload:
         yield from map(self.item.locate, uncountable(self.template.get("spec", {}), f"${below}.spec"))
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestPod:
+class ManifestPod(msgspec.Struct, frozen=True):
     """A pod of a manifest, as its controller sends it to the API server."""
 
     pod: Pod
@@ -114,15 +111,14 @@ class ManifestPod:
         return self.workload.json_path
 
 
-@dataclass(frozen=True)
-class Manifests:
+class Manifests(msgspec.Struct, frozen=True):
     """The content of manifests, with workloads expanded into pods."""
 
     pods: tuple[ManifestPod, ...]  #: in reading order
     workloads: tuple[ManifestWorkload, ...] = ()  #: the objects of these pods, and workloads without a pod
     objects: tuple[msgspec.Struct, ...] = ()  #: other objects that scheduling reads
     warnings: tuple[InputWarning, ...] = ()
-    skipped: dict[str, int] = field(default_factory=dict)  #: kind that scheduling does not read -> number of objects
+    skipped: dict[str, int] = {}  #: kind that scheduling does not read -> number of objects
     passed_over: tuple[PassedOver, ...] = ()  #: files of directories that hold no manifests
 
 

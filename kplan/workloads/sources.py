@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,16 +28,14 @@ _NO_OBJECTS = "no Kubernetes objects"
 _KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """Manifests that another program printed; `name` is its name in messages."""
 
     name: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PassedOver:
+class PassedOver(msgspec.Struct, frozen=True):
     """A file of a directory that holds no manifests."""
 
     path: str
@@ -73,13 +70,12 @@ class _PlainObject(Document):
         return ()
 
 
-@dataclass
-class Sources:
+class Sources(msgspec.Struct):
     """Reads manifests object by object, and collects problems and the files that are passed over."""
 
     stdin: IO[bytes] | None = None
-    problems: list[Problem] = field(default_factory=list)
-    passed_over: list[PassedOver] = field(default_factory=list)
+    problems: list[Problem] = []
+    passed_over: list[PassedOver] = []
 
     def items(self, sources: Sequence[Source]) -> Iterator[Item]:
         """Yield every object of all sources."""

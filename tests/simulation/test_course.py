@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kplan.simulation.controllers.observed import ObservedPod
 from kplan.simulation.course import MAX_RETURNS, Circles

@@ -5,8 +5,9 @@ Upstream: pkg/apis/core/validation validateContainers, validateInitContainers, v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kplan.admission.validation.env import env_errors, env_from_errors
 from kplan.admission.validation.errors import (
@@ -53,8 +54,7 @@ _LASTING = (
 _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What containers refer to in their pod."""
 
     volumes: dict[str, dict[str, Any]]  #: those that are in order, by name

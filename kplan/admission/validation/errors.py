@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 OMITTED = object()
 """A value that the message leaves out."""
@@ -18,8 +19,7 @@ class GoStruct(dict[str, Any]):
     """An object whose keys Go writes in the order of its struct's fields; those of other objects it sorts."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(msgspec.Struct, frozen=True):
     """A field and what is wrong with it."""
 
     field: str  #: its path, such as ``spec.containers[0].image``

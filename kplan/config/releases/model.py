@@ -12,6 +12,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+import msgspec
+from msgspec import structs
+
 V = TypeVar("V")
 
 HEAP: Final = "heap"
@@ -20,8 +23,7 @@ EVEN: Final = "even"
 """Equal best nodes: each as likely as the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """A feature gate of a minor: whether it is on, how far it has come, and whether it can be set at all."""
 
     is_on: bool
@@ -29,8 +31,7 @@ class Gate:
     is_locked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(msgspec.Struct, frozen=True):
     """Words of kube-scheduler that are not the same in every minor."""
 
     untolerated_taint: str  #: why TaintToleration rejects; ``{key}`` and ``{value}`` stand for the first such taint
@@ -40,8 +41,7 @@ class Texts:
     utilization_order: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """What is not decided alike in every minor."""
 
     #: NodeResourcesBalancedAllocation scores how a pod changes a node's balance, rather than the balance with the pod
@@ -58,13 +58,12 @@ class Rules:
     ties: str  #: how equal best nodes are told apart, HEAP or EVEN
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True):
     """What held before a patch release of a minor: texts and rules by the names of `Texts` and `Rules`."""
 
     before: int
-    texts: Mapping[str, str] = field(default_factory=dict)
-    rules: Mapping[str, bool | str] = field(default_factory=dict)
+    texts: Mapping[str, str] = {}
+    rules: Mapping[str, bool | str] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +140,8 @@ class Release:
         texts, rules = self.texts, self.rules
         for each in self.patches:
             if patch is not None and patch < each.before:
-                texts = replace(texts, **each.texts)
-                rules = replace(rules, **each.rules)  # type: ignore[arg-type] # each rule's type is its own
+                texts = structs.replace(texts, **each.texts)
+                rules = structs.replace(rules, **each.rules)
         return replace(self, patch=patch, texts=texts, rules=rules)
 
     def but(
@@ -179,8 +178,8 @@ class Release:
             profile=tuple((name, weights.get(name, weight)) for name, weight in self.profile if name in plugins),
             plugin_gates={plugin: gate for plugin, gate in self.plugin_gates.items() if plugin in plugins},
             removed_plugins=self.removed_plugins,
-            texts=replace(self.texts, **texts),
-            rules=replace(self.rules, **rules),  # type: ignore[arg-type] # each rule's type is its own
+            texts=structs.replace(self.texts, **texts),
+            rules=structs.replace(self.rules, **rules),
             absent_fields=self.absent_fields | absent_fields,
             patches=patches,
         )

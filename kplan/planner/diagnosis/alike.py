@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.core import Pod
 from kplan.documents.placement import Origin
@@ -12,8 +13,7 @@ from kplan.framework.session import Session
 from kplan.rules.volume_claims import claim_name
 
 
-@dataclass(frozen=True, slots=True)
-class Replicas:
+class Replicas(msgspec.Struct, frozen=True):
     """The pods of a workload that a question brings into the cluster, as things are when one of them finds no node."""
 
     workload: str  #: such as Deployment default/web

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from kplan.documents.details import Detail
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """The API server would not take the pod."""
 
     message: str
@@ -16,56 +15,48 @@ class Refused:
     nearest: str = ""  #: the class whose name comes closest; empty for none
 
 
-@dataclass(frozen=True, slots=True)
-class MissingNamespace:
+class MissingNamespace(msgspec.Struct, frozen=True):
     """The pod's namespace does not exist."""
 
     name: str
     nearest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Gated:
+class Gated(msgspec.Struct, frozen=True):
     """Scheduling gates stand before the queue."""
 
     gates: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OtherScheduler:
+class OtherScheduler(msgspec.Struct, frozen=True):
     """The pod waits for a scheduler that the configuration does not hold."""
 
     name: str
     known: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeNodes:
+class BeforeNodes(msgspec.Struct, frozen=True):
     """Something else that ends the matter before any node is looked at, in kube-scheduler's words."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(msgspec.Struct, frozen=True):
     """The pod itself is being deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoNodes:
+class NoNodes(msgspec.Struct, frozen=True):
     """The cluster has no node."""
 
 
-@dataclass(frozen=True, slots=True)
-class MissingClaim:
+class MissingClaim(msgspec.Struct, frozen=True):
     """A claim that the pod mounts does not exist."""
 
     claim: str
     nearest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UnboundClaim:
+class UnboundClaim(msgspec.Struct, frozen=True):
     """A claim that should be bound before the pod is scheduled, and is not."""
 
     claim: str
@@ -75,16 +66,14 @@ class UnboundClaim:
     provisioner: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Promised:
+class Promised(msgspec.Struct, frozen=True):
     """A node was promised to the pod, and those who make room there are still leaving."""
 
     node: str
     pods: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NoSuchLabel:
+class NoSuchLabel(msgspec.Struct, frozen=True):
     """A condition on a label that no node meets."""
 
     nodes: int
@@ -95,16 +84,14 @@ class NoSuchLabel:
     nearest: str = ""  #: the value, or where no node has the label the key, that comes closest; empty for none
 
 
-@dataclass(frozen=True, slots=True)
-class NoSuchCombination:
+class NoSuchCombination(msgspec.Struct, frozen=True):
     """Conditions on labels each of which some nodes meet, and no node meets all."""
 
     nodes: int
     labels: tuple[tuple[str, int], ...]  #: KEY=VALUE, and how many nodes have it
 
 
-@dataclass(frozen=True, slots=True)
-class NoSuchNode:
+class NoSuchNode(msgspec.Struct, frozen=True):
     """The pod names a node that does not exist."""
 
     nodes: int
@@ -112,8 +99,7 @@ class NoSuchNode:
     nearest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TooLarge:
+class TooLarge(msgspec.Struct, frozen=True):
     """More of a resource than any node has, even when it is empty; `largest` is 0 where none offers it."""
 
     nodes: int
@@ -124,8 +110,7 @@ class TooLarge:
     nearest: str = ""  #: where none offers it, the resource whose name comes closest; empty for none
 
 
-@dataclass(frozen=True, slots=True)
-class NodesOut:
+class NodesOut(msgspec.Struct, frozen=True):
     """Nodes that are out for the same."""
 
     nodes: int  #: how many
@@ -134,13 +119,12 @@ class NodesOut:
     reasons: tuple[str, ...]  #: as kube-scheduler writes them
     details: tuple[Detail, ...] = ()  #: about the closest
     #: resource -> what the largest of these nodes offers of it, where that is less than the pod asks for
-    largest: dict[str, str] = field(default_factory=dict)
+    largest: dict[str, str] = {}
     domains: int = 0  #: how many domains of a topology key are out with these nodes; 0 where there is no such key
     meant: str = ""  #: the label of pods that was probably meant, where those to run beside are nowhere
 
 
-@dataclass(frozen=True, slots=True)
-class NotNamed:
+class NotNamed(msgspec.Struct, frozen=True):
     """Nodes that the pod's affinity leaves out by naming others, as a DaemonSet's pods name theirs."""
 
     nodes: int
@@ -166,8 +150,7 @@ Whole = (
 """A cause that alone is enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class Causes:
+class Causes(msgspec.Struct, frozen=True):
     """All of it."""
 
     whole: tuple[Whole, ...] = ()  #: causes each of which alone is enough

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
@@ -10,8 +10,7 @@ from kplan.framework.session import Session
 from kplan.planner.diagnosis.alike import ALONE, Replicas
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(msgspec.Struct, frozen=True):
     """What is told of a pod that is not placed."""
 
     text: str = ""  #: one sentence

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 from msgspec import structs
+from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.documents.details import AntiAffinity, Detail, InsufficientResource, TooMuchSkew, UnmetAffinity
@@ -219,8 +220,7 @@ def _nodes_out(session: Session, info: PodInfo, outcome: FilterOutcome) -> tuple
     return tuple(sorted(groups, key=lambda each: (-each.nodes, each.plugin, each.reasons)))
 
 
-@dataclass(frozen=True)
-class _Answer:
+class _Answer(msgspec.Struct, frozen=True):
     """What one plugin says of nodes; `rows` are the nodes by position."""
 
     session: Session

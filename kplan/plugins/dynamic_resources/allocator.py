@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from kplan.api.core import Node
 from kplan.api.resource import ALLOCATION_RESULTS_MAX_SIZE, MODE_EXACT_COUNT, DeviceClass
@@ -50,16 +51,14 @@ class TimedOutError(AllocationError):
     """A search that takes too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """How long a search may take."""
 
     n_steps: int | None  #: steps that upstream would take in the time that it has; None when it has all the time
     n_taken: int  #: steps that are really taken, states that were met before not counted
 
 
-@dataclass(frozen=True, slots=True)
-class NamedClaim:
+class NamedClaim(msgspec.Struct, frozen=True):
     """A claim to allocate; the names (``namespace/name``, and without the namespace) are for messages only."""
 
     name: str
@@ -67,8 +66,7 @@ class NamedClaim:
     spec: ClaimSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Market:
+class Market(msgspec.Struct, frozen=True):
     """What all searches of a cycle share: which devices are taken, the classes, and the answers of selectors so far."""
 
     allocated: AllocatedState
@@ -76,8 +74,7 @@ class Market:
     selection: Selection
 
 
-@dataclass(slots=True)
-class _Wanted:
+class _Wanted(msgspec.Struct):
     """A request with what was found out about it for this node."""
 
     spec: RequestSpec
@@ -86,8 +83,8 @@ class _Wanted:
     class_expressions: tuple[str | None, ...]
     n_devices: int = 0  #: how many devices it takes
     #: the devices themselves where all matching ones are wanted
-    all_devices: list[tuple[Pool, DeviceInfo]] = field(default_factory=list)
-    selectable: dict[int, bool] = field(default_factory=dict)
+    all_devices: list[tuple[Pool, DeviceInfo]] = []
+    selectable: dict[int, bool] = {}
 
 
 class Search:

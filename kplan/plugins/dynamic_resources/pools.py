@@ -6,7 +6,8 @@ Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/pool
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.affinity import NodeSelector
 from kplan.api.core import Node
@@ -24,8 +25,7 @@ class _InvalidPoolError(Exception):
     """A pool whose slices contradict each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(msgspec.Struct, frozen=True):
     """What a node sees of a pool."""
 
     id: PoolId

@@ -6,7 +6,8 @@ Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating requ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.resource import (
     MODE_ALL,
@@ -24,8 +25,7 @@ from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.rules.resources import nano
 
 
-@dataclass(frozen=True, slots=True)
-class RequestSpec:
+class RequestSpec(msgspec.Struct, frozen=True):
     """One request without alternatives, or one alternative."""
 
     name: str
@@ -54,8 +54,7 @@ class RequestSpec:
         return self.mode == MODE_ALL
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimSpec:
+class ClaimSpec(msgspec.Struct, frozen=True):
     """What a claim asks for; `requests` holds one tuple a request: itself, or its alternatives in order."""
 
     requests: tuple[tuple[RequestSpec, ...], ...]

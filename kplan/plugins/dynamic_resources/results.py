@@ -6,7 +6,8 @@ Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating crea
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kplan.api.quantity import Quantity
@@ -18,8 +19,7 @@ from kplan.plugins.dynamic_resources.pools import AllocationError
 from kplan.plugins.dynamic_resources.requests import RequestSpec
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceResult:
+class DeviceResult(msgspec.Struct, frozen=True):
     """A device given to a request."""
 
     request: RequestSpec

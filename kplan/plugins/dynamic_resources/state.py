@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 import numpy as np
 
 from kplan.api.resource import ResourceClaim
@@ -15,27 +14,25 @@ from kplan.plugins.dynamic_resources.cluster_devices import Outcomes, Solution
 UNNAMED_CLAIM = "<extended-resources>"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """What was found on nodes that have to allocate the same claims."""
 
     where: BoolArray  #: bool array of shape (n_nodes,), those that were asked
     outcomes: Outcomes  #: by node row
 
 
-@dataclass
-class ClaimState:
+class ClaimState(msgspec.Struct):
     """One pod's claims; none until PreFilter is through."""
 
     namespace: str = ""  #: the pod's
     claims: tuple[ResourceClaim, ...] = ()  #: the claims that the pod names, in its order
     to_allocate: tuple[ResourceClaim, ...] = ()  #: those of them that have no allocation
     #: extended resources that the pod asks for, if a device class stands behind one of them
-    resources: dict[str, int] = field(default_factory=dict)
+    resources: dict[str, int] = {}
     leftover: ResourceClaim | None = None  #: a claim for extended resources from an earlier attempt
     #: claims with an allocation, and the nodes where they cannot be used (bool of shape (n_nodes,))
     unavailable: tuple[tuple[ResourceClaim, BoolArray], ...] = ()
-    found: dict[bytes, Found] = field(default_factory=dict)  #: what filter found, by the key of the claims to allocate
+    found: dict[bytes, Found] = {}  #: what filter found, by the key of the claims to allocate
 
     @property
     def is_empty(self) -> bool:

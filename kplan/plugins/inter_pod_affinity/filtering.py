@@ -5,8 +5,7 @@ Upstream: plugins/interpodaffinity/filtering.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from kplan.engine.arrays import BoolArray
@@ -23,8 +22,7 @@ REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affin
 _AFFINITY, _ANTI_AFFINITY, _EXISTING_ANTI_AFFINITY = 1, 2, 4
 
 
-@dataclass(frozen=True, slots=True)
-class FilterState:
+class FilterState(msgspec.Struct, frozen=True):
     """What one pod requires of others (None: nothing), and others of it."""
 
     required: RequiredTerms | None

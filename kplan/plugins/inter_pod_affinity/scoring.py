@@ -6,8 +6,8 @@ Upstream: plugins/interpodaffinity/scoring.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from kplan.engine.arrays import MAX_NODE_SCORE, FloatArray, Int64Array
@@ -16,8 +16,7 @@ from kplan.engine.view import NodeView
 from kplan.plugins.inter_pod_affinity.incoming import Contribution
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreState:
+class ScoreState(msgspec.Struct, frozen=True):
     """What the domains of each topology key score, int64 of shape (n_domains + 1,) each; the last element is 0."""
 
     per_domain: dict[str, Int64Array]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
@@ -14,14 +14,13 @@ from kplan.framework.listers import Listers
 from kplan.plugins.node_volume_limits.resolving import AttachableVolume, PodVolumes, VolumeResolver
 
 
-@dataclass
-class AttachedDelta:
+class AttachedDelta(msgspec.Struct):
     """By how much the nodes of a view differ from the cluster's, for the volumes of one incoming pod."""
 
     #: driver -> int64 array of shape (n_view,), change of the number of attached volumes
-    used: dict[str, Int64Array] = field(default_factory=dict)
+    used: dict[str, Int64Array] = {}
     #: volume -> int64 array of shape (n_view,), +1 where its first pod came, -1 where its last pod left
-    held: dict[int, Int64Array] = field(default_factory=dict)
+    held: dict[int, Int64Array] = {}
 
 
 class AttachedVolumes:

@@ -5,9 +5,10 @@ Upstream: plugins/nodevolumelimits/csi.go filterAttachableVolumes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
+
+import msgspec
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.volumes import Volume
@@ -42,8 +43,7 @@ class AttachableVolume(NamedTuple):
         return self.handle.removeprefix(_UNBOUND)
 
 
-@dataclass(frozen=True, slots=True)
-class PodVolumes:
+class PodVolumes(msgspec.Struct, frozen=True):
     """The attachable volumes of a pod, or why they cannot be told."""
 
     #: distinct volumes; what is found up to the first problem does not count

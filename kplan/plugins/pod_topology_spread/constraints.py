@@ -6,9 +6,10 @@ Upstream: plugins/podtopologyspread/common.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kplan.api.affinity import TopologySpreadConstraint
 from kplan.api.core import Pod
@@ -31,8 +32,7 @@ SYSTEM_DEFAULTS = (
 """What applies to pods without constraints when the configuration does not bring its own list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(msgspec.Struct, frozen=True):
     """A spread constraint of one pod, with upstream's defaults filled in."""
 
     max_skew: int

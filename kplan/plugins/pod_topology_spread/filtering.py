@@ -6,8 +6,8 @@ Upstream: plugins/podtopologyspread/filtering.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from msgspec import UNSET
 
@@ -145,8 +145,7 @@ class HardConstraint:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FilterState:
+class FilterState(msgspec.Struct, frozen=True):
     """The hard constraints of a pod, in its order."""
 
     constraints: tuple[HardConstraint, ...]

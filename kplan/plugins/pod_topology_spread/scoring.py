@@ -6,8 +6,8 @@ Upstream: plugins/podtopologyspread/scoring.go.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from kplan.api.wellknown import HOSTNAME
@@ -78,16 +78,14 @@ def _slots(column: LabelColumn) -> tuple[RowArray, int]:
     return np.where(column.present, column.codes, column.code_of[""]).astype(np.intp), len(column.values)
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreState:
+class ScoreState(msgspec.Struct, frozen=True):
     """The soft constraints of a pod, in its order."""
 
     constraints: tuple[SoftConstraint, ...]
     unlabelled: BoolArray | None  #: bool array of shape (n_nodes,), nodes that do not take part, or None
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedState:
+class WeightedState(msgspec.Struct, frozen=True):
     """A ScoreState over the feasible nodes of one cycle."""
 
     state: ScoreState

@@ -6,8 +6,8 @@ Upstream: plugins/volumebinding/binder.go FindPodVolumes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from kplan.api.affinity import VolumeNodeAffinity
@@ -31,16 +31,14 @@ NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, PV_NOT_EXIST, FIRST_ERROR = (1 <
 """Bits of a finding, in the order in which reasons are reported."""
 
 
-@dataclass(frozen=True)
-class PodClaims:
+class PodClaims(msgspec.Struct, frozen=True):
     """A pod's claims, one entry a volume."""
 
     bound: tuple[PersistentVolumeClaim, ...]  #: have their volume
     delayed: tuple[PersistentVolumeClaim, ...]  #: get one once the pod has a node
 
 
-@dataclass
-class StaticMatch:
+class StaticMatch(msgspec.Struct):
     """What a claim finds among the existing volumes of its class."""
 
     claim: PersistentVolumeClaim
@@ -48,16 +46,15 @@ class StaticMatch:
     indices: Int64Array  #: int64 array of shape (n_nodes,); place in `volumes`, or NO_VOLUME
 
 
-@dataclass
-class Finding:
+class Finding(msgspec.Struct):
     """How the claims of a pod fare on every node."""
 
     bits: BitArray  #: uint32 array of shape (n_nodes,), 0 where all are satisfied
-    errors: list[str] = field(default_factory=list)  #: texts of the bits from FIRST_ERROR on
+    errors: list[str] = []  #: texts of the bits from FIRST_ERROR on
     #: claims that looked for an existing volume, in the order in which they did
-    matches: list[StaticMatch] = field(default_factory=list)
+    matches: list[StaticMatch] = []
     #: claims that are to be provisioned for a node selected before
-    selected: list[PersistentVolumeClaim] = field(default_factory=list)
+    selected: list[PersistentVolumeClaim] = []
 
     def reject(self, nodes: BoolArray, bit: int) -> None:
         """Add a reason on some nodes."""

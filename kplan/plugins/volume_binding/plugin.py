@@ -7,9 +7,9 @@ upstream makes no scorer, so Score is always skipped.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from kplan.api.core import PersistentVolumeClaim, Pod
@@ -56,8 +56,7 @@ from kplan.rules.volume_claims import (
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
-@dataclass
-class _CycleClaims:
+class _CycleClaims(msgspec.Struct):
     """A pod's claims, and how they fare once a filter has looked.
 
     Neither pods on the nodes nor anything else that happens within a cycle changes that, so one look serves all views.
@@ -68,14 +67,13 @@ class _CycleClaims:
     details: BindingDetails | None = None
 
 
-@dataclass
-class _Reservation:
+class _Reservation(msgspec.Struct):
     """What Reserve took, with what was there before, to be given back."""
 
     #: (volumes, index, whom the volume was promised to)
-    promised: list[tuple[ClassVolumes, int, ClaimIdentity | None]] = field(default_factory=list)
+    promised: list[tuple[ClassVolumes, int, ClaimIdentity | None]] = []
     #: (claim, the node noted for it)
-    selected: list[tuple[PersistentVolumeClaim, str | None]] = field(default_factory=list)
+    selected: list[tuple[PersistentVolumeClaim, str | None]] = []
 
 
 class VolumeBinding:

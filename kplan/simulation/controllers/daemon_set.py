@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.meta import IntOrString
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
@@ -22,8 +23,7 @@ BURST_REPLICAS = 250
 """How many pods at most are created, and as many deleted, in one sync."""
 
 
-@dataclass(frozen=True, slots=True)
-class WantedDaemonSet:
+class WantedDaemonSet(msgspec.Struct, frozen=True):
     """What a daemon set wants."""
 
     revision: str  #: revision of its current template
@@ -37,8 +37,7 @@ class WantedDaemonSet:
         return self.strategy == ROLLING_UPDATE and self.max_surge not in (0, "0%")
 
 
-@dataclass(frozen=True, slots=True)
-class Eligibility:
+class Eligibility(msgspec.Struct, frozen=True):
     """Whether a node should get a daemon pod, and whether one that runs there may stay."""
 
     should_run: bool
@@ -88,8 +87,7 @@ class Role(enum.Enum):
     BROKEN = enum.auto()  #: create a new pod beside the old one, which is not ready
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """How a rollout stands on one node."""
 
     role: Role

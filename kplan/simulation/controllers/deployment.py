@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.meta import IntOrString
 from kplan.simulation.controllers.observed import scaled
@@ -17,8 +18,7 @@ ROLLING_UPDATE = "RollingUpdate"
 DEFAULT_SHARE = "25%"
 
 
-@dataclass(frozen=True, slots=True)
-class WantedDeployment:
+class WantedDeployment(msgspec.Struct, frozen=True):
     """What a deployment wants."""
 
     replicas: int
@@ -45,8 +45,7 @@ class WantedDeployment:
         return self.replicas + self.fenceposts[0]
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedReplicaSet:
+class ObservedReplicaSet(msgspec.Struct, frozen=True):
     """One of a deployment's replica sets."""
 
     name: str
@@ -60,8 +59,7 @@ class ObservedReplicaSet:
     max_replicas: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """Scale a replica set; `name` is None for the set of the new template, which does not exist yet."""
 
     name: str | None

@@ -7,7 +7,8 @@ indexed_job_utils.go.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod
 from kplan.simulation.controllers.ranking import youngest_first
@@ -21,8 +22,7 @@ MAX_BACKOFF = 600.0
 MAX_AT_A_TIME = 500
 
 
-@dataclass(frozen=True, slots=True)
-class WantedJob:
+class WantedJob(msgspec.Struct, frozen=True):
     """What a job wants."""
 
     parallelism: int = 1

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.meta import IntOrString
 
 _ALL = 100
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ObservedPod:
+class ObservedPod(msgspec.Struct, frozen=True, eq=False):
     """A pod as its controller sees it; a bound pod is a new value."""
 
     row: int  #: its row in the pod table
@@ -41,8 +41,7 @@ class ObservedPod:
         return self.ready_since is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True):
     """Create a pod."""
 
     because: str  #: why, in a few words
@@ -51,8 +50,7 @@ class Create:
     node: str = ""  #: the node that a daemon pod is meant for
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """Delete a pod."""
 
     pod: ObservedPod

@@ -7,7 +7,8 @@ updateStatefulSetAfterInvariantEstablished; stateful_set_utils.go newVersionedSt
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kplan.api.meta import IntOrString
 from kplan.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
@@ -24,8 +25,7 @@ _ENDED = ("Failed", "Succeeded")
 Pods = Mapping[int, ObservedPod]
 
 
-@dataclass(frozen=True, slots=True)
-class WantedStatefulSet:
+class WantedStatefulSet(msgspec.Struct, frozen=True):
     """What a stateful set wants."""
 
     replicas: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kplan.simulation.controllers.daemon_ledger import actions
 from kplan.simulation.controllers.daemon_set import ON_DELETE, Eligibility, WantedDaemonSet

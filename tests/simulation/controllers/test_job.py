@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kplan.simulation.controllers.job import WantedJob, actions, backoff
 from tests.simulation.controllers.builders import pod, said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kplan.simulation.controllers.observed import Create, ObservedPod
 from kplan.simulation.controllers.stateful_set import ON_DELETE, WantedStatefulSet, actions
