@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
 
 from kplan.api.batch import CronJob, Job
 from kplan.snapshot.model import Warning as InputWarning
@@ -51,7 +52,7 @@ def started(manifests: Manifests, *, run_cronjobs: bool = False) -> Manifests:
     # Why a run would create no pods does not matter where there is no run.
     runs = {warning.object for warning in later_warnings}
     warnings = [warning for warning in manifests.warnings if warning.code != "Suspended" or warning.object not in runs]
-    return dataclasses.replace(
+    return replace(
         manifests,
         pods=tuple(pod for pod in manifests.pods if id(pod.workload) not in ids),
         warnings=(*warnings, *later_warnings),
