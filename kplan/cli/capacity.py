@@ -25,29 +25,29 @@ def capacity(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE...",
-            help="Manifests (file, directory, - for standard input) of the workloads to count.",
+            metavar="FILE",
+            help="Manifests (file, directory, - for standard input) of workloads.",
             show_default=False,
         ),
     ] = None,
     *,
     most: Annotated[
-        int | None, typer.Option("--max", metavar="N", min=1, help="Stop counting at so many.", show_default=False)
+        int | None, typer.Option("--max", metavar="N", min=1, help="Stop counting at N replicas.", show_default=False)
     ] = None,
     exclude_nodes: Annotated[
         list[str] | None,
         typer.Option(
             "--exclude-nodes",
             metavar="NODE,...",
-            help="Do as if these nodes were not there; repeatable.",
+            help="Leave these nodes out; repeatable.",
             show_default=False,
         ),
     ] = None,
     mix: Annotated[
-        str, typer.Option("--mix", metavar="N:M...", help="Of several workloads so many in turn; 1:1 by default.")
+        str, typer.Option("--mix", metavar="N:M...", help="Ratio in which several workloads are counted (default 1:1).")
     ] = "",
     preempt: Annotated[
-        bool, typer.Option("--preempt", help="Count the room that pods of lower priority would give up, too.")
+        bool, typer.Option("--preempt", help="Also count the room of pods that preemption would evict.")
     ] = False,
     other: OtherQuestions,
     save: SaveOption = "",
@@ -60,8 +60,8 @@ def capacity(
 ) -> None:
     """Count how many replicas fit, where, and what stops the next.
 
-    Replicas are placed one after another as kube-scheduler would, until one does not fit. With --replicas N it stops at
-    N, and when fewer fit, says which nodes to add, and exits with 1 (--fail-on).
+    Replicas are placed one after another, as kube-scheduler would, until one does not fit. With --replicas N, if fewer
+    than N fit, shows which nodes to add and exits with 1 (--fail-on).
     """
     files, names = split_arguments(what or (), manifests.filename or ())
     has_manifests = bool(files or manifests.kustomize)

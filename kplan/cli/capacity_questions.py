@@ -32,7 +32,8 @@ class OtherQuestions:
     headroom: Annotated[
         bool,
         typer.Option(
-            "--headroom", help="How many more of each workload, each alone; without FILE of all that the cluster has."
+            "--headroom",
+            help="How many more replicas of each workload fit, each alone; without FILE: of all in the cluster.",
         ),
     ] = False
     lose: Annotated[
@@ -41,17 +42,19 @@ class OtherQuestions:
             "--lose",
             metavar="N",
             min=1,
-            help="How many fit so that any N nodes may be lost, and each replica still finds a place.",
+            help="How many replicas fit so that all of them still find a place when any N nodes are lost.",
             show_default=False,
         ),
     ] = None
-    zones: Annotated[bool, typer.Option("--zones", help="With --lose: any N zones; alone any one of them.")] = False
+    zones: Annotated[bool, typer.Option("--zones", help="Lose zones instead of nodes: N with --lose N, else one.")] = (
+        False
+    )
     shapes: Annotated[
         str,
         typer.Option(
             "--shapes",
             metavar="FILE",
-            help="A list of node shapes with prices: the cheapest mix to add, when fewer than --replicas fit.",
+            help="List of node shapes with prices: find the cheapest nodes to add if fewer than --replicas fit.",
         ),
     ] = ""
 
@@ -59,14 +62,12 @@ class OtherQuestions:
         bool,
         typer.Option(
             "--shrink",
-            help="The most nodes that can be drained one after another, every pod placed, every budget kept.",
+            help="Find as many nodes as possible that can be drained, with every pod placed and every budget kept.",
         ),
     ] = False
-    force: Annotated[
-        bool, typer.Option("--force", help="With --shrink: pods that no controller recreates go, too.")
-    ] = False
+    force: Annotated[bool, typer.Option("--force", help="With --shrink: also evict pods without a controller.")] = False
     delete_emptydir_data: Annotated[
-        bool, typer.Option("--delete-emptydir-data", help="With --shrink: pods with emptyDir volumes go, too.")
+        bool, typer.Option("--delete-emptydir-data", help="With --shrink: also evict pods with emptyDir volumes.")
     ] = False
 
     @property

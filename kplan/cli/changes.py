@@ -34,7 +34,7 @@ RolloutOption = Annotated[
     RolloutMode,
     typer.Option(
         "--rollout",
-        help="Roll workloads that run: those with a new template (auto), always, or never, making missing pods only.",
+        help="Replace the pods of a workload that runs already: if its template changes, always, or never.",
     ),
 ]
 

@@ -22,10 +22,10 @@ class PodChoiceFlags:
     panel: ClassVar[str] = "Pods"
 
     all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces, whatever --namespace says.")
+        bool, typer.Option("--all-namespaces", "-A", help="Pods of all namespaces; overrides --namespace.")
     ] = False
     selector: Annotated[
-        str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Pods with these labels, as kubectl takes them.")
+        str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Pods with these labels, as in kubectl.")
     ] = ""
 
     def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:

@@ -46,20 +46,22 @@ class CheckFormat(JsonFormat):
 
 
 FileArgument = Annotated[
-    str | None, typer.Argument(metavar="[FILE]", help="KubeSchedulerConfiguration; - for standard input")
+    str | None, typer.Argument(metavar="FILE", help="KubeSchedulerConfiguration; - for standard input.")
 ]
-ConfigOption = Annotated[str | None, typer.Option("--scheduler-config", metavar="PATH", help="The same, as an option")]
+ConfigOption = Annotated[str | None, typer.Option("--scheduler-config", metavar="PATH", help="The file, as an option.")]
 KubernetesOption = Annotated[
     str,
     typer.Option(
-        "--kubernetes-version", metavar="MINOR", help="The minor that reads it, such as 1.34; auto: the newest known."
+        "--kubernetes-version",
+        metavar="MINOR",
+        help="Minor of kube-scheduler, such as 1.34; auto: the newest that kplan knows.",
     ),
 ]
 FeatureGatesOption = Annotated[
-    str, typer.Option("--feature-gates", metavar="NAME=BOOL,...", help="Feature gates that are not as by default.")
+    str, typer.Option("--feature-gates", metavar="NAME=BOOL,...", help="Feature gates of kube-scheduler to change.")
 ]
 _NEWEST = "auto"
-OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="How to print it")]
+OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="Output format.")]
 
 
 @app.command(
@@ -67,9 +69,9 @@ OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="How 
     cls=KplanCommand,
     epilog="""
     kplan config show  # the default configuration
-    kplan config show scheduler.yaml  # another one, with what differs marked
+    kplan config show scheduler.yaml  # this one, with differences marked
     """,
-    short_help="Print the effective configuration, and mark what is not default.",
+    short_help="Print the effective configuration, and mark differences.",
 )
 def show(
     file: FileArgument = None,
@@ -78,7 +80,7 @@ def show(
     feature_gates: FeatureGatesOption = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Print the effective configuration, defaults filled in, and mark what differs from the default.
+    """Print the effective configuration with all defaults, and mark what differs from the default.
 
     Without a file: the configuration of a kube-scheduler that is started without one.
     """
@@ -101,21 +103,21 @@ def show(
     "check",
     cls=KplanCommand,
     epilog="""
-    kplan config check scheduler.yaml  # ok, or every problem with a hint
+    kplan config check scheduler.yaml  # every problem, each with a hint
     kplan config check scheduler.yaml --kubernetes-version 1.34  # as an older scheduler reads it
     """,
-    short_help="Print ok, or every problem with what to write instead.",
+    short_help="Check a configuration, and print every problem.",
 )
 def check(
     file: FileArgument = None,
     scheduler_config: ConfigOption = None,
     kubernetes_version: KubernetesOption = _NEWEST,
     feature_gates: FeatureGatesOption = "",
-    output: Annotated[CheckFormat, typer.Option("-o", "--output", help="How to print it")] = CheckFormat.TABLE,
+    output: Annotated[CheckFormat, typer.Option("-o", "--output", help="Output format.")] = CheckFormat.TABLE,
 ) -> None:
-    """Print ok, or every problem with its path and what to write instead.
+    """Check a configuration, and print every problem with its path and what to write instead.
 
-    Exit code 2 when kube-scheduler would refuse the file.
+    Exits with 2 if kube-scheduler would refuse the file.
     """
     from kplan.cli.answer import write_out
     from kplan.config.loading import read_configuration

@@ -40,25 +40,25 @@ def diff(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[BEFORE AFTER|FILE...|NS/POD...]",
-            help="Two saved reports; or what is asked about twice: manifests, pods, or nothing for all pending pods.",
+            metavar="BEFORE AFTER|FILE|NS/POD",
+            help="Two saved reports; or manifests or pods to ask about twice (default: all pending pods).",
             show_default=False,
         ),
     ] = None,
     *,
-    against: Annotated[str, typer.Option("--against", metavar="PATH", help="Ask again with this snapshot.")] = "",
+    against: Annotated[str, typer.Option("--against", metavar="PATH", help="Compare with this snapshot.")] = "",
     against_config: Annotated[
-        str, typer.Option("--against-config", metavar="PATH", help="Ask again with this scheduler configuration.")
+        str, typer.Option("--against-config", metavar="PATH", help="Compare with this scheduler configuration.")
     ] = "",
     against_version: Annotated[
-        str, typer.Option("--against-version", metavar="MINOR", help="Ask again as this minor of Kubernetes decides.")
+        str, typer.Option("--against-version", metavar="MINOR", help="Compare with this minor of Kubernetes.")
     ] = "",
     against_manifests: Annotated[
         str,
         typer.Option(
             "--against-manifests",
             metavar="PATH|git:REV",
-            help="Ask again with these manifests; git:REV: before, as they were then.",
+            help="Compare with these manifests; git:REV: with those of a revision, which count as before.",
         ),
     ] = "",
     save: SaveOption = "",
@@ -69,12 +69,12 @@ def diff(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Say what differs between two answers, and why.
+    """Compare two answers, and show why they differ.
 
-    Compares two saved reports, or asks one question twice: with another snapshot, scheduler configuration, version or
-    set of manifests, or without and with the changes of --with, --without, --add-nodes and the like. Tells what moves,
-    what is newly pending or placed, who is evicted, and which scores or rejections tip it. Exits with 0
-    unless --fail-on regression says otherwise: pods newly pending or evicted, or less that fits.
+    Compares two saved reports, or two answers to one question: with another snapshot, scheduler configuration, version
+    or set of manifests, or without and with the changes of --with, --add-nodes and the like. Shows which pods move,
+    are newly pending, placed or evicted, and the scores or rejections behind it. Exits with 0, unless --fail-on
+    regression is given and pods are newly pending or evicted, or fewer replicas fit.
     """
     output = saving(output, save)
     fail_on = _fail_on(output)

@@ -29,41 +29,46 @@ _GLOB = "*?["
 def drain(
     nodes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NODE]...", help="Nodes, or globs of their names.", show_default=False),
+        typer.Argument(metavar="NODE", help="Names of nodes, or globs.", show_default=False),
     ] = None,
     *,
     selector: Annotated[
         str,
-        typer.Option("--selector", "-l", metavar="SELECTOR", help="Nodes with these labels, as kubectl takes them."),
+        typer.Option("--selector", "-l", metavar="SELECTOR", help="Nodes with these labels, as in kubectl."),
     ] = "",
-    zone: Annotated[str, typer.Option("--zone", metavar="ZONE", help="All nodes of a zone.")] = "",
+    zone: Annotated[str, typer.Option("--zone", metavar="ZONE", help="All nodes of this zone.")] = "",
     lost: Annotated[
-        bool, typer.Option("--lost", help="The nodes are gone at once, with all their pods; no budget is asked.")
+        bool, typer.Option("--lost", help="The nodes fail at once, with all their pods; budgets do not count.")
     ] = False,
     one_by_one: Annotated[
-        bool, typer.Option("--one-by-one", help="Pods leave one after the other, each when all is at rest.")
+        bool, typer.Option("--one-by-one", help="Evict one pod at a time, and wait until the cluster is at rest.")
     ] = False,
     rolling: Annotated[
-        bool, typer.Option("--rolling", help="One node after the other, each taken into use again when it is empty.")
+        bool, typer.Option("--rolling", help="Drain one node after another; uncordon each when it is empty.")
     ] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="One node after the other, each replaced by a fresh one like it.")
+        bool, typer.Option("--replace", help="Drain one node after another; replace each by an empty one like it.")
     ] = False,
     each: Annotated[
-        bool, typer.Option("--each", help="Each node alone, from the same start: may any one of them go?")
+        bool, typer.Option("--each", help="Drain each node alone, always from the present cluster.")
     ] = False,
     by: Annotated[
         str,
         typer.Option(
-            "--by", metavar="zone|pool|LABEL", help="With --each: all nodes of a zone, a pool or a label's value."
+            "--by",
+            metavar="zone|pool|LABEL",
+            help="Implies --each: drain all nodes of a zone, a pool or a label's value together.",
         ),
     ] = "",
-    force: Annotated[bool, typer.Option("--force", help="Pods that no controller recreates go, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also evict pods without a controller.")] = False,
     delete_emptydir_data: Annotated[
-        bool, typer.Option("--delete-emptydir-data", help="Pods with emptyDir volumes go, too.")
+        bool, typer.Option("--delete-emptydir-data", help="Also evict pods with emptyDir volumes.")
     ] = False,
     disable_eviction: Annotated[
-        bool, typer.Option("--disable-eviction", help="Delete the pods, past all disruption budgets.")
+        bool,
+        typer.Option(
+            "--disable-eviction", help="Delete the pods instead of evicting them; ignores disruption budgets."
+        ),
     ] = False,
     save: SaveOption = "",
     runs: RunsOption = None,
@@ -73,11 +78,11 @@ def drain(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Say what becomes of the pods of nodes that are drained or lost.
+    """Show what happens to the pods of nodes that are drained or lost.
 
-    The nodes are cordoned, then their pods evicted as kubectl drain does it, within what disruption budgets allow;
-    controllers recreate them, and the scheduler finds them places. Exits with 1 when a pod may not go, or stays
-    pending because of it (--fail-on).
+    The nodes are cordoned and their pods evicted as kubectl drain does it, as far as disruption budgets allow.
+    Controllers recreate the pods, and the scheduler places them. Exits with 1 if a pod cannot be evicted, or one stays
+    pending because of the drain (--fail-on).
     """
     _check(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
     is_each = each or bool(by)

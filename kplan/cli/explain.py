@@ -22,14 +22,14 @@ def explain(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="[NS/POD|KIND/[NS/]NAME]",
-            help="A pod of the snapshot, pending or running, or a workload: deploy/shop/cart.",
+            metavar="NS/POD|KIND/[NS/]NAME",
+            help="A pod, pending or running, or a workload such as deploy/shop/cart.",
             show_default=False,
         ),
     ] = "",
     *,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace of a workload or pod that names none.")
+        str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace, where the argument does not name one.")
     ] = "",
     choice: PodChoiceFlags,
     cluster: ChangedClusterFlags,
@@ -37,10 +37,10 @@ def explain(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Say why a pod, or each pod of a workload, is where it is, or nowhere.
+    """Explain why a pod, or each pod of a workload, is where it is, or pending.
 
-    A running pod is judged against the cluster without it: whether its node still takes it, and is still the best.
-    Of several pods, those that would go again where they are get one line each.
+    A running pod is placed again in the cluster without it, which shows whether its node would still take it and is
+    still the best. Of several pods, those that would stay where they are get one line each.
     """
     if not what and not (choice.selector or choice.all_namespaces):
         hint = "name a pod as NAMESPACE/NAME or a workload, or choose pods with -l or -A"

@@ -34,7 +34,7 @@ RunCronJobsOption = Annotated[
     bool,
     typer.Option(
         "--run-cronjobs",
-        help="Cron jobs among other manifests start a run now; by default their pods come when their time comes.",
+        help="Start a run of each CronJob now; by default a CronJob beside other manifests waits for its schedule.",
         rich_help_panel=_MANIFESTS_PANEL,
     ),
 ]
@@ -46,7 +46,7 @@ RunsOption = Annotated[
         metavar="N",
         min=1,
         max=1_000_000,
-        help="Ask N times, with even draws of all that is left to chance, and tell how often each outcome comes.",
+        help="Ask N times, draw at random wherever kube-scheduler does, and show how often each outcome comes.",
         rich_help_panel=_SCHEDULER_PANEL,
     ),
 ]
@@ -83,11 +83,13 @@ class ManifestFlags:
 
     filename: Annotated[
         list[str] | None,
-        typer.Option("--filename", "-f", metavar="FILE", help="A manifest, as the arguments; repeatable."),
+        typer.Option("--filename", "-f", metavar="FILE", help="Manifest, as in the arguments; repeatable."),
     ] = None
     kustomize: Annotated[
         list[str] | None,
-        typer.Option("--kustomize", "-k", metavar="DIR", help="A kustomization, built with kustomize or kubectl."),
+        typer.Option(
+            "--kustomize", "-k", metavar="DIR", help="Directory with a kustomization; needs kustomize or kubectl."
+        ),
     ] = None
     namespace: Annotated[
         str,
@@ -95,14 +97,16 @@ class ManifestFlags:
             "--namespace",
             "-n",
             metavar="NS",
-            help="Namespace for objects that name none; those that name another are refused.",
+            help="Namespace of objects that do not name one; objects that name another one are refused.",
         ),
     ] = ""
     validate: Annotated[
-        ValidateMode, typer.Option("--validate", help="Unknown and repeated fields: refused, told, or passed over.")
+        ValidateMode,
+        typer.Option("--validate", help="Refuse unknown and duplicate fields, warn about them, or ignore them."),
     ] = ValidateMode.STRICT
     replicas: Annotated[
-        int | None, typer.Option("--replicas", metavar="N", min=0, help="So many pods of each workload.")
+        int | None,
+        typer.Option("--replicas", metavar="N", min=0, help="Number of replicas, in place of the one in the manifest."),
     ] = None
 
     def or_pods_of_namespace(self, what: Sequence[str] | None) -> tuple[ManifestFlags, str]:
@@ -123,7 +127,7 @@ class SchedulerFlags:
         typer.Option(
             "--scheduler-config",
             metavar="PATH",
-            help="KubeSchedulerConfiguration; kube-scheduler's defaults without one.",
+            help="KubeSchedulerConfiguration; default: that of kube-scheduler.",
         ),
     ] = ""
     kubernetes_version: Annotated[
@@ -131,7 +135,7 @@ class SchedulerFlags:
         typer.Option(
             "--kubernetes-version",
             metavar="auto|MINOR",
-            help="Decide as this minor does, such as 1.34; auto: as the cluster's server.",
+            help="Minor of kube-scheduler, such as 1.34; auto: that of the cluster's server.",
         ),
     ] = "auto"
     feature_gates: Annotated[
@@ -139,32 +143,32 @@ class SchedulerFlags:
         typer.Option(
             "--feature-gates",
             metavar="NAME=BOOL,...",
-            help="Feature gates of kube-scheduler that are not as by default.",
+            help="Feature gates of kube-scheduler to change.",
         ),
     ] = ""
     sampling: Annotated[
         SamplingMode,
-        typer.Option("--sampling", help="Look at every node, or stop early as percentageOfNodesToScore says."),
+        typer.Option("--sampling", help="Evaluate all nodes, or stop early as percentageOfNodesToScore says."),
     ] = SamplingMode.ALL
     start_index: Annotated[
         int | None,
         typer.Option(
-            "--start-index", metavar="N", min=0, help="Where the first search starts with --sampling as-configured."
+            "--start-index", metavar="N", min=0, help="Node at which the search starts, with --sampling as-configured."
         ),
     ] = None
     ties: Annotated[
         TieRule | None,
         typer.Option(
             "--ties",
-            help="Of equal best nodes: the one that this release most likely takes (default), the first by name, or an "
-            "even draw.",
+            help="Which of equal best nodes wins: the one that this release most likely takes (default), the first by "
+            "name, or a random one.",
         ),
     ] = None
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Draw with this seed; alone it means --ties even.")
+        int | None, typer.Option("--seed", metavar="N", help="Seed of random draws; implies --ties even.")
     ] = None
     extenders: Annotated[
-        ExtenderMode, typer.Option("--extenders", help="Call the configuration's extenders, or not.")
+        ExtenderMode, typer.Option("--extenders", help="Call the extenders of the configuration, or ignore them.")
     ] = ExtenderMode.IGNORE
 
 
@@ -175,13 +179,13 @@ class VerbosityFlags:
     panel: ClassVar[str] = "Messages"
 
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Say more on standard error: what was read, what was left out.")
+        bool, typer.Option("--verbose", "-v", help="Print on standard error what was read and what was skipped.")
     ] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, warnings and hints on standard error.")] = (
-        False
-    )
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no progress, warnings and hints on standard error.")
+    ] = False
     no_color: Annotated[
-        bool, typer.Option("--no-color", help="No colour on a terminal; so does NO_COLOR in the environment.")
+        bool, typer.Option("--no-color", help="Print without colour; so does NO_COLOR in the environment.")
     ] = False
 
 
@@ -193,17 +197,19 @@ class OutputFlags:
 
     output: Annotated[
         OutputFormat,
-        typer.Option("--output", "-o", help="How to print the answer; jsonpath=TEMPLATE as kubectl has it."),
+        typer.Option("--output", "-o", help="Output format; also jsonpath=TEMPLATE, as in kubectl."),
     ] = OutputFormat.TABLE
     report: Annotated[
         list[str] | None,
         typer.Option(
-            "--report", metavar="FORMAT=PATH", help="Write a further format to a file in the same run; repeatable."
+            "--report", metavar="FORMAT=PATH", help="Also write a report in this format to a file; repeatable."
         ),
     ] = None
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Tell per node every failing plugin with numbers, and every plugin's score."),
+        typer.Option(
+            "--explain", help="Show for each node every plugin that rejects it, with numbers, and every score."
+        ),
     ] = False
     top: Annotated[
         int | None,
@@ -211,24 +217,28 @@ class OutputFlags:
             "--top",
             metavar="N",
             min=1,
-            help=f"So many nodes of each kind in tables (default {DEFAULT_TOP}, all with --explain).",
+            help=f"Number of nodes shown in each table (default {DEFAULT_TOP}; all with --explain).",
         ),
     ] = None
     max_listed: Annotated[
         int,
-        typer.Option("--max-listed", metavar="N", min=1, help="List so many pods one by one, and count the others."),
+        typer.Option(
+            "--max-listed", metavar="N", min=1, help="Number of pods that are listed; the others are counted."
+        ),
     ] = DEFAULT_MAX_LISTED
-    all_nodes: Annotated[bool, typer.Option("--all-nodes", help="All nodes in tables.")] = False
+    all_nodes: Annotated[bool, typer.Option("--all-nodes", help="Show all nodes in tables.")] = False
     fail_on: Annotated[
         str,
         typer.Option(
             "--fail-on",
             metavar="LIST",
-            help="Exit with 1 if any of these happens: unschedulable, preemption, pdb-violation, gated, pending, "
-            "warning; none.",
+            help="Exit with 1 if one of these happens: unschedulable, preemption, pdb-violation, gated, pending, "
+            "warning; or none.",
         ),
     ] = ""
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever the answer is.")] = False
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit with 0 even if something in --fail-on happens.")
+    ] = False
 
 
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:

@@ -28,7 +28,7 @@ SnapshotOption = Annotated[
         "-s",
         metavar="PATH",
         envvar="KPLAN_SNAPSHOT",
-        help="Read the cluster from a file, a directory, - (standard input) or demo, instead of a live one.",
+        help="Read the cluster from a file, a directory or - (standard input), or use demo, the example cluster.",
     ),
 ]
 
@@ -41,30 +41,28 @@ class ClusterFlags:
 
     snapshot: SnapshotOption = ""
     kubeconfig: Annotated[
-        str, typer.Option("--kubeconfig", metavar="PATH", envvar="KUBECONFIG", help="Kubeconfig file.")
+        str, typer.Option("--kubeconfig", metavar="PATH", envvar="KUBECONFIG", help="Path of the kubeconfig.")
     ] = ""
     context: Annotated[str, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")] = ""
     cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="Cluster of the kubeconfig.")] = ""
     user: Annotated[str, typer.Option("--user", metavar="NAME", help="User of the kubeconfig.")] = ""
-    as_user: Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user or service account.")] = ""
+    as_user: Annotated[str, typer.Option("--as", metavar="USER", help="User or service account to impersonate.")] = ""
     as_group: Annotated[
-        list[str] | None, typer.Option("--as-group", metavar="GROUP", help="Act as a member of this group; repeatable.")
+        list[str] | None, typer.Option("--as-group", metavar="GROUP", help="Group to impersonate; repeatable.")
     ] = None
     request_timeout: Annotated[
         str,
-        typer.Option(
-            "--request-timeout", metavar="TIME", help="How long one request may take: 30s, 2m; 0 for no limit."
-        ),
+        typer.Option("--request-timeout", metavar="TIME", help="Time limit of a request: 30s, 2m; 0 for none."),
     ] = "60s"
     insecure_skip_tls_verify: Annotated[
-        bool, typer.Option("--insecure-skip-tls-verify", help="Do not check the API server's certificate.")
+        bool, typer.Option("--insecure-skip-tls-verify", help="Do not verify the API server's certificate.")
     ] = False
     namespaces: Annotated[
         list[str] | None,
         typer.Option(
             "--namespaces",
             metavar="NS,…",
-            help="Read pods and the like in these namespaces only, for users without rights on the whole cluster.",
+            help="Read only these namespaces; for users who may not read the whole cluster.",
         ),
     ] = None
 

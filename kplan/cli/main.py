@@ -27,9 +27,9 @@ app = typer.Typer(
     cls=_Kplan,
     help="""terraform plan for the Kubernetes scheduler: where pods land, whom they evict, and why.
 
-    Decides as the cluster's own release of kube-scheduler, from a snapshot or a live cluster, and changes nothing.""",
-    epilog="""Exit codes: 0 answered, nothing in --fail-on happened; 1 answered, something in it happened; 2 could not
-    be answered. Try: kplan preempt --snapshot demo""",
+    Decides as the cluster's release of kube-scheduler does, from a snapshot or a live cluster. Changes nothing.""",
+    epilog="""Exit codes: 0 nothing in --fail-on happened; 1 something in --fail-on happened; 2 no answer. Try:
+    kplan preempt --snapshot demo""",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -53,7 +53,7 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback if something fails.")] = False,
 ) -> None:
     """Set what holds for all commands."""
 
@@ -67,38 +67,38 @@ _add(
     "kplan.cli.place:place",
     """
     kplan place web.yaml  # where the pods of a manifest would go
-    kplan place shop/voucher-api --explain  # every node with every plugin's verdict and score
-    kplan place web.yaml --report junit=kplan.xml  # for a pipeline: exit code 1 and a test report
+    kplan place shop/voucher-api --explain  # every node, with rejections and scores of every plugin
+    kplan place web.yaml --report junit=kplan.xml  # for a pipeline: exit code and JUnit report
     """,
-    "Say where pods or workloads would land, and why there.",
+    "Show where pods or workloads would land, and why.",
 )
 _add(
     "preempt",
     "kplan.cli.preempt:preempt",
     """
-    kplan preempt  # whom each pending pod that fits nowhere would evict
-    kplan preempt web.yaml --explain  # every candidate, and who could stay
-    kplan preempt shop/flash-sale --settle-preemption  # as if it took place
+    kplan preempt  # for every pending pod that fits nowhere
+    kplan preempt web.yaml --explain  # every candidate node, and the pods that stay
+    kplan preempt shop/flash-sale --settle-preemption  # carry it out, then place the pod
     """,
-    "Say whom pods would evict to get in, and why those.",
+    "Show which pods would be evicted to make room, and why these.",
 )
 _add(
     "plan",
     "kplan.cli.plan:plan",
     """
-    kplan plan  # the pending pods, worked off to the end
-    kplan plan web.yaml --save plan.json  # with those of a manifest; kept for kplan show
-    kplan plan --queue  # only the order in which they are tried
+    kplan plan  # all pending pods
+    kplan plan web.yaml --save plan.json  # also those of a manifest; save the report
+    kplan plan --queue  # only the order of the queue
     """,
-    "Work off the whole scheduling queue, in order, to the end.",
+    "Work through the whole scheduling queue and every rollout.",
 )
 _add(
     "capacity",
     "kplan.cli.capacity:capacity",
     """
-    kplan capacity web.yaml --replicas 50  # how many fit, what stops the next one, and what to add
-    kplan capacity --headroom  # how many more of each workload that the cluster has
-    kplan capacity web.yaml --zones  # how many fit, so that any one zone may be lost
+    kplan capacity web.yaml --replicas 50  # whether 50 fit, and which nodes to add
+    kplan capacity --headroom  # how many more replicas of each workload fit
+    kplan capacity web.yaml --zones  # how many fit if any one zone may fail
     """,
     "Count how many replicas fit, where, and what stops the next.",
 )
@@ -106,56 +106,56 @@ _add(
     "drain",
     "kplan.cli.drain:drain",
     """
-    kplan drain general-a-1  # where its pods go, and which budgets object
-    kplan drain "spot-*" --rolling  # node after node
-    kplan drain --zone eu-west-1a --lost  # a whole zone gone at once
+    kplan drain general-a-1  # where its pods go, and which budgets block it
+    kplan drain "spot-*" --rolling  # one node after another
+    kplan drain --zone eu-west-1a --lost  # a whole zone fails at once
     """,
-    "Say what becomes of the pods of drained or lost nodes.",
+    "Show what happens to the pods of drained or lost nodes.",
 )
 _add(
     "pods",
     "kplan.cli.pods:pods",
     """
-    kplan pods web.yaml  # as the API server would store them, and what filled them in
+    kplan pods web.yaml  # as YAML, with what filled in each value
     kplan pods web.yaml -o name  # their names only
     """,
-    "Print the pods that manifests make, as they would be stored.",
+    "Print the pods that manifests create, as the API server stores them.",
 )
 _add(
     "explain",
     "kplan.cli.explain:explain",
     """
     kplan explain ml/llm-eval  # why a pod is pending
-    kplan explain batch/report-daily-knqdn --explain  # why a running one is where it is, in full
+    kplan explain batch/report-daily-knqdn --explain  # why a running one is where it is, on every node
     kplan explain deploy/shop/cart  # each pod of a workload
     """,
-    "Say why a pod or a workload's pods are where they are.",
+    "Explain why a pod, or each pod of a workload, is where it is.",
 )
 _add(
     "diff",
     "kplan.cli.diff:diff",
     """
     kplan diff before.json after.json  # two saved reports
-    kplan diff --add-nodes 3=general-a-1  # the pending pods, without and with three more nodes
-    kplan diff web.yaml --against-version 1.34 --fail-on regression  # on another minor; exit code 1 if it is worse
+    kplan diff --add-nodes 3=general-a-1  # all pending pods, without and with three more nodes
+    kplan diff web.yaml --against-version 1.34 --fail-on regression  # with another minor; exit code 1 if worse
     """,
-    "Say what differs between two answers, and why.",
+    "Compare two answers, and show why they differ.",
 )
 _add(
     "show",
     "kplan.cli.show:show",
     """
-    kplan show plan.json  # print a saved report again
-    kplan show plan.json -o markdown  # in another format
+    kplan show plan.json  # as a table
+    kplan show plan.json -o markdown  # as Markdown
     """,
-    "Print a saved report, of any command, in any format.",
+    "Print a saved report of any command in any format.",
 )
 _add(
     "schema",
     "kplan.cli.schema:schema",
     """
-    kplan schema  # the kinds of documents
-    kplan schema PlanReport  # the JSON Schema of one
+    kplan schema  # list the kinds
+    kplan schema PlanReport  # the schema of one kind
     """,
     "Print the JSON Schema of a document, or list the kinds.",
 )
@@ -164,12 +164,12 @@ _add(
     "kplan.cli.shells:completion",
     """
     kplan completion bash  # for one shell: source <(kplan completion bash)
-    kplan completion zsh  # into a file _kplan in a directory of fpath
-    kplan completion fish  # into ~/.config/fish/completions/kplan.fish
+    kplan completion zsh  # save as _kplan in a directory of fpath
+    kplan completion fish  # save as ~/.config/fish/completions/kplan.fish
     """,
     "Print a completion script for bash, zsh or fish.",
 )
-_COMMANDS["snapshot"] = group("kplan.cli.snapshot:app", "Save a cluster into a file, look into one, or check one.")
+_COMMANDS["snapshot"] = group("kplan.cli.snapshot:app", "Save a cluster to a file, show what is in it, or check it.")
 _COMMANDS["config"] = group("kplan.cli.config:app", "Show the effective KubeSchedulerConfiguration, or check one.")
 _COMMANDS["names"] = command("names", "kplan.cli.names:names")
 

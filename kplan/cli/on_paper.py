@@ -32,7 +32,7 @@ class ChangedClusterFlags(ClusterFlags):
         typer.Option(
             "--with",
             metavar="FILE",
-            help="Objects that are there besides, or in place of those of the same name.",
+            help="Objects to add or replace.",
             rich_help_panel=_CHANGES_PANEL,
         ),
     ] = None
@@ -41,30 +41,30 @@ class ChangedClusterFlags(ClusterFlags):
         typer.Option(
             "--without",
             metavar="KIND/[NS/]NAME",
-            help="Objects that are not there, nor what they own; globs, or KIND?label=value.",
+            help="Object to remove with what it owns; globs, or KIND?label=value.",
             rich_help_panel=_CHANGES_PANEL,
         ),
     ] = None
     add_nodes: Annotated[
         list[str] | None,
         typer.Option(
-            "--add-nodes", metavar="N=NODE", help="N more nodes like this one.", rich_help_panel=_CHANGES_PANEL
+            "--add-nodes", metavar="N=NODE", help="Add N empty nodes like NODE.", rich_help_panel=_CHANGES_PANEL
         ),
     ] = None
     cordon: Annotated[
         list[str] | None,
-        typer.Option("--cordon", metavar="NODE", help="Nodes that take no new pods.", rich_help_panel=_CHANGES_PANEL),
+        typer.Option("--cordon", metavar="NODE", help="Node to cordon.", rich_help_panel=_CHANGES_PANEL),
     ] = None
     uncordon: Annotated[
         list[str] | None,
-        typer.Option("--uncordon", metavar="NODE", help="Nodes that do so again.", rich_help_panel=_CHANGES_PANEL),
+        typer.Option("--uncordon", metavar="NODE", help="Node to uncordon.", rich_help_panel=_CHANGES_PANEL),
     ] = None
     scale: Annotated[
         list[str] | None,
         typer.Option(
             "--scale",
             metavar="KIND/[NS/]NAME=N",
-            help="A workload with N replicas; new ones are pending.",
+            help="Workload to scale to N replicas; new ones are pending.",
             rich_help_panel=_CHANGES_PANEL,
         ),
     ] = None
@@ -72,7 +72,7 @@ class ChangedClusterFlags(ClusterFlags):
         bool,
         typer.Option(
             "--settle",
-            help="After these changes, let whatever can move do so before the question is asked.",
+            help="Let controllers and scheduler react to these changes before the question is asked.",
             rich_help_panel=_CHANGES_PANEL,
         ),
     ] = False

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kplan.report.checks import Repository
 
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-_FOR_PROGRAMS = ("junit", "github", "sarif")
 _WORKSPACES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE")
 """Where GitHub, GitLab and Jenkins say which directory holds the repository."""
 
@@ -70,17 +69,19 @@ def remember_formats(formats: Sequence[tuple[str, str]]) -> None:
 
 
 def tell_refusal(error: InputError) -> None:
-    """Write what is wrong with an input in the formats for programs that the command was asked for.
+    """Write what is wrong with an input in those formats of the command that are for programs.
 
-    An annotation stands on its line, a test fails, a page sums it up: who looks at a pipeline need not read its log.
+    So an annotation marks the line, a test fails, and the page of the job says why: nobody needs to read the log.
     """
-    asked = [(name, path) for name, path in _asked.get() if name in _FOR_PROGRAMS]
-    if not asked or not error.problems:
+    if not _asked.get() or not error.problems:
         return
     from kplan.report.refusal import refused, refused_in_markdown
-    from kplan.report.registry import render_for_programs
+    from kplan.report.registry import PROGRAM_FORMATS, render_for_programs
     from kplan.writing import write_file
 
+    asked = [(name, path) for name, path in _asked.get() if name in PROGRAM_FORMATS]
+    if not asked:
+        return
     here = working_directory()
     told = refused(error.problems, here, repository_around(here))
     for name, path in asked:

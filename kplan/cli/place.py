@@ -38,8 +38,8 @@ def place(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE...|NS/POD...",
-            help="Manifests (file, directory, - for standard input), or pending pods of the snapshot.",
+            metavar="FILE|NS/POD",
+            help="Manifests (file, directory, - for standard input), or pending pods of the cluster.",
             show_default=False,
         ),
     ] = None,
@@ -54,11 +54,11 @@ def place(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Say where pods or workloads would land, and why there.
+    """Show where pods or workloads would land, and why.
 
-    Pods are taken in the order given; each that is placed takes its room before the next is looked at. Manifests of
-    workloads that run already are changes: nothing to place where they say nothing new, otherwise scaled or rolled as
-    their controllers do it. Exits with 1 when a pod is unschedulable, gated or would have to preempt (--fail-on).
+    Pods are placed one after another, in the order given. A manifest of a workload that runs already is an update:
+    the workload is scaled or rolled out as its controller does it, or left alone if nothing changes. Exits with 1 if
+    a pod is unschedulable, gated or would preempt others (--fail-on).
     """
     if not what and not manifests.filename and not manifests.kustomize:
         raise UsageError(

@@ -39,7 +39,7 @@ _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
 """Formats that tell in full about pods that stay pending, and no more of the others than where they go."""
 
 SaveOption = Annotated[
-    str, typer.Option("--save", metavar="FILE", help="Keep the report as JSON; kplan show FILE prints it again.")
+    str, typer.Option("--save", metavar="FILE", help="Also save the report as JSON, for kplan show.")
 ]
 
 
@@ -48,23 +48,21 @@ def plan(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE]...",
-            help="Manifests (file, directory, - for standard input) whose pods join the pending ones.",
+            metavar="FILE",
+            help="Manifests (file, directory, - for standard input) whose pods join the queue.",
             show_default=False,
         ),
     ] = None,
     *,
-    queue: Annotated[
-        bool, typer.Option("--queue", help="Only print in which order pods would be tried, and why in this one.")
-    ] = False,
+    queue: Annotated[bool, typer.Option("--queue", help="Only show the order of the queue, and why.")] = False,
     only_given: Annotated[
-        bool, typer.Option("--only-given", help="Leave the pods alone that are pending in the snapshot but not given.")
+        bool, typer.Option("--only-given", help="Only the pods given here, not the other pending pods of the cluster.")
     ] = False,
     recreate: Annotated[
-        bool, typer.Option("--recreate/--no-recreate", help="Let controllers recreate evicted pods, or not.")
+        bool, typer.Option("--recreate/--no-recreate", help="Recreate evicted pods as their controllers do, or not.")
     ] = True,
     max_rounds: Annotated[
-        int, typer.Option("--max-rounds", metavar="N", min=1, help="End after so many rounds over what is left.")
+        int, typer.Option("--max-rounds", metavar="N", min=1, help="Stop after N rounds over the pods that are left.")
     ] = _DEFAULT_ROUNDS,
     rollout: RolloutOption = RolloutMode.AUTO,
     save: SaveOption = "",
@@ -78,12 +76,12 @@ def plan(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Work off the whole scheduling queue, in order, to the end.
+    """Work through the whole scheduling queue and every rollout, to the end.
 
-    Every pending pod is tried in its turn; those that fit nowhere preempt, evicted pods are recreated by their
-    controllers and queued again, until nothing changes. Manifests of workloads that run already are carried through as
-    their controllers do it. Exits with 1 when a pod stays unschedulable or a disruption
-    budget is violated (--fail-on).
+    Pending pods are tried in the order of the queue. Pods that fit nowhere preempt others, controllers recreate the
+    evicted pods, and these join the queue, until nothing changes. A manifest of a workload that runs already is an
+    update, carried out as its controller does it. Exits with 1 if a pod stays unschedulable or a disruption budget is
+    violated (--fail-on).
     """
     if only_given and not what and not manifests.filename and not manifests.kustomize:
         hint = "name a manifest, or a pending pod as NAMESPACE/NAME"

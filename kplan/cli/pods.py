@@ -36,23 +36,26 @@ class PodsFormat(JsonFormat):
 def pods(
     what: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE...", help="Manifests: file, directory, - for standard input.", show_default=False),
+        typer.Argument(metavar="FILE", help="Manifests (file, directory, - for standard input).", show_default=False),
     ] = None,
     *,
     output: Annotated[
-        PodsFormat, typer.Option("--output", "-o", help="The pods as YAML, a report, a line for each object, or names.")
+        PodsFormat,
+        typer.Option(
+            "--output", "-o", help="Output format: the pods (yaml), a report (json), a line per object, or names."
+        ),
     ] = PodsFormat.YAML,
     manifests: ManifestFlags,
     cluster: ChangedClusterFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Print the pods that manifests make, as the API server would store them.
+    """Print the pods that manifests create, as the API server would store them.
 
-    For a workload it is the pod as its controller creates it. What the cluster fills in stands beside it, with what
-    fills it in: limit ranges, priority and runtime classes, default tolerations. Exits with 1 when a pod is refused.
+    For a workload this is the pod that its controller creates. Comments name what fills in each value: limit ranges,
+    priority and runtime classes, default tolerations. Exits with 1 if a pod is refused.
 
-    Bounds, quotas and the Pod Security level of the namespace are looked at; webhooks, admission policies and whether
-    service accounts exist are not.
+    Limits, quotas and the Pod Security level of the namespace are checked; webhooks, admission policies and the
+    existence of service accounts are not.
     """
     files, names = split_arguments(what or (), manifests.filename or ())
     if names or not (files or manifests.kustomize):

@@ -18,8 +18,8 @@ def preempt(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE|NS/POD]...",
-            help="Manifests, or pending pods of the snapshot; without any, every pending pod that fits nowhere.",
+            metavar="FILE|NS/POD",
+            help="Manifests, or pending pods of the cluster (default: every pending pod that fits nowhere).",
             show_default=False,
         ),
     ] = None,
@@ -27,14 +27,14 @@ def preempt(
     settle_preemption: Annotated[
         bool,
         typer.Option(
-            "--settle-preemption", help="Let each preemption take place, and try its pod again before the next."
+            "--settle-preemption", help="Carry out each preemption and place its pod before the next one is tried."
         ),
     ] = False,
     follow: Annotated[
         bool | None,
         typer.Option(
             "--follow/--no-follow",
-            help="Say where the victims go that a controller recreates (default: in tables).",
+            help="Show where victims go that a controller recreates (default: in tables).",
             show_default=False,
         ),
     ] = None,
@@ -46,11 +46,11 @@ def preempt(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Say whom pods would evict to get in, and why those.
+    """Show which pods would be evicted to make room, and why these.
 
-    Tells what that frees and breaks, and where the victims go. Without arguments it looks at the pending pods of all
-    namespaces, or of one with --namespace. Exits with 1 when a pod gets in nowhere, or a disruption
-    budget would be violated (--fail-on).
+    Shows what the evictions free, which disruption budgets they violate, and where the victims go. Without arguments
+    the question is about every pending pod that fits nowhere. Exits with 1 if preemption helps a pod nowhere, or
+    would violate a disruption budget (--fail-on).
     """
     fail_on = fail_on_of(output, "preempt")
     formats = formats_of(output)

@@ -8,9 +8,7 @@ import typer
 
 
 def schema(
-    kind: Annotated[
-        str, typer.Argument(metavar="[KIND]", help="A kind of document; without one, the kinds that there are.")
-    ] = "",
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="Kind of document (default: list the kinds).")] = "",
 ) -> None:
     """Print the JSON Schema of a kind of document, or list the kinds."""
     from kplan.cli.answer import write_out

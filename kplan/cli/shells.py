@@ -19,10 +19,12 @@ class Shell(StrEnum):
 _FILES = {Shell.BASH: "kplan.bash", Shell.ZSH: "_kplan", Shell.FISH: "kplan.fish"}
 
 
-def completion(context: typer.Context, shell: Annotated[Shell, typer.Argument(help="Which shell it is for.")]) -> None:
+def completion(
+    context: typer.Context, shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]
+) -> None:
     """Print the completion script of a shell.
 
-    It completes commands, options and choices, and names of pods, workloads and nodes from the snapshot.
+    It completes commands and options, and the names of pods, workloads, nodes and namespaces in the snapshot.
     """
     from kplan.cli.answer import write_out
     from kplan.cli.completion import completion_files

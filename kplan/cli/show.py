@@ -19,10 +19,9 @@ def show(
     output: OutputFlags,
     verbosity: VerbosityFlags,
 ) -> None:
-    """Print a saved report, of any command, in any format.
+    """Print a saved report of any command in any format.
 
-    What was left out when it was saved cannot be told: save with --explain to keep every node. Exits with 0 whatever
-    the report says.
+    Shows only what was saved: save with --explain to keep every node. Exits with 0 whatever the report says.
     """
     if output.fail_on:
         raise UsageError("the verdict of a saved report stands", hint="use --fail-on when the report is made")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="snapshot",
-    help="Save a cluster into a file, look into one, or check one.",
+    help="Save a cluster to a file, show what is in it, or check it.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -61,29 +61,34 @@ class RoleFormat(JsonFormat):
 
 
 FileArgument = Annotated[
-    str, typer.Argument(metavar="[FILE]", help="Snapshot to read, as --snapshot; without one, the live cluster.")
+    str, typer.Argument(metavar="FILE", help="Snapshot to read (default: --snapshot, else the live cluster).")
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no warnings on standard error.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print no progress and no warnings on standard error.")
+]
 NamespaceOption = Annotated[
-    str, typer.Option("--namespace", "-n", metavar="NS", help="Count pods of this namespace only.")
+    str, typer.Option("--namespace", "-n", metavar="NS", help="Count only pods of this namespace.")
 ]
-FormatOption = Annotated[SnapshotFormat, typer.Option("--output", "-o", help="How to print it.")]
+FormatOption = Annotated[SnapshotFormat, typer.Option("--output", "-o", help="Output format.")]
 
 
 @app.command(
     "save",
     cls=KplanCommand,
     epilog="""
-    kplan snapshot save cluster.json.gz  # what scheduling reads of the cluster that kubectl speaks to
-    kplan snapshot save cluster.yaml --redact  # to hand on: names, labels and images hidden
-    kplan snapshot save after.json -s demo --without node/gpu-a-1  # as it would be
+    kplan snapshot save cluster.json.gz  # the cluster of the current context
+    kplan snapshot save cluster.yaml --redact  # to share: names, labels and images are replaced
+    kplan snapshot save after.json -s demo --without node/gpu-a-1  # without one node
     """,
-    short_help="Save what scheduling reads of a cluster; --redact hides names.",
+    short_help="Save what scheduling reads of a cluster; --redact replaces names.",
 )
 @with_flags
 def save(
     path: Annotated[
-        str, typer.Argument(metavar="FILE", help=".json, .yaml, .json.gz or .yaml.gz; - for JSON on standard output.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="A .json, .yaml, .json.gz or .yaml.gz file; - for JSON on standard output."
+        ),
     ],
     *,
     redact: Annotated[
@@ -93,18 +98,19 @@ def save(
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
-    """Save what scheduling reads of a cluster: no environment, no arguments, no secrets, no mount options.
+    """Save what scheduling reads of a cluster to a file.
 
-    No annotations go in but the few that decide. A new file is for its owner only.
+    The file holds no environment variables, arguments, secrets or mount options, and only the annotations that
+    scheduling reads. Only its owner can read a new file.
 
-    With --redact, one pseudonym stands for each name wherever it occurs, in the same order; the key is not kept.
-    These stay as they are, and the file lists them: quantities, numbers, times, versions, phases and reasons;
-    keys of labels, taints, annotations and selectors, and the annotations that storage decides by; names of
-    resources, drivers, provisioners, schedulers, scheduling gates, conditions and API groups; values of the
-    labels for operating system, architecture, Windows build and instance type; label values that are compared as
-    numbers (Gt, Lt), short numbers in labels of nodes, true and false; the priority classes that every cluster
-    has; attributes, capacities and counters of devices, and the CEL expressions over them; the alphabetical order
-    of the names that are replaced, and which of them are the same.
+    --redact replaces each name by a pseudonym, the same everywhere and in the same alphabetical order; the key is not
+    kept. These stay as they are, and the file lists them: quantities, numbers, times, versions, phases and reasons;
+    keys of labels, taints, annotations and selectors, and annotations about storage; names of resources, drivers,
+    provisioners, schedulers, scheduling gates, conditions and API groups; values of the labels for operating system,
+    architecture, Windows build and instance type; label values that are compared as numbers (Gt, Lt), short numbers
+    in labels of nodes, true and false; the priority classes that every cluster has; attributes, capacities and
+    counters of devices, and the CEL expressions over them; the alphabetical order of the names that are replaced, and
+    which of them are the same.
     """
     from kplan.snapshot.save import check_name, encode_snapshot, save_snapshot
 
@@ -130,11 +136,11 @@ def save(
     "show",
     cls=KplanCommand,
     epilog="""
-    kplan snapshot show cluster.json.gz  # what is in it, and what is missing
+    kplan snapshot show cluster.json.gz  # what it holds, and what is missing
     kplan snapshot show demo -o json  # for programs
-    kplan snapshot show demo --add-nodes 2=gpu-a-1  # as it would be with two more nodes
+    kplan snapshot show demo --add-nodes 2=gpu-a-1  # with two more nodes
     """,
-    short_help="Show what is in a snapshot, and what is missing.",
+    short_help="Show what a snapshot holds, and what is missing.",
 )
 @with_flags
 def show(
@@ -146,9 +152,9 @@ def show(
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
-    """Show what is in a snapshot: counts, versions, resources, and what is missing.
+    """Show what a snapshot holds: counts, versions, resources, and what is missing.
 
-    With --namespace or --selector only the pods that are meant count, in what is requested, too.
+    With --namespace or --selector, only these pods count, also towards the requested resources.
     """
     from kplan.report.snapshot_view import overview_report, render_overview
 
@@ -165,22 +171,22 @@ def show(
     "check",
     cls=KplanCommand,
     epilog="""
-    kplan snapshot check cluster.json.gz  # exit code 1 where something does not fit together
-    kplan snapshot check demo  # the cluster that comes with kplan
+    kplan snapshot check cluster.json.gz  # exit code 1 if something is wrong
+    kplan snapshot check demo  # the example cluster
     """,
-    short_help="Find what is odd or wrong in a snapshot.",
+    short_help="Check a snapshot for what is wrong or odd.",
 )
 @with_flags
 def check(
     file: FileArgument = "",
     *,
-    output: Annotated[CheckFormat, typer.Option("--output", "-o", help="How to print it.")] = CheckFormat.TABLE,
+    output: Annotated[CheckFormat, typer.Option("--output", "-o", help="Output format.")] = CheckFormat.TABLE,
     cluster: ChangedClusterFlags,
     quiet: QuietOption = False,
 ) -> None:
-    """Check a snapshot: dangling references, odd values, kinds that nobody reads.
+    """Check a snapshot: references to missing objects, invalid and odd values, kinds that kplan does not read.
 
-    Exit code 1 when something is wrong, 0 when all that was found is only worth knowing, 2 when it cannot be read.
+    Exits with 1 if something is wrong, with 0 if there are only notes, and with 2 if it cannot be read.
     """
     from kplan.report.snapshot_view import check_report, render_check
 
@@ -206,13 +212,13 @@ def check(
     kplan snapshot rbac  # a ClusterRole for kubectl apply -f -
     kplan snapshot rbac -o json  # the same as JSON
     """,
-    short_help="Print the smallest ClusterRole that kplan needs.",
+    short_help="Print the ClusterRole that kplan needs to read a cluster.",
 )
 def rbac(
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What to call the role.")] = "kplan",
-    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="How to print it.")] = RoleFormat.YAML,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the role.")] = "kplan",
+    output: Annotated[RoleFormat, typer.Option("--output", "-o", help="Output format.")] = RoleFormat.YAML,
 ) -> None:
-    """Print the smallest ClusterRole with which kplan sees all it needs: get and list, no secrets, no config maps."""
+    """Print the smallest ClusterRole that kplan needs: get and list, without Secrets and ConfigMaps."""
     from kplan.live.resources import cluster_role
 
     write_out(as_data(cluster_role(name), output))

@@ -30,10 +30,13 @@ class SweepFlags:
             metavar="N",
             min=1,
             max=_MOST,
-            help="So many processes; without it as many as there are cores, where it pays.",
+            help="Number of processes (default: one per core where that is faster).",
         ),
     ] = None
-    dask: Annotated[str, typer.Option("--dask", metavar="ADDRESS", help="The workers of a Dask cluster instead.")] = ""
+    dask: Annotated[
+        str,
+        typer.Option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster, whose workers are used instead."),
+    ] = ""
 
     def check(self) -> None:
         """Refuse options that contradict each other."""

@@ -46,6 +46,7 @@ _WRITERS: Mapping[str, str] = {
     "sarif": "kplan.report.sarif:render_sarif",
 }
 """Formats that hold what went well and what did not -> the function that writes it."""
+PROGRAM_FORMATS = frozenset(_WRITERS)
 
 
 def view_of(kind: str) -> View[Any]:

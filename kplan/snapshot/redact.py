@@ -34,7 +34,7 @@ from kplan.snapshot.redact_words import Words
 #: What stays as it was, for people who decide whether to show the file. The help of `kplan snapshot save` says so, too.
 KEPT = (
     "quantities, numbers, times, versions, phases and reasons",
-    "keys of labels, taints, annotations and selectors, and the annotations that storage decides by",
+    "keys of labels, taints, annotations and selectors, and annotations about storage",
     "names of resources, drivers, provisioners, schedulers, scheduling gates, conditions and API groups",
     "values of the labels for operating system, architecture, Windows build and instance type",
     "label values that are compared as numbers (Gt, Lt), short numbers in labels of nodes, true and false",
