@@ -22,7 +22,7 @@ from kplan.errors import UsageError
 from kplan.framework.extenders import Extender
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session, SessionOptions
-from kplan.planner.diagnosis.lazily import Diagnosing
+from kplan.planner.diagnosis.diagnosis import Diagnosing
 from kplan.planner.explanation import Explanation, Shown, explain
 from kplan.planner.incoming import IncomingPod, with_objects
 from kplan.planner.not_found import has_ended, no_pod
@@ -345,7 +345,7 @@ class Base:
         for index, result in enumerate(run(session)):
             explanation = explain(result, names) if is_small else None
             explain_nodes = self._explainer(index, explanation, replay, names)
-            diagnose = diagnosing.teller(session, index, result)
+            diagnose = diagnosing.diagnosis_of(session, index, result)
             placements.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
             if self.on_progress is not None:
                 self.on_progress(len(placements), len(question.rows))

@@ -59,7 +59,7 @@ def fill_from(
     templates: Sequence[Template],
     *,
     limit: int | None = None,
-    limit_one_by_one: int | None = None,
+    sequential_limit: int | None = None,
     preempt: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Session, Fit]:
@@ -69,13 +69,13 @@ def fill_from(
     ----------
     start : forked, not changed
     limit, preempt, progress : as for `fill`
-    limit_one_by_one : replaces a `limit` of None where the replicas have to be placed one by one
+    sequential_limit : replaces a `limit` of None where the replicas have to be placed one by one
     """
     session = start.fork()
     fit = None if preempt or len(templates) > 1 else _fill_at_once(session, templates[0], limit)
     if fit is None:
         session = start.fork()
-        stop_at = limit_one_by_one if limit is None else limit
+        stop_at = sequential_limit if limit is None else limit
         fit = fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
     return session, fit
 

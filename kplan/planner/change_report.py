@@ -21,7 +21,7 @@ from kplan.planner.change import ChangePlan
 from kplan.planner.change_listing import listed
 from kplan.planner.cluster_map import cluster_map
 from kplan.planner.decisions import Decisions
-from kplan.planner.diagnosis.alike import waiting
+from kplan.planner.diagnosis.replicas import pending_replicas
 from kplan.planner.fates import Fate, Fates
 from kplan.planner.listing import abridged
 from kplan.planner.placement import NodesShown, last_placement
@@ -179,7 +179,7 @@ class Told:
             result = schedule_pod(self._simulation.session, pod.row)
             if result.outcome is not Outcome.SCHEDULED:
                 session = self._simulation.session
-                replicas = waiting(session, pod.row, self._waiting[like] if like[0] else 1)
+                replicas = pending_replicas(session, pod.row, self._waiting[like] if like[0] else 1)
                 document = last_placement(session, result, replicas=replicas).to_document(self._nodes)
                 self.placements.append(replace(document, pod=self._ref(pod)))
                 self._decided[like] = len(self.placements) - 1

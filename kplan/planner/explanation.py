@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 import numpy as np
@@ -141,10 +141,11 @@ def _rejections(outcome: FilterOutcome, names: list[str], rows: list[int]) -> di
 
 
 def _failure(status: NodeStatus) -> Failure:
-    return Failure(status.code.text, status.texts, tuple(_details(status.reasons, status.position)))
+    return Failure(status.code.text, status.texts, tuple(details_at(status.reasons, status.position)))
 
 
-def _details(reasons: Iterable[Reason], position: int) -> Iterable[Detail]:
+def details_at(reasons: Iterable[Reason], position: int) -> Iterator[Detail]:
+    """Yield the details of reasons against the node at a position; each names its reason."""
     for reason in reasons:
         if reason.details is not None:
             for detail in reason.details(position):

@@ -40,7 +40,7 @@ class HeadroomQuestion(msgspec.Struct, frozen=True):
             template, claims = next_replicas(base, self.workload, limit)
             if claims:
                 base = base.with_snapshot(with_objects(base.snapshot, claims))
-        session, fit = fill_from(base.session, [template], limit=self.limit, limit_one_by_one=DEFAULT_HEADROOM)
+        session, fit = fill_from(base.session, [template], limit=self.limit, sequential_limit=DEFAULT_HEADROOM)
         stop = None if fit.stop is None else last_placement(session, fit.stop, template.origin)
         return WorkloadHeadroom(
             workload=self.workload,

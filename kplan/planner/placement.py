@@ -16,8 +16,8 @@ from kplan.documents.remedy import Remedy
 from kplan.framework.cycle import CycleResult
 from kplan.framework.interface import PostFilterFindings
 from kplan.framework.session import Session
-from kplan.planner.diagnosis.alike import ALONE, Replicas
 from kplan.planner.diagnosis.diagnosis import Diagnosis, diagnose
+from kplan.planner.diagnosis.replicas import ALONE, Replicas
 from kplan.planner.explanation import CLOSEST, Explanation, Shown, explain
 
 NodesShown = Iterable[str] | Shown | None

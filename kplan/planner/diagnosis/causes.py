@@ -1,4 +1,4 @@
-"""Why a pod has no node, as facts; the sentence is made in `kplan.planner.diagnosis.sentence`."""
+"""The causes why a pod has no node, as facts; `kplan.planner.diagnosis.sentence` writes the sentence."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kplan.documents.details import Detail
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The API server would not take the pod."""
+    """The API server refuses the pod."""
 
     message: str
-    missing_class: str = ""  #: the priority class that it names and that does not exist; empty otherwise
-    nearest: str = ""  #: the class whose name comes closest; empty for none
+    missing_class: str = ""  #: the priority class of the pod when it does not exist; empty otherwise
+    nearest: str = ""  #: the class with the most similar name; empty for none
 
 
 class MissingNamespace(msgspec.Struct, frozen=True):
@@ -23,20 +23,20 @@ class MissingNamespace(msgspec.Struct, frozen=True):
 
 
 class Gated(msgspec.Struct, frozen=True):
-    """Scheduling gates stand before the queue."""
+    """Scheduling gates keep the pod out of the queue."""
 
     gates: tuple[str, ...]
 
 
 class OtherScheduler(msgspec.Struct, frozen=True):
-    """The pod waits for a scheduler that the configuration does not hold."""
+    """The pod names a scheduler that the configuration has no profile for."""
 
     name: str
     known: tuple[str, ...]
 
 
 class BeforeNodes(msgspec.Struct, frozen=True):
-    """Something else that ends the matter before any node is looked at, in kube-scheduler's words."""
+    """Any other failure before the first node is filtered; `message` is kube-scheduler's."""
 
     message: str
 
@@ -57,38 +57,37 @@ class MissingClaim(msgspec.Struct, frozen=True):
 
 
 class UnboundClaim(msgspec.Struct, frozen=True):
-    """A claim that should be bound before the pod is scheduled, and is not."""
+    """A claim that has to be bound before the pod is scheduled, and is not."""
 
     claim: str
     storage_class: str  #: empty for none
-    class_exists: bool  #: whether there is such a class
-    nearest: str = ""  #: the class whose name comes closest; empty for none
+    class_exists: bool
+    nearest: str = ""  #: the class with the most similar name; empty for none
     provisioner: str = ""
 
 
 class Promised(msgspec.Struct, frozen=True):
-    """A node was promised to the pod, and those who make room there are still leaving."""
+    """The pod is nominated to a node whose victims are still being deleted."""
 
     node: str
     pods: tuple[str, ...]
 
 
 class NoSuchLabel(msgspec.Struct, frozen=True):
-    """A condition on a label that no node meets."""
+    """A label that the pod requires and no node has."""
 
     nodes: int
-    #: label, wanted: KEY, and the values of which one is asked for
-    label: str
-    wanted: tuple[str, ...]
-    values: tuple[str, ...]  #: those that there are
-    nearest: str = ""  #: the value, or where no node has the label the key, that comes closest; empty for none
+    label: str  #: the key
+    wanted: tuple[str, ...]  #: the values of which a node must have one
+    values: tuple[str, ...]  #: the values that nodes have
+    nearest: str = ""  #: the most similar value, or key when no node has the key; empty for none
 
 
 class NoSuchCombination(msgspec.Struct, frozen=True):
-    """Conditions on labels each of which some nodes meet, and no node meets all."""
+    """Labels each of which some nodes have, and no node has all."""
 
     nodes: int
-    labels: tuple[tuple[str, int], ...]  #: KEY=VALUE, and how many nodes have it
+    labels: tuple[tuple[str, int], ...]  #: KEY=VALUE, and the number of nodes that have it
 
 
 class NoSuchNode(msgspec.Struct, frozen=True):
@@ -100,32 +99,32 @@ class NoSuchNode(msgspec.Struct, frozen=True):
 
 
 class TooLarge(msgspec.Struct, frozen=True):
-    """More of a resource than any node has, even when it is empty; `largest` is 0 where none offers it."""
+    """A request that is larger than any node, even an empty one; `largest` is 0 where no node offers the resource."""
 
     nodes: int
     resource: str
     asks: str
     largest: str
     node: str
-    nearest: str = ""  #: where none offers it, the resource whose name comes closest; empty for none
+    nearest: str = ""  #: when no node offers the resource, the one with the most similar name; empty for none
 
 
 class NodesOut(msgspec.Struct, frozen=True):
-    """Nodes that are out for the same."""
+    """Nodes that are rejected for the same reasons."""
 
-    nodes: int  #: how many
-    closest: str  #: the one to which least is missing
+    nodes: int  #: number of these nodes
+    closest: str  #: the node to which least is missing
     plugin: str
     reasons: tuple[str, ...]  #: as kube-scheduler writes them
-    details: tuple[Detail, ...] = ()  #: about the closest
-    #: resource -> what the largest of these nodes offers of it, where that is less than the pod asks for
+    details: tuple[Detail, ...] = ()  #: about the closest node
+    #: resource -> the largest allocatable amount of these nodes, where that is less than the request
     largest: dict[str, str] = {}
-    domains: int = 0  #: how many domains of a topology key are out with these nodes; 0 where there is no such key
-    meant: str = ""  #: the label of pods that was probably meant, where those to run beside are nowhere
+    domains: int = 0  #: number of domains of the topology key that these nodes are in; 0 where the reason has none
+    meant: str = ""  #: the pod label that was probably meant when a required pod affinity matches no pod
 
 
 class NotNamed(msgspec.Struct, frozen=True):
-    """Nodes that the pod's affinity leaves out by naming others, as a DaemonSet's pods name theirs."""
+    """Nodes that are out because the pod's affinity names others, as that of a DaemonSet's pod does."""
 
     nodes: int
     named: tuple[str, ...]
@@ -147,13 +146,13 @@ Whole = (
     | NoSuchNode
     | TooLarge
 )
-"""A cause that alone is enough."""
+"""A cause that alone keeps the pod from running."""
 
 
 class Causes(msgspec.Struct, frozen=True):
-    """All of it."""
+    """All causes why a pod has no node."""
 
-    whole: tuple[Whole, ...] = ()  #: causes each of which alone is enough
-    n_nodes: int = 0  #: in the cluster
+    whole: tuple[Whole, ...] = ()  #: causes each of which alone keeps the pod from running
+    n_nodes: int = 0  #: number of nodes in the cluster
     named: NotNamed | None = None
-    out: tuple[NodesOut, ...] = ()  #: nodes by what they are out for, the most first; empty where `whole` says all
+    out: tuple[NodesOut, ...] = ()  #: rejected nodes by reason, the most first; empty where none is filtered

@@ -1,4 +1,4 @@
-"""A pod with one thing changed; none of these changes what it is given."""
+"""Return copies of a pod with one thing changed."""
 
 from __future__ import annotations
 
@@ -39,22 +39,20 @@ def with_request(pod: Pod, container: Container, resource: str, amount: str) -> 
         pod,
         spec=replace(
             spec,
-            containers=tuple(changed if each is container else each for each in spec.containers),
-            init_containers=tuple(
-                changed if init_container is container else init_container for init_container in spec.init_containers
-            ),
+            containers=tuple(changed if other is container else other for other in spec.containers),
+            init_containers=tuple(changed if other is container else other for other in spec.init_containers),
         ),
     )
 
 
 def with_resource_named(pod: Pod, old: str, new: str) -> Pod:
-    """Return the pod with another name for a resource that its containers ask for."""
+    """Return the pod with another name for a resource that its containers request."""
 
     def renamed(container: Container) -> Container:
         resources = container.resources
         requests, limits = (
-            {new if name == old else name: amount for name, amount in given.items()}
-            for given in (resources.requests, resources.limits)
+            {new if name == old else name: amount for name, amount in amounts.items()}
+            for amounts in (resources.requests, resources.limits)
         )
         return replace(container, resources=replace(resources, requests=requests, limits=limits))
 
@@ -70,7 +68,7 @@ def tolerating(pod: Pod, taints: Sequence[Taint]) -> Pod:
 
 
 def with_selector(pod: Pod, key: str, label: tuple[str, str] | None) -> Pod:
-    """Return the pod with another label instead of an entry of its nodeSelector, or without it."""
+    """Return the pod with an entry of its nodeSelector replaced by another label, or removed."""
     selector = {name: value for name, value in pod.spec.node_selector.items() if name != key}
     if label is not None:
         selector[label[0]] = label[1]
@@ -78,7 +76,7 @@ def with_selector(pod: Pod, key: str, label: tuple[str, str] | None) -> Pod:
 
 
 def conditions(pod: Pod) -> tuple[NodeSelectorRequirement, ...]:
-    """Return the conditions on labels of the pod's only required node affinity term; none where there are several."""
+    """Return the label conditions of the pod's required node affinity; none where it has several terms."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     if required is None or len(required.node_selector_terms) != 1:
@@ -87,57 +85,57 @@ def conditions(pod: Pod) -> tuple[NodeSelectorRequirement, ...]:
 
 
 def with_condition(pod: Pod, index: int, condition: NodeSelectorRequirement | None) -> Pod:
-    """Return the pod with another of these conditions, or without it."""
+    """Return the pod with one of its `conditions` replaced by another, or removed."""
     affinity = pod.spec.affinity or Affinity()
     node_affinity = affinity.node_affinity
     required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity is not None else None
     if node_affinity is None or required is None:
         return pod
     term = required.node_selector_terms[0]
-    kept = list(term.match_expressions)
-    kept[index : index + 1] = [] if condition is None else [condition]
-    changed = NodeSelectorTerm(tuple(kept), term.match_fields)
-    selector = NodeSelector((changed,)) if kept or term.match_fields else None
+    expressions = list(term.match_expressions)
+    expressions[index : index + 1] = [] if condition is None else [condition]
+    changed = NodeSelectorTerm(tuple(expressions), term.match_fields)
+    selector = NodeSelector((changed,)) if expressions or term.match_fields else None
     node_affinity = replace(node_affinity, required_during_scheduling_ignored_during_execution=selector)
     return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity)))
 
 
 def relaxed_spreads(pod: Pod) -> Iterator[tuple[str, Pod]]:
-    """Yield topology keys with the pod whose spread over each is only a wish."""
+    """Yield each topology key of a hard spread constraint, with the pod for which that constraint is soft."""
     constraints = pod.spec.topology_spread_constraints
     for constraint in constraints:
         if constraint.when_unsatisfiable == DO_NOT_SCHEDULE:
-            kept = tuple(_wish(other) if other is constraint else other for other in constraints)
-            yield constraint.topology_key, replace(pod, spec=replace(pod.spec, topology_spread_constraints=kept))
+            relaxed = tuple(_soft(other) if other is constraint else other for other in constraints)
+            yield constraint.topology_key, replace(pod, spec=replace(pod.spec, topology_spread_constraints=relaxed))
 
 
-def _wish(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
+def _soft(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
     return replace(constraint, when_unsatisfiable=_ANYWAY, min_domains=None)
 
 
 def relaxed_apart(pod: Pod) -> Iterator[tuple[str, Pod]]:
-    """Yield topology keys with the pod that only prefers to stay apart within each."""
+    """Yield each topology key of a required anti-affinity term, with the pod for which that term is preferred."""
     yield from _relaxed(pod, pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None)
 
 
 def relaxed_together(pod: Pod) -> Iterator[tuple[str, Pod]]:
-    """Yield topology keys with the pod that only prefers to be near others within each."""
+    """Yield each topology key of a required affinity term, with the pod for which that term is preferred."""
     yield from _relaxed(pod, pod.spec.affinity.pod_affinity if pod.spec.affinity is not None else None)
 
 
 def with_affinity_to(pod: Pod, key: str, value: str) -> Iterator[tuple[str, Pod]]:
-    """Yield values with the pod that must run beside pods with another value of a label instead."""
+    """Yield each value that a required affinity term has for a label, with the pod whose term has another value."""
     affinity = pod.spec.affinity
     rules = affinity.pod_affinity if affinity is not None else None
     if rules is None or affinity is None:
         return
     required = rules.required_during_scheduling_ignored_during_execution
-    for each in required:
-        selector = each.label_selector
+    for term in required:
+        selector = term.label_selector
         if selector is None or key not in selector.match_labels:
             continue
-        meant = replace(each, label_selector=replace(selector, match_labels={**selector.match_labels, key: value}))
-        terms = tuple(meant if other is each else other for other in required)
+        meant = replace(term, label_selector=replace(selector, match_labels={**selector.match_labels, key: value}))
+        terms = tuple(meant if other is term else other for other in required)
         changed = replace(rules, required_during_scheduling_ignored_during_execution=terms)
         yield (
             selector.match_labels[key],
@@ -150,14 +148,14 @@ def _relaxed(pod: Pod, rules: PodAffinity | PodAntiAffinity | None) -> Iterator[
     if rules is None or affinity is None:
         return
     required = rules.required_during_scheduling_ignored_during_execution
-    for each in required:
+    for term in required:
         changed = replace(
             rules,
-            required_during_scheduling_ignored_during_execution=tuple(other for other in required if other is not each),
+            required_during_scheduling_ignored_during_execution=tuple(other for other in required if other is not term),
             preferred_during_scheduling_ignored_during_execution=(
                 *rules.preferred_during_scheduling_ignored_during_execution,
-                WeightedPodAffinityTerm(_FULL_WEIGHT, each),
+                WeightedPodAffinityTerm(_FULL_WEIGHT, term),
             ),
         )
         name = "pod_affinity" if isinstance(rules, PodAffinity) else "pod_anti_affinity"
-        yield each.topology_key, replace(pod, spec=replace(pod.spec, affinity=replace(affinity, **{name: changed})))
+        yield term.topology_key, replace(pod, spec=replace(pod.spec, affinity=replace(affinity, **{name: changed})))

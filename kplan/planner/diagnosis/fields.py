@@ -1,4 +1,4 @@
-"""Which field of a pod a diagnosis points at: where one would go and change something, if there is one such place."""
+"""Find the field of a pod that a diagnosis points at: the one place to change something, if there is only one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from kplan.documents import details as d
 from kplan.documents import remedy as r
 from kplan.framework.listers import Listers
 from kplan.planner.diagnosis import causes as c
-from kplan.planner.diagnosis.requests import largest_asking
+from kplan.planner.diagnosis.sizing import largest_requester
 from kplan.reading.places import Step, path_of
 from kplan.rules.resources import PODS
 from kplan.rules.volume_claims import claim_name
 
 Field = tuple[Step, ...]
-"""A way through the pod's JSON."""
+"""A path into the pod's JSON."""
 
 SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that say how a node is, not for whom it is: nobody should tolerate them to get in."""
+"""Taints that state the condition of a node, not which pods it is for; pods should not tolerate them to get in."""
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE_AFFINITY: Field = ("spec", "affinity", "nodeAffinity", _REQUIRED)
@@ -28,14 +28,15 @@ _SPREAD, _TOGETHER, _APART = "topologySpreadConstraints", "podAffinity", "podAnt
 
 
 def field_of(causes: c.Causes, remedies: Sequence[r.Remedy], pod: Pod, listers: Listers) -> str:
-    """Return the JSON path of the field that is at fault; empty where it is not one field of the pod.
+    """Return the JSON path of the field that is at fault; empty where it is not a single field of the pod.
 
-    What alone keeps the pod from running says it, else all groups of nodes where they agree, else the smallest remedy.
+    A cause that alone keeps the pod from running determines it; else the groups of rejected nodes if they all agree;
+    else the smallest remedy.
     """
     if causes.whole:
         return _path(_of_whole(causes.whole[0], pod))
-    named = {_of_group(each, pod, listers) for each in causes.out}
-    if len(named) == 1 and (field := named.pop()):
+    fields = {_of_group(group, pod, listers) for group in causes.out}
+    if len(fields) == 1 and (field := fields.pop()):
         return _path(field)
     return _path(_of_remedy(remedies[0], pod)) if remedies else ""
 
@@ -126,14 +127,14 @@ def _of_remedy(remedy: r.Remedy, pod: Pod) -> Field:  # noqa: PLR0911 - one case
 
 
 def _request(pod: Pod, resource: str) -> Field:
-    container = largest_asking(pod, resource)
+    container = largest_requester(pod, resource)
     return () if container is None else _container(pod, container.name, ("resources", "requests", resource))
 
 
 def _container(pod: Pod, name: str, below: Field) -> Field:
     for kind, containers in _containers(pod):
-        for index, each in enumerate(containers):
-            if each.name == name:
+        for index, container in enumerate(containers):
+            if container.name == name:
                 return ("spec", kind, index, *below)
     return ()
 
@@ -145,10 +146,10 @@ def _containers(pod: Pod) -> Iterator[tuple[str, Sequence[Container]]]:
 
 def _host_port(pod: Pod, number: int) -> Field:
     for kind, containers in _containers(pod):
-        for index, each in enumerate(containers):
-            for place, port in enumerate(each.ports):
+        for index, container in enumerate(containers):
+            for port_index, port in enumerate(container.ports):
                 if port.host_port == number:
-                    return ("spec", kind, index, "ports", place)
+                    return ("spec", kind, index, "ports", port_index)
     return ()
 
 
@@ -158,7 +159,7 @@ def _label(pod: Pod, key: str) -> Field:
 
 def _rule(pod: Pod, rule: str, topology_key: str) -> Field:
     if rule == _SPREAD:
-        keys = [each.topology_key for each in pod.spec.topology_spread_constraints]
+        keys = [constraint.topology_key for constraint in pod.spec.topology_spread_constraints]
         return ("spec", rule, keys.index(topology_key)) if topology_key in keys else ()
     keys = [term.topology_key for term in _terms(pod, rule)]
     return ("spec", "affinity", rule, _REQUIRED, keys.index(topology_key)) if topology_key in keys else ()
@@ -181,10 +182,10 @@ def _volume(pod: Pod, claim: str) -> Field:
     return ()
 
 
-def _bound_volume(pod: Pod, volume: str, listers: Listers) -> Field:
-    for each in pod.spec.volumes:
-        name = claim_name(pod, each)
+def _bound_volume(pod: Pod, volume_name: str, listers: Listers) -> Field:
+    for volume in pod.spec.volumes:
+        name = claim_name(pod, volume)
         claim = None if name is None else listers.persistent_volume_claims.get((pod.metadata.namespace, name))
-        if claim is not None and claim.spec.volume_name == volume:
+        if claim is not None and claim.spec.volume_name == volume_name:
             return _volume(pod, claim.metadata.name)
     return ()

@@ -1,4 +1,4 @@
-"""Gathers why a pod has no node, from a decision while it is live."""
+"""Gather the causes why a pod has no node from a decision that is live."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
-from msgspec import structs
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
@@ -15,7 +14,7 @@ from kplan.documents.placement import Outcome
 from kplan.engine.arrays import RowArray
 from kplan.engine.node_matching import first_untolerated_hard_taints
 from kplan.engine.node_table import NodeTable
-from kplan.engine.verdicts import Reason, Verdicts
+from kplan.engine.verdicts import Verdicts
 from kplan.framework.cycle import CycleResult
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.listers import Listers
@@ -41,6 +40,7 @@ from kplan.planner.diagnosis.causes import (
     Whole,
 )
 from kplan.planner.diagnosis.names import is_fact, nearest
+from kplan.planner.explanation import details_at
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, is_counted, quantity_text
 from kplan.rules.volume_claims import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
@@ -52,7 +52,7 @@ _TAINTS = "TaintToleration"
 
 
 def gather(session: Session, result: CycleResult) -> Causes:
-    """Return why the pod of a decision has no node; reads the session as it is."""
+    """Return why the pod of a decision has no node; the decision must be live."""
     info = session.cluster.pods.infos[result.pod]
     if result.filter is None or result.outcome is not Outcome.UNSCHEDULABLE:
         return Causes((_before_filters(session, result, info),))
@@ -81,19 +81,19 @@ def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> Who
 
 
 def _refused(session: Session, pod: int, info: PodInfo) -> Whole:
-    words, spec, world = session.refused[pod], info.pod.spec, session.listers.snapshot
+    message, spec, world = session.refused[pod], info.pod.spec, session.listers.snapshot
     namespaces = [namespace.metadata.name for namespace in world.namespaces]
     if namespaces and info.namespace not in namespaces:
         return MissingNamespace(info.namespace, nearest(info.namespace, namespaces))
-    classes = [each.metadata.name for each in world.priority_classes]
+    classes = [priority_class.metadata.name for priority_class in world.priority_classes]
     missing = spec.priority_class_name if spec.priority_class_name not in classes else ""
-    if missing and f" {missing} " in f"{words} ":
-        return Refused(words, missing, nearest(missing, classes))
-    return Refused(words)
+    if missing and f" {missing} " in f"{message} ":
+        return Refused(message, missing, nearest(missing, classes))
+    return Refused(message)
 
 
 def _claim_causes(pod: Pod, listers: Listers) -> Iterator[MissingClaim | UnboundClaim]:
-    """Find claims that keep the pod from being scheduled anywhere."""
+    """Yield the claims because of which the pod fits on no node."""
     namespace = pod.metadata.namespace
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
@@ -106,13 +106,13 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[MissingClaim | Unbound
             continue
         if is_fully_bound(claim):
             continue
-        of_class = claim_class(claim)
-        known_class = listers.storage_classes.get(of_class)
-        if known_class is not None and known_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+        class_name = claim_class(claim)
+        storage_class = listers.storage_classes.get(class_name)
+        if storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
             continue
-        meant = "" if known_class is not None or not of_class else nearest(of_class, listers.storage_classes)
-        provisioner = "" if known_class is None else known_class.provisioner
-        yield UnboundClaim(f"{namespace}/{name}", of_class, known_class is not None, meant, provisioner)
+        meant = "" if storage_class is not None or not class_name else nearest(class_name, listers.storage_classes)
+        provisioner = "" if storage_class is None else storage_class.provisioner
+        yield UnboundClaim(f"{namespace}/{name}", class_name, storage_class is not None, meant, provisioner)
 
 
 def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[NoSuchNode]:
@@ -122,7 +122,7 @@ def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[NoSuchNode]:
 
 
 def named_by_affinity(pod: Pod) -> list[str]:
-    """List the nodes that the pod's required affinity names."""
+    """List the nodes that the pod's required node affinity names."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     terms = required.node_selector_terms if required is not None else ()
@@ -136,35 +136,35 @@ def named_by_affinity(pod: Pod) -> list[str]:
 
 
 def _promised(session: Session, pod: int, info: PodInfo) -> tuple[Promised, ...]:
-    """Find who is still leaving the node that the pod is nominated to."""
+    """Return the pods that are still being deleted on the node that the pod is nominated to."""
     row = session.nominator.row_of(pod)
     if row is None:
         return ()
-    others = (session.cluster.pods.infos[each] for each in session.cluster.pods_on[row])
+    others = (session.cluster.pods.infos[other] for other in session.cluster.pods_on[row])
     leaving = tuple(other.key for other in others if other.is_terminating and other.priority < info.priority)
     return (Promised(session.cluster.nodes.names[row], leaving),) if leaving else ()
 
 
 def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[Whole]:
-    """Find what alone is enough to rule every node out."""
+    """Yield causes each of which alone rules out every node."""
     nodes, pod = session.cluster.nodes, info.pod
-    n_nodes = len(nodes)
+    n_nodes, of_devices = len(nodes), session.listers.extended_resource_classes
     if pod.spec.node_name and pod.spec.node_name not in nodes.row_of:
         yield NoSuchNode(n_nodes, pod.spec.node_name, nearest(pod.spec.node_name, nodes.names))
     yield from _missing_labels(nodes, list(wanted_labels(pod)))
     for resource, amount in info.requests.items():
-        if amount <= 0 or resource == PODS or not is_counted(resource) or resource in _of_devices(session):
+        if amount <= 0 or resource == PODS or not is_counted(resource) or resource in of_devices:
             continue
-        column_of = nodes.allocatable(resource)
-        row = int(column_of.argmax())
-        if column_of[row] < amount:
-            largest = quantity_text(resource, int(column_of[row]))
-            meant = "" if column_of[row] else nearest(resource, resources_of(nodes))
+        allocatable = nodes.allocatable(resource)
+        row = int(allocatable.argmax())
+        if allocatable[row] < amount:
+            largest = quantity_text(resource, int(allocatable[row]))
+            meant = "" if allocatable[row] else nearest(resource, resources_of(nodes))
             yield TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row], meant)
 
 
 def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[Whole]:
-    """Find conditions on labels that no node meets: one alone, else all of them together."""
+    """Yield the labels that no node has; when there are none, the combination of labels that no node has."""
     has_all = np.ones(len(nodes), np.bool_)
     counts: list[tuple[str, int]] = []
     for label, values in wanted:
@@ -187,12 +187,11 @@ def resources_of(nodes: NodeTable) -> set[str]:
     return {name for node in nodes.nodes for name in node.status.allocatable}
 
 
-def _of_devices(session: Session) -> Iterable[str]:
-    return session.listers.extended_resource_classes
-
-
 def wanted_labels(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each label that a node must have, with its values; of several affinity terms where all are about one."""
+    """Yield the labels that a node must have, with the accepted values of each.
+
+    Several affinity terms count only where all of them are about the same label.
+    """
     for key, value in pod.spec.node_selector.items():
         yield key, (value,)
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
@@ -204,8 +203,12 @@ def wanted_labels(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
                 yield condition.key, condition.values
         return
     alone = [term.match_expressions[0] for term in terms if len(term.match_expressions) == 1 and not term.match_fields]
-    if terms and len(alone) == len(terms) and {(each.key, each.operator) for each in alone} == {(alone[0].key, "In")}:
-        yield alone[0].key, tuple(value for each in alone for value in each.values)
+    if (
+        terms
+        and len(alone) == len(terms)
+        and {(condition.key, condition.operator) for condition in alone} == {(alone[0].key, "In")}
+    ):
+        yield alone[0].key, tuple(value for condition in alone for value in condition.values)
 
 
 def _not_named(session: Session, outcome: FilterOutcome) -> NotNamed | None:
@@ -217,11 +220,11 @@ def _not_named(session: Session, outcome: FilterOutcome) -> NotNamed | None:
 
 def _nodes_out(session: Session, info: PodInfo, outcome: FilterOutcome) -> tuple[NodesOut, ...]:
     groups = [*_filtered(session, info, outcome), *_overridden(session, outcome)]
-    return tuple(sorted(groups, key=lambda each: (-each.nodes, each.plugin, each.reasons)))
+    return tuple(sorted(groups, key=lambda group: (-group.nodes, group.plugin, group.reasons)))
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What one plugin says of nodes; `rows` are the nodes by position."""
+    """The verdict of one plugin on a pod; `rows` are the node rows by position."""
 
     session: Session
     info: PodInfo
@@ -234,28 +237,28 @@ def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterat
     rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
     counted = outcome.verdicts_count
     for index, (plugin, verdict) in enumerate(outcome.verdicts):
-        mine = np.flatnonzero((outcome.first == index) & counted)
-        if len(mine):
+        rejected = np.flatnonzero((outcome.first == index) & counted)
+        if len(rejected):
             answer = _Answer(session, info, plugin, verdict, rows)
-            yield from (_one_group(answer, group) for group in _alike(answer, mine))
+            yield from (_nodes_of(answer, group) for group in _groups(answer, rejected))
 
 
-def _alike(answer: _Answer, mine: RowArray) -> Iterator[RowArray]:
-    """Split the nodes that a plugin rejects by what it says, and by taint, where that is what it is about."""
+def _groups(answer: _Answer, rejected: RowArray) -> Iterator[RowArray]:
+    """Split the positions that a plugin rejects by its reasons; those that TaintToleration rejects, by taint."""
     if answer.plugin == _TAINTS:
         tolerations = answer.info.pod.spec.tolerations
-        codes = first_untolerated_hard_taints(answer.session.cluster.nodes, tolerations)[0][answer.rows[mine]]
+        codes = first_untolerated_hard_taints(answer.session.cluster.nodes, tolerations)[0][answer.rows[rejected]]
     else:
-        codes = answer.verdict.bits[mine]
+        codes = answer.verdict.bits[rejected]
     distinct = np.unique(codes)
     if len(distinct) > _MOST_GROUPS:
-        yield mine
+        yield rejected
         return
     for code in distinct:
-        yield mine[codes == code]
+        yield rejected[codes == code]
 
 
-def _one_group(answer: _Answer, group: RowArray) -> NodesOut:
+def _nodes_of(answer: _Answer, group: RowArray) -> NodesOut:
     reasons = answer.verdict.reasons_at(int(group[0]))
     closest = int(group[0])
     for reason in reasons:
@@ -266,7 +269,7 @@ def _one_group(answer: _Answer, group: RowArray) -> NodesOut:
     details: list[Detail] = []
     for reason in reasons:
         best = closest if reason.shortfall is None else int(group[reason.shortfall(group).argmin()])
-        details += _details_of(reason, best)
+        details += details_at((reason,), best)
     largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
     key = next((detail.topology_key for detail in details if isinstance(detail, TooMuchSkew | AntiAffinity)), "")
     domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
@@ -283,7 +286,7 @@ def _one_group(answer: _Answer, group: RowArray) -> NodesOut:
 
 
 def _meant_pods(answer: _Answer, details: Iterable[Detail]) -> str:
-    """Return the label of pods, KEY=VALUE, that was probably meant where those to run beside are nowhere."""
+    """Return the label of running pods, KEY=VALUE, that was probably meant when the pod's affinity matches no pod."""
     if not any(isinstance(detail, UnmetAffinity) and not detail.domains_with_matching_pods for detail in details):
         return ""
     affinity = answer.info.pod.spec.affinity
@@ -298,11 +301,6 @@ def _meant_pods(answer: _Answer, details: Iterable[Detail]) -> str:
     return ""
 
 
-def _details_of(reason: Reason, position: int) -> list[Detail]:
-    found = () if reason.details is None else reason.details(position)
-    return [each if each.reason else structs.replace(each, reason=reason.text) for each in found]
-
-
 def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict[str, str]:
     nodes, info = answer.session.cluster.nodes, answer.info
     largest = {}
@@ -315,7 +313,7 @@ def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict
 
 
 def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[NodesOut]:
-    """Group nodes that nominated pods or an extender rule out."""
+    """Yield groups of nodes that are rejected because of nominated pods or by an extender."""
     groups: dict[tuple[str, tuple[str, ...]], NodesOut] = {}
     for row in sorted(outcome.overrides):
         status = outcome.status(row)
@@ -325,7 +323,7 @@ def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[NodesOut]:
         if key in groups:
             groups[key] = replace(groups[key], nodes=groups[key].nodes + 1)
         else:
-            details = tuple(each for reason in status.reasons for each in _details_of(reason, status.position))
+            details = tuple(details_at(status.reasons, status.position))
             name = session.cluster.nodes.names[row]
             groups[key] = NodesOut(1, name, status.plugin, status.texts, details)
     yield from groups.values()

@@ -1,4 +1,4 @@
-"""Which name was probably meant."""
+"""Guess which existing name was probably meant by one that does not exist."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ _FACTS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.i
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the name that was probably meant; nothing where several come equally close."""
-    found = difflib.get_close_matches(name, sorted(set(known)), n=_MOST)
-    ranks = [_rank(name, each) for each in found]
+    matches = difflib.get_close_matches(name, sorted(set(known)), n=_MOST)
+    ranks = [_rank(name, match) for match in matches]
     best = max(ranks, default=None)
-    return "" if best is None or ranks.count(best) > 1 else found[ranks.index(best)]
+    return "" if best is None or ranks.count(best) > 1 else matches[ranks.index(best)]
 
 
 def _rank(name: str, other: str) -> tuple[float, int]:
-    together = next((i for i, (one, two) in enumerate(zip(name, other, strict=False)) if one != two), len(name))
-    return difflib.SequenceMatcher(None, other, name).ratio(), together
+    """Return how similar two names are, then the length of their common prefix."""
+    prefix = next((i for i, (left, right) in enumerate(zip(name, other, strict=False)) if left != right), len(name))
+    return difflib.SequenceMatcher(None, other, name).ratio(), prefix
 
 
 def is_fact(label: str) -> bool:
-    """Tell whether a label of nodes says what they are made of, so that another value is another program."""
+    """Return whether a node label states a property of the machine, so that another value needs another image."""
     return label in _FACTS

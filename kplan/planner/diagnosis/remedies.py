@@ -1,4 +1,4 @@
-"""Looks for the least changes that would let a pod run, and offers those that hold when it is decided again."""
+"""Find the smallest changes that let a pod run; each is offered only if the pod, tried with it, gets a node."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
-from kplan.api.quantity import milli_value, value
 from kplan.api.tolerations import tolerations_tolerate
+from kplan.api.wellknown import CONTROL_PLANE
 from kplan.documents import remedy as r
 from kplan.engine.node_matching import first_untolerated_hard_taints, is_hard
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.planner.diagnosis import changes
-from kplan.planner.diagnosis.alike import ALONE, Replicas
 from kplan.planner.diagnosis.causes import (
     Causes,
     Gated,
@@ -30,72 +29,72 @@ from kplan.planner.diagnosis.causes import (
 from kplan.planner.diagnosis.fields import SYSTEM_TAINTS
 from kplan.planner.diagnosis.gather import resources_of
 from kplan.planner.diagnosis.names import is_fact
-from kplan.planner.diagnosis.near import Near
-from kplan.planner.diagnosis.replicas import fewer, smaller
-from kplan.planner.diagnosis.requests import lower
+from kplan.planner.diagnosis.near_misses import NearMisses
+from kplan.planner.diagnosis.replicas import ALONE, Replicas
+from kplan.planner.diagnosis.sizing import fewer, in_units, lower, smaller
 from kplan.planner.diagnosis.surroundings import add, move, raise_priority, relax_and_add, uncordon
 from kplan.planner.diagnosis.trials import Trials
-from kplan.rules.resources import CPU
 from kplan.rules.volume_claims import claim_name
 
 MOST = 5
-"""So many remedies are offered."""
+"""At most this many remedies are offered."""
 
 _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
-_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _MOST_TRIED = 3
 _FOR_SOME = 4.5
-"""So much further behind ranks what lets in only some of the pods that wait."""
+"""Added to the size of a remedy that lets only some of the pending replicas run."""
 
-_ALIKE = 0.6
-"""Names that are so alike may be one misspelt."""
+_SIMILAR = 0.6
+"""Names of at least this similarity may be the same name, misspelt."""
 
 _SMALL = 0.5
-"""A request that keeps this share of itself is a small change."""
+"""Lowering a request to no less than this share of it is a small change."""
 
 
 def remedies(session: Session, result: CycleResult, causes: Causes, replicas: Replicas = ALONE) -> tuple[r.Remedy, ...]:
-    """Return what would let the pod of a decision run, the smallest change first.
+    """Return changes that let the pod of a decision run, the smallest first.
 
     Parameters
     ----------
-    session, result : the decision while it is live; only forks of it change
+    session, result : the decision while it is live; trials change only forks of the session
     causes : why the pod has no node
-    replicas : those that wait with it and are alike
+    replicas : the pod's workload
     """
     trials = Trials(session, result.pod)
-    found = [(_size(trials, each), each) for each in _by_cause(trials, causes)]
-    found += [(0, each) for group in causes.out if group.meant for each in _beside(trials, group.meant)]
+    ranked = [(_size(trials, remedy), remedy) for remedy in _by_cause(trials, causes)]
+    ranked += [(0, remedy) for group in causes.out if group.meant for remedy in _beside(trials, group.meant)]
     if result.filter is not None and result.filter.pre_filter_status is None:
-        near = Near(result.filter)
-        found += _selector(trials, near)
-        found += [(_size(trials, each), each) for each in _by_filter(trials, near, result, replicas)]
+        misses = NearMisses(result.filter)
+        ranked += _selector(trials, misses)
+        ranked += [(_size(trials, remedy), remedy) for remedy in _by_filter(trials, misses, result, replicas)]
     if replicas.pending > 1:
-        found = [_helping(trials, size, each, replicas.pending) for size, each in found]
-    found.sort(key=lambda each: each[0])
-    return tuple(dict.fromkeys(each for _, each in found))[:MOST]
+        ranked = [_helping(trials, size, remedy, replicas.pending) for size, remedy in ranked]
+    ranked.sort(key=lambda item: item[0])
+    return tuple(dict.fromkeys(remedy for _, remedy in ranked))[:MOST]
 
 
 def _helping(trials: Trials, size: float, remedy: r.Remedy, pending: int) -> tuple[float, r.Remedy]:
-    """Say how many of so many pods a remedy lets in; one that lets in few of them ranks behind."""
+    """Add to a remedy how many of the pending replicas it lets run; enlarge its size when these are not all."""
     if remedy in trials.tried and not remedy.helps:
         pod, session = trials.tried[remedy]()
         if helped := trials.placed(pod, pending, session):
             remedy = replace(remedy, helps=r.Helped(helped, pending))
-    is_for_one = isinstance(remedy, r.MovePod | r.RaisePriority)
-    is_for_all = remedy.helps.pods == remedy.helps.of if remedy.helps else not is_for_one
-    return size if is_for_all else size + _FOR_SOME, remedy
+    if remedy.helps:
+        helps_all = remedy.helps.pods == remedy.helps.of
+    else:
+        helps_all = not isinstance(remedy, r.MovePod | r.RaisePriority)
+    return size if helps_all else size + _FOR_SOME, remedy
 
 
 def _size(trials: Trials, remedy: r.Remedy) -> float:  # noqa: C901, PLR0911 - one case a kind, in one place
-    """Say how much a remedy changes."""
+    """Return how large a change a remedy is; only the order of these numbers matters."""
     match remedy:
         case r.CorrectName() | r.RemoveGates():
             return 0
         case r.Uncordon():
             return 1
         case r.LowerRequest():
-            return 2 if min(map(_kept, (remedy.change, *(remedy.also or ())))) >= _SMALL else 6
+            return 2 if min(map(_retained_share, (remedy.change, *(remedy.also or ())))) >= _SMALL else 6
         case r.TolerateTaint(change=change) if any(_is_for_others(trials, taint) for taint in change.taints):
             return 6
         case r.RelaxRule(with_nodes=r.NodeAddition()):
@@ -115,16 +114,15 @@ def _size(trials: Trials, remedy: r.Remedy) -> float:  # noqa: C901, PLR0911 - o
 
 
 def _is_for_others(trials: Trials, taint: str) -> bool:
-    """Tell whether a taint keeps a node free for the control plane, or for pods that ask for its devices."""
+    """Return whether a taint reserves a node for the control plane, or for pods that request its devices."""
     key = taint.partition(":")[0].partition("=")[0]
-    return taint.startswith(_CONTROL_PLANE) or (
+    return taint.startswith(CONTROL_PLANE) or (
         key in resources_of(trials.live.cluster.nodes) and key not in trials.info.requests
     )
 
 
-def _kept(change: r.RequestChange) -> float:
-    read = milli_value if change.resource == CPU else value
-    return read(change.to) / max(read(change.old), 1)
+def _retained_share(change: r.RequestChange) -> float:
+    return in_units(change.resource, change.to) / max(in_units(change.resource, change.old), 1)
 
 
 def _by_cause(trials: Trials, causes: Causes) -> Iterator[r.Remedy]:  # noqa: C901 - one case a cause, in one place
@@ -148,15 +146,15 @@ def _by_cause(trials: Trials, causes: Causes) -> Iterator[r.Remedy]:  # noqa: C9
                     change = r.NameChange(what=r.RESOURCE, old=cause.resource, to=name)
                     yield trials.by_change(r.CorrectName(change=change, then=node), renamed)
             case Refused(missing_class=name) if name:
-                yield from _named("PriorityClass", name, cause.nearest)
+                yield from _missing_object("PriorityClass", name, cause.nearest)
             case MissingNamespace(name=name):
-                yield from _named("namespace", name, cause.nearest)
+                yield from _missing_object("namespace", name, cause.nearest)
             case _:
                 pass
 
 
-def _named(what: str, name: str, nearest: str) -> Iterator[r.Remedy]:
-    """Name an object that there is, or create the one that is missing; what is then decided was not tried."""
+def _missing_object(what: str, name: str, nearest: str) -> Iterator[r.Remedy]:
+    """Name an object that exists, or create the one that is missing; neither is tried."""
     if nearest:
         change = r.NameChange(what=what, old=name, to=nearest)
         yield r.CorrectName(change=change, then=None, checked=False)
@@ -195,7 +193,7 @@ def _class(trials: Trials, cause: UnboundClaim) -> Iterator[r.Remedy]:
 
 
 def _beside(trials: Trials, meant: str) -> Iterator[r.Remedy]:
-    """Run beside the pods that were probably meant."""
+    """Correct the label of a required pod affinity to the one that was probably meant."""
     key, _, value = meant.partition("=")
     for old, pod in changes.with_affinity_to(trials.pod, key, value):
         node = trials.node_for(pod)
@@ -205,38 +203,38 @@ def _beside(trials: Trials, meant: str) -> Iterator[r.Remedy]:
 
 
 def _scheduler(trials: Trials, cause: OtherScheduler) -> Iterator[r.Remedy]:
-    near = difflib.get_close_matches(cause.name, cause.known, n=1, cutoff=0.0)
-    for name in near:
+    misses = difflib.get_close_matches(cause.name, cause.known, n=1, cutoff=0.0)
+    for name in misses:
         node = trials.node_for(replace(trials.pod, spec=replace(trials.pod.spec, scheduler_name=name)))
         if node is not None:
             yield r.CorrectName(change=r.NameChange(what="scheduler", old=cause.name, to=name), then=node)
 
 
-def _by_filter(trials: Trials, near: Near, result: CycleResult, replicas: Replicas) -> Iterator[r.Remedy]:
-    yield from uncordon(trials, near)
-    yield from _tolerate(trials, near)
-    yield from lower(trials, near)
-    yield from _relax(trials, near)
+def _by_filter(trials: Trials, misses: NearMisses, result: CycleResult, replicas: Replicas) -> Iterator[r.Remedy]:
+    yield from uncordon(trials, misses)
+    yield from _tolerate(trials, misses)
+    yield from lower(trials, misses)
+    yield from _relax(trials, misses)
     if result.filter is not None and result.filter.rows is None:
-        yield from add(trials, near, replicas.pending)
-    yield from move(trials, near)
+        yield from add(trials, misses, replicas.pending)
+    yield from move(trials, misses)
     yield from raise_priority(trials, result)
-    yield from smaller(trials, near, replicas)
+    yield from smaller(trials, misses, replicas)
     yield from fewer(replicas)
 
 
-def _selector(trials: Trials, near: Near) -> Iterator[tuple[float, r.Remedy]]:
-    """Correct a condition on labels, or leave it out, each with how much that changes.
+def _selector(trials: Trials, misses: NearMisses) -> Iterator[tuple[float, r.Remedy]]:
+    """Correct a condition on node labels, or leave it out; yield each with the size of the change.
 
-    Where some node meets the condition, it says what its author wants, and another node is another wish.
+    A condition that some node meets is probably meant as it is, so changing it is a large change.
     """
-    rows = near.rows[near.only(_AFFINITY)]
+    rows = misses.rows[misses.only(_AFFINITY)]
     if not len(rows):
         return
     pod = trials.pod
     for key, wanted in pod.spec.node_selector.items():
         old = f"{key}={wanted}"
-        for label in _meant_labels(trials, key, wanted):
+        for label in _likely_labels(trials, key, wanted):
             changed = changes.with_selector(pod, key, label)
             node = trials.node_for(changed)
             if node is not None:
@@ -248,7 +246,7 @@ def _selector(trials: Trials, near: Near) -> Iterator[tuple[float, r.Remedy]]:
     for index, condition in enumerate(changes.conditions(pod)):
         wanted = condition.values[0] if condition.operator == "In" and condition.values else ""
         old = f"{condition.key} {condition.operator} {','.join(condition.values)}".strip()
-        for label in _meant_labels(trials, condition.key, wanted) if wanted else [None]:
+        for label in _likely_labels(trials, condition.key, wanted) if wanted else [None]:
             instead = None if label is None else replace(condition, key=label[0], values=(label[1],))
             changed = changes.with_condition(pod, index, instead)
             node = trials.node_for(changed)
@@ -267,19 +265,19 @@ def _size_of_label(trials: Trials, key: str, wanted: Sequence[str], instead: tup
         return 6.5
     if instead is None:
         return 4
-    is_typo = instead[0] != key or _likeness(instead[1], wanted[0]) >= _ALIKE
+    is_typo = instead[0] != key or _similarity(instead[1], wanted[0]) >= _SIMILAR
     return 0 if is_typo else 3.5
 
 
-def _meant_labels(trials: Trials, key: str, wanted: str) -> Iterator[tuple[str, str] | None]:
-    """Yield labels of nodes that come near to one asked for, the nearest first, and None for none."""
+def _likely_labels(trials: Trials, key: str, wanted: str) -> Iterator[tuple[str, str] | None]:
+    """Yield labels of nodes that resemble the wanted one, the most similar first; at last None for no label."""
     if is_fact(key):
         return
     table = trials.live.cluster.nodes
     values = table.label(key).values
     if values:
-        ordered = sorted(values, key=lambda each: (-_likeness(each, wanted), each))
-        yield from ((key, each) for each in ordered[:_MOST_TRIED] if each != wanted)
+        ordered = sorted(values, key=lambda value: (-_similarity(value, wanted), value))
+        yield from ((key, value) for value in ordered[:_MOST_TRIED] if value != wanted)
     else:
         keys = sorted({name for node in table.nodes for name in node.metadata.labels})
         for name in difflib.get_close_matches(key, keys, n=1):
@@ -288,12 +286,12 @@ def _meant_labels(trials: Trials, key: str, wanted: str) -> Iterator[tuple[str, 
     yield None
 
 
-def _likeness(text: str, other: str) -> float:
+def _similarity(text: str, other: str) -> float:
     return difflib.SequenceMatcher(None, text, other).ratio()
 
 
-def _tolerate(trials: Trials, near: Near) -> Iterator[r.Remedy]:
-    rows = near.rows[near.only(_TAINTS)]
+def _tolerate(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
+    rows = misses.rows[misses.only(_TAINTS)]
     table, tolerations = trials.live.cluster.nodes, trials.pod.spec.tolerations
     codes = first_untolerated_hard_taints(table, tolerations)[0][rows]
     distinct, first, counts = np.unique(codes, return_index=True, return_counts=True)
@@ -311,14 +309,14 @@ def _tolerate(trials: Trials, near: Near) -> Iterator[r.Remedy]:
             yield trials.by_change(r.TolerateTaint(change=r.TolerationChange(taints=texts), then=goes_to), tolerating)
 
 
-def _relax(trials: Trials, near: Near) -> Iterator[r.Remedy]:
+def _relax(trials: Trials, misses: NearMisses) -> Iterator[r.Remedy]:
     pod = trials.pod
     ways: list[tuple[r.RuleChange, Pod]] = []
-    if not near.is_never_rejected_by(_SPREAD):
-        ways += [(_rule("topologySpreadConstraints", key), each) for key, each in changes.relaxed_spreads(pod)]
-    if not near.is_never_rejected_by(_PODS):
-        ways += [(_rule("podAntiAffinity", key), each) for key, each in changes.relaxed_apart(pod)]
-        ways += [(_rule("podAffinity", key), each) for key, each in changes.relaxed_together(pod)]
+    if not misses.is_never_rejected_by(_SPREAD):
+        ways += [(_rule("topologySpreadConstraints", key), relaxed) for key, relaxed in changes.relaxed_spreads(pod)]
+    if not misses.is_never_rejected_by(_PODS):
+        ways += [(_rule("podAntiAffinity", key), relaxed) for key, relaxed in changes.relaxed_apart(pod)]
+        ways += [(_rule("podAffinity", key), relaxed) for key, relaxed in changes.relaxed_together(pod)]
     for change, relaxed in ways:
         node = trials.node_for(relaxed)
         if node is not None:

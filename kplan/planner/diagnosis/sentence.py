@@ -1,4 +1,4 @@
-"""Writes why a pod has no node as one sentence: the only place where that is done."""
+"""Write the causes why a pod has no node as one sentence; no other module does."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _NOT_READY = {
     "node.cloudprovider.kubernetes.io/shutdown": "shut down",
     "node.kubernetes.io/unschedulable": "cordoned",
 }
-"""What taints mean that the control plane sets."""
+"""The meaning of the taints that the control plane sets."""
 
 
 def sentence(causes: Causes) -> str:
     """Write the causes as one sentence, the strongest first."""
-    text = "; ".join(_whole(each) for each in causes.whole[:_MOST_NAMES]) if causes.whole else _groups(causes)
+    text = "; ".join(_whole(cause) for cause in causes.whole[:_MOST_NAMES]) if causes.whole else _groups(causes)
     return f"{text}."
 
 
@@ -103,11 +103,11 @@ def _of_all(nodes: int) -> str:
 
 def _unbound(cause: UnboundClaim) -> str:
     if not cause.storage_class:
-        return f"Its claim {cause.claim} is not bound, and names no storage class that would make a volume"
+        return f"Its claim {cause.claim} is not bound, and names no storage class that could provision a volume"
     if not cause.class_exists:
         missing = f"there is no storage class {cause.storage_class}{_meant(cause.nearest)}"
         return f"Its claim {cause.claim} is not bound: {missing}"
-    by = f", whose volumes {cause.provisioner} makes," if cause.provisioner else ""
+    by = f", whose provisioner is {cause.provisioner}," if cause.provisioner else ""
     return f"Its claim {cause.claim} of storage class {cause.storage_class}{by} is not bound yet"
 
 
@@ -135,8 +135,8 @@ def _clause(message: str) -> str:
 def _groups(causes: Causes) -> str:
     out = _with_taints_together(causes.out)
     shown = out[:_MOST_GROUPS]
-    left_out = sum(each.nodes for each in out[_MOST_GROUPS:])
-    total = sum(each.nodes for each in out)
+    left_out = sum(group.nodes for group in out[_MOST_GROUPS:])
+    total = sum(group.nodes for group in out)
     if causes.named is not None:
         return _on_named(causes, shown)
     if len(out) == 1:
@@ -145,14 +145,14 @@ def _groups(causes: Causes) -> str:
         if nothing:
             return f"None of {total} nodes {nothing}"
         subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else f"All {total} nodes"
-        return f"{subject} {group_text(only, is_one=causes.n_nodes == 1)}"
-    parts = [f"{each.nodes} {group_text(each, is_one=each.nodes == 1)}" for each in shown]
+        return f"{subject} {group_text(only, is_single=causes.n_nodes == 1)}"
+    parts = _counted(shown)
     parts += [f"{left_out} for other reasons"] if left_out else []
     return f"{_all(causes, total)}: {', '.join(parts)}"
 
 
 def _none_of(group: NodesOut) -> str:
-    """Say what no node has, where that is what all lack; empty for what is better said of all of them."""
+    """Return what no node has, when all lack the same; empty when the sentence reads better about all nodes."""
     if group.plugin == "NodeAffinity":
         return f"has the labels it asks for ({_conditions(group.details)})"
     match group.details[0] if group.details else None:
@@ -163,23 +163,23 @@ def _none_of(group: NodesOut) -> str:
         case d.UnreachableVolume() as detail:
             return f"reaches volume {detail.volume} of claim {detail.claim} ({_names(detail.requires)})"
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
-            return f"has label {detail.missing_label}, by which its rule goes"
+            return f"has label {detail.missing_label}, the topology key of its rule"
         case _:
             return ""
 
 
 def _with_taints_together(groups: Sequence[NodesOut]) -> list[NodesOut]:
-    """Join nodes with taints that people set: one thing to say, whatever the taints are."""
+    """Join the groups of nodes with taints that people set, whatever the taints are."""
     tainted = [group for group in groups if _is_set_by_people(group)]
     if len(tainted) < _FEWEST_TOGETHER:
         return list(groups)
     together = replace(
         tainted[0],
-        nodes=sum(each.nodes for each in tainted),
-        details=tuple(detail for each in tainted for detail in each.details[:1]),
+        nodes=sum(group.nodes for group in tainted),
+        details=tuple(detail for group in tainted for detail in group.details[:1]),
     )
     others = [group for group in groups if group not in tainted]
-    return sorted([together, *others], key=lambda each: -each.nodes)
+    return sorted([together, *others], key=lambda group: -group.nodes)
 
 
 def _is_set_by_people(group: NodesOut) -> bool:
@@ -196,40 +196,45 @@ def _all(causes: Causes, total: int) -> str:
 def _on_named(causes: Causes, shown: Sequence[NodesOut]) -> str:
     named = causes.named.named if causes.named is not None else ()
     if len(named) == 1 and shown:
-        return f"It may run on {named[0]} only, which {group_text(shown[0], is_one=True)}"
-    told = ", ".join(f"{each.nodes} {group_text(each, is_one=each.nodes == 1)}" for each in shown)
-    return f"It may run on {_names(named)} only: {told}"
+        return f"It may run on {named[0]} only, which {group_text(shown[0], is_single=True)}"
+    return f"It may run on {_names(named)} only: {', '.join(_counted(shown))}"
 
 
-def group_text(group: NodesOut, *, is_one: bool) -> str:
-    """Say what is wrong with nodes, as the end of a sentence whose subject they are."""
+def _counted(groups: Sequence[NodesOut]) -> list[str]:
+    return [f"{group.nodes} {group_text(group, is_single=group.nodes == 1)}" for group in groups]
+
+
+def group_text(group: NodesOut, *, is_single: bool) -> str:
+    """Return why nodes are rejected, as the end of a sentence whose subject they are."""
     resources = [detail for detail in group.details if isinstance(detail, d.InsufficientResource)]
     if resources and len(resources) == len(group.details):
-        return _lack(group, resources, is_one=is_one)
+        return _lack(group, resources, is_single=is_single)
     if group.plugin == "NodeAffinity":
-        return f"{'does' if is_one else 'do'} not have the labels it asks for ({_conditions(group.details)})"
+        return f"{'does' if is_single else 'do'} not have the labels it asks for ({_conditions(group.details)})"
     if not group.details:
-        return f"{'is' if is_one else 'are'} turned down by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
-    return _detail(group, group.details[0], is_one=is_one)
+        return (
+            f"{'is' if is_single else 'are'} turned down by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
+        )
+    return _detail(group, group.details[0], is_single=is_single)
 
 
-def _lack(group: NodesOut, resources: Sequence[d.InsufficientResource], *, is_one: bool) -> str:
-    verb, runs = ("lacks", "runs") if is_one else ("lack", "run")
+def _lack(group: NodesOut, resources: Sequence[d.InsufficientResource], *, is_single: bool) -> str:
+    verb, runs = ("lacks", "runs") if is_single else ("lack", "run")
     texts, full = [], ""
     for resource in resources:
         name, asks, free = resource.resource, readable(resource.requested), readable(resource.free)
         largest = group.largest.get(name)
         if name == PODS:
             number = "1 pod" if resource.allocatable == "1" else f"{resource.allocatable} pods"
-            full = f"{runs} {number} already, as many as {'it' if is_one else 'they'} may"
+            full = f"{runs} {number} already, as many as {'it' if is_single else 'they'} may"
         elif largest == "0":
-            texts.append(f"{name} (asks {asks}, {'it has' if is_one else 'they have'} none)")
+            texts.append(f"{name} (asks {asks}, {'it has' if is_single else 'they have'} none)")
         elif largest is not None:
             most = readable(largest)
-            empty = f"it has {most} even when empty" if is_one else f"the largest has {most} even when empty"
+            empty = f"it has {most} even when empty" if is_single else f"the largest has {most} even when empty"
             texts.append(f"{name} (asks {asks}, {empty})")
         else:
-            at_most = f"{free} free" if is_one else f"at most {free} free, on {group.closest}"
+            at_most = f"{free} free" if is_single else f"at most {free} free, on {group.closest}"
             texts.append(f"{name} (asks {asks}, {at_most})")
     lacking = f"{verb} {' and '.join(texts)}" if texts else ""
     return " and ".join(text for text in (full, lacking) if text)
@@ -246,15 +251,15 @@ def _conditions(details: Sequence[d.Detail]) -> str:
 
 
 def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
-    group: NodesOut, detail: d.Detail, *, is_one: bool
+    group: NodesOut, detail: d.Detail, *, is_single: bool
 ) -> str:
-    are, have = ("is", "has") if is_one else ("are", "have")
-    on = "" if is_one else f" on {group.closest}"
+    are, have = ("is", "has") if is_single else ("are", "have")
+    on = "" if is_single else f" on {group.closest}"
     match detail:
         case d.UntoleratedTaint(unschedulable=True):
             return f"{are} cordoned"
         case d.UntoleratedTaint():
-            return _taint(group, detail.taint, is_one=is_one)
+            return _taint(group, detail.taint, is_single=is_single)
         case d.OtherNodeName():
             return f"{are} not {detail.requested}, the node that it asks for"
         case d.TakenHostPort():
@@ -263,7 +268,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.TooMuchSkew():
             return _skew(detail)
         case d.SpreadLabelMissing() | d.AffinityLabelMissing():
-            return f"{have} no label {detail.missing_label}, by which its rule goes"
+            return f"{have} no label {detail.missing_label}, the topology key of its rule"
         case d.UnmetAffinity():
             return f"{have} no pod beside which it must run ({_beside(group, detail)})"
         case d.OwnAntiAffinity():
@@ -275,7 +280,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{are} not where volume {detail.volume} is ({detail.label}={_names(detail.allowed)})"
         case d.UnreachableVolume():
             where = _names(detail.requires)
-            return f"{'does' if is_one else 'do'} not reach volume {detail.volume} of claim {detail.claim} ({where})"
+            return f"{'does' if is_single else 'do'} not reach volume {detail.volume} of claim {detail.claim} ({where})"
         case d.LostVolume():
             return f"{are} out because volume {detail.volume} of claim {detail.claim} does not exist"
         case d.UnboundClaim():
@@ -283,10 +288,12 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.ClaimInUse():
             return f"{are} out because claim {detail.claim} is for one pod only, and {_names(detail.used_by)} uses it"
         case d.TooManyVolumes():
-            return f"{have} as many {detail.driver} volumes as {'it takes' if is_one else 'they take'} ({detail.limit})"
+            return (
+                f"{have} as many {detail.driver} volumes as {'it takes' if is_single else 'they take'} ({detail.limit})"
+            )
         case d.MissingDevices():
             most = f"asks {detail.wanted} of {detail.device_class or 'any class'}, {detail.free} free"
-            return f"{'lacks' if is_one else 'lack'} devices for claim {detail.claim} ({most}{on})"
+            return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most}{on})"
         case _:
             return f"{are} turned down by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
 
@@ -297,30 +304,30 @@ def _no_volume(detail: d.UnboundClaim) -> str:
     wanted = f"{detail.requested} of class {storage_class}"
     if detail.allowed_topologies:
         where = " or ".join(detail.allowed_topologies[:_MOST_NAMES])
-        return f"no volume for claim {detail.claim} ({wanted}, whose volumes are made only where {where})"
+        return f"no volume for claim {detail.claim} ({wanted}, whose volumes are provisioned only where {where})"
     if detail.provisions is False:
-        return f"no free volume for claim {detail.claim} ({wanted}, for which none are made{largest})"
+        return f"no free volume for claim {detail.claim} ({wanted}, for which none are provisioned{largest})"
     return f"no volume for claim {detail.claim} ({wanted}{largest})"
 
 
 def _beside(group: NodesOut, detail: d.UnmetAffinity) -> str:
-    there = _names(detail.domains_with_matching_pods, and_more=detail.and_more)
-    found = f"such pods run in {there}" if there else "no such pod runs anywhere"
+    domains = _names(detail.domains_with_matching_pods, and_more=detail.and_more)
+    where = f"such pods run in {domains}" if domains else "no such pod runs anywhere"
     meant = f"; did you mean {group.meant}?" if group.meant else ""
-    return f"{_terms(detail.terms)} per {detail.topology_key}; {found}{meant}"
+    return f"{_terms(detail.terms)} per {detail.topology_key}; {where}{meant}"
 
 
 def _key(taint: str) -> str:
     return taint.partition(":")[0].partition("=")[0]
 
 
-def _taint(group: NodesOut, taint: str, *, is_one: bool) -> str:
+def _taint(group: NodesOut, taint: str, *, is_single: bool) -> str:
     meaning = _NOT_READY.get(_key(taint))
     if meaning is None:
         taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
         some = "a taint" if len(taints) == 1 else "taints"
-        return f"{'has' if is_one else 'have'} {some} it does not tolerate ({_names(taints)})"
-    return f"{'is' if is_one else 'are'} {meaning.replace('themselves', 'itself') if is_one else meaning}"
+        return f"{'has' if is_single else 'have'} {some} it does not tolerate ({_names(taints)})"
+    return f"{'is' if is_single else 'are'} {meaning.replace('themselves', 'itself') if is_single else meaning}"
 
 
 def _domains(group: NodesOut, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Decides again about a pod with something changed, each time in a world that nobody else has."""
+"""Schedule a pod again with something changed, each time in a fork of the session."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.rules.pod_info import PodInfo
 
 MOST_TRIALS = 32
-"""Of one pod, so many decisions at most."""
+"""At most this many decisions about one pod."""
 
 MOST_PLACED = 160
-"""Of its replicas, so many decisions in all."""
+"""At most this many decisions about its replicas, over all remedies."""
 
 
 R = TypeVar("R", bound=r.RemedyBase)
 
 
 class Trials:
-    """A pod that has no node, to be tried again.
+    """Tries a pod that has no node again.
 
     Parameters
     ----------
-    live : the session in which it has none; only forked
+    live : the session in which the pod has no node; it is only forked
     row : the pod
     """
 
@@ -46,16 +46,16 @@ class Trials:
         self.info = live.cluster.pods.infos[row]
         self.left = MOST_TRIALS
         self.left_to_place = MOST_PLACED
-        #: what was tried for a remedy: the pod, and a session of its own, so that its replicas can be tried, too
+        #: remedy -> the changed pod and a fresh session, so that the remedy can be tried with all replicas
         self.tried: dict[r.RemedyBase, Callable[[], tuple[Pod, Session]]] = {}
 
     @property
     def pod(self) -> Pod:
-        """The pod as it is."""
+        """The pod without any change."""
         return self.info.pod
 
     def world(self, listers: Listers | None = None, nodes: NodeTable | None = None) -> Session:
-        """Return a session of its own, in which nothing is promised to the pod."""
+        """Return a fork of the session, in which the pod is not nominated to a node."""
         session = self.live.fork(listers, nodes)
         session.nominator.drop(self.row)
         return session
@@ -65,15 +65,15 @@ class Trials:
         return self.world()
 
     def node_for(self, pod: Pod, session: Session | None = None) -> str | None:
-        """Return the node that a pod goes to; None for none, and when enough has been tried."""
+        """Return the node that a pod gets; None for none, and after the last trial that is allowed."""
         world = self._same_world if session is None else session
-        found = self._decide(world, pod, looks_for_victims=False)
-        return None if found is None or found.row is None else world.cluster.nodes.names[found.row]
+        result = self._decide(world, pod, looks_for_victims=False)
+        return None if result is None or result.row is None else world.cluster.nodes.names[result.row]
 
     def victims_of(self, pod: Pod) -> tuple[str, tuple[str, ...]] | None:
-        """Return the node on which a pod would make room, and whom it would evict there; None for none."""
-        found = self._decide(self._same_world, pod, looks_for_victims=True)
-        post_filter = None if found is None else found.post_filter
+        """Return the node that preemption nominates for a pod, and its victims there; None for none."""
+        result = self._decide(self._same_world, pod, looks_for_victims=True)
+        post_filter = None if result is None else result.post_filter
         if post_filter is None or post_filter.nominated_row is None:
             return None
         cluster = self._same_world.cluster
@@ -90,9 +90,9 @@ class Trials:
         return result
 
     def placed(self, pod: Pod, number: int, session: Session) -> int:
-        """Put so many pods like one on nodes of a session of its own, and return how many found one.
+        """Place a number of copies of a pod in a session of their own, and return how many get a node.
 
-        Returns 0 when more decisions than may be made do not tell.
+        Returns 0 when this takes more decisions than are allowed.
         """
         allowed = min(number, self.left_to_place)
         for done in range(allowed):
@@ -106,17 +106,17 @@ class Trials:
         return number if allowed == number else 0
 
     def by_change(self, remedy: R, pod: Pod) -> R:
-        """Keep the changed pod of a remedy, and return the remedy."""
+        """Return the remedy, and remember its changed pod in `tried`."""
         self.tried[remedy] = lambda: (pod, self.world())
         return remedy
 
     def with_object(self, obj: msgspec.Struct) -> str | None:
-        """Return the node that the pod goes to when an object is as given."""
+        """Return the node that the pod gets when an object is replaced by this one, or added."""
         listers = Listers(with_objects(self.live.listers.snapshot, [obj]))
         return self.node_for(self.pod, self.world(listers))
 
     def uncordoned(self, row: int) -> Session:
-        """Return a session of its own in which a node is taken into use again."""
+        """Return a fork of the session in which a node is uncordoned."""
         table = self.live.cluster.nodes
         node = table.nodes[row]
         taints = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT.key)
@@ -125,7 +125,7 @@ class Trials:
         return self.world(nodes=NodeTable(nodes))
 
     def moved(self, other: int) -> tuple[str, str] | None:
-        """Return where the pod goes without another one, and where that one goes then; None unless both fit."""
+        """Return the node of the pod without another pod, then the node of that one; None unless both get one."""
         session = self.world()
         session.evict(other)
         self.left -= 1
@@ -136,15 +136,17 @@ class Trials:
             return None
         session.bind(self.row, mine.row)
         names = session.cluster.nodes.names
-        pending = session.cluster.pods.infos[other].pod
-        again = replace(pending, spec=replace(pending.spec, node_name=""))
-        goes_to = self.node_for(again, session)
+        other_pod = session.cluster.pods.infos[other].pod
+        evicted = replace(other_pod, spec=replace(other_pod.spec, node_name=""))
+        goes_to = self.node_for(evicted, session)
         return None if goes_to is None else (names[mine.row], goes_to)
 
     def with_nodes(self, nodes: Sequence[Node], pods: Iterable[Pod], *, alone: bool) -> Session:
-        """Return a session with new nodes, and with the pods that come with them.
+        """Return a session with new nodes and the daemon pods that run on them.
 
-        With `alone` all other nodes are left out, which no rule of the pod looks at.
+        Parameters
+        ----------
+        alone : leave out all other nodes; only where no rule of the pod depends on them
         """
         live = self.live
         infos = [PodInfo(pod) for pod in pods]
@@ -158,7 +160,7 @@ class Trials:
 
 
 def _as_placed(cluster: Cluster, known: Cluster) -> None:
-    """Put pods where another cluster has them; its own they may have left, or come to, since it was read."""
+    """Move pods to where another cluster has them, when they have been bound or evicted since the snapshot."""
     for pod, row in enumerate(known.node_of):
         wanted = NOWHERE if row == NOWHERE else cluster.nodes.row_of[known.nodes.names[row]]
         if cluster.node_of[pod] != wanted:

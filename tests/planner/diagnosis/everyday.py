@@ -182,7 +182,7 @@ STORIES = (
     Story(
         "a claim is not bound yet",
         [node("a"), claim("data", "fast"), storage_class("fast", "Immediate"), web(**mounting("data"))],
-        ("Its claim default/data of storage class fast, whose volumes csi.example.com makes, is not bound yet.",),
+        ("Its claim default/data of storage class fast, whose provisioner is csi.example.com, is not bound yet.",),
     ),
     Story(
         "the class of a claim does not exist",

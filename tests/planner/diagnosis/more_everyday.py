@@ -71,7 +71,7 @@ MORE = (
     Story(
         "its rule goes by a label that nodes lack",
         [node("a"), node("b"), web(labels={"app": "web"}, **spread(ZONE, app="web"))],
-        (f"None of 2 nodes has label {ZONE}, by which its rule goes.",),
+        (f"None of 2 nodes has label {ZONE}, the topology key of its rule.",),
         ("relax",),
     ),
     Story(
@@ -92,7 +92,7 @@ MORE = (
             },
             web(**mounting("data")),
         ],
-        (f"no volume for claim default/data (1Gi of class fast, whose volumes are made only where {ZONE} in (z))",),
+        (f"for claim default/data (1Gi of class fast, whose volumes are provisioned only where {ZONE} in (z))",),
     ),
     Story(
         "nobody makes volumes of the class",
@@ -102,7 +102,7 @@ MORE = (
             {**storage_class("local", "WaitForFirstConsumer"), "provisioner": "kubernetes.io/no-provisioner"},
             web(**mounting("data")),
         ],
-        ("has no free volume for claim default/data (1Gi of class local, for which none are made).",),
+        ("has no free volume for claim default/data (1Gi of class local, for which none are provisioned).",),
     ),
     Story(
         "all nodes are in another zone than its volume",

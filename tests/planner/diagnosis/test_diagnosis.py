@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kplan.planner.diagnosis.lazily import MOST_WITH_REMEDIES
+from kplan.planner.diagnosis.diagnosis import MOST_WITH_REMEDIES
 from tests.planner.diagnosis.applying import applied
 from tests.planner.diagnosis.everyday import STORIES
 from tests.planner.diagnosis.objects import KEY, Story
