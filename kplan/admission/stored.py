@@ -47,13 +47,14 @@ class Change(msgspec.Struct, frozen=True):
     source: str  #: what filled it in, such as ``LimitRange limited/limits`` or ``default``
 
 
-def created_pod(template: Object, pod: Pod) -> Object:
+def created_pod(template: Object, pod: Pod, *, service_name: str = "") -> Object:
     """Return the pod that a controller makes of a template, or the manifest's own, before the API server sees it.
 
     Parameters
     ----------
     template : ``metadata`` and ``spec`` as they are written
     pod : the same as far as scheduling reads it, with name, owner and whatever the controller adds
+    service_name : of a stateful set, the subdomain of its pods
     """
     written: Object = copy.deepcopy(template.get("metadata", {}))
     is_pod = template.get("kind") == "Pod"
@@ -78,6 +79,7 @@ def created_pod(template: Object, pod: Pod) -> Object:
     if not is_pod:
         _add_claims(spec, pod)
         _mark_as_of_job(created, pod)
+        _give_identity(created, pod, service_name)
     _pin(spec, pod)
     return created
 
@@ -101,6 +103,16 @@ def _mark_as_of_job(created: Object, pod: Pod) -> None:
         variables = container.setdefault("env", [])
         if all(variable.get("name") != _JOB_INDEX_VARIABLE for variable in variables):
             variables.append({"name": _JOB_INDEX_VARIABLE, "valueFrom": copy.deepcopy(source)})
+
+
+def _give_identity(created: Object, pod: Pod, service_name: str) -> None:
+    """Name the host of a stateful set's pod after the pod, whatever the template says.
+
+    Upstream: pkg/controller/statefulset/stateful_set_utils.go initIdentity.
+    """
+    if any(owner.kind == "StatefulSet" for owner in pod.metadata.owner_references):
+        created["spec"]["hostname"] = pod.metadata.name
+        _set(created["spec"], "subdomain", service_name)
 
 
 def _add_claims(spec: Object, pod: Pod) -> None:

@@ -127,7 +127,7 @@ def _story(
 ) -> tuple[dict[str, Any], tuple[Change, ...]]:
     """Return the pod as a minor would store it, and what made it differ from what is written, step by step."""
     written = {key: workload.template.get(key, {}) for key in ("metadata", "spec")}
-    after = created_pod(workload.template, pod)
+    after = created_pod(workload.template, pod, service_name=_service_name(workload))
     changes: list[Change] = []
     if workload.kind != "Pod":
         source = f"{workload.kind} {workload.namespace}/{workload.name}"
@@ -160,3 +160,8 @@ def pods_report(made: StoredPods, manifests: Manifests, cluster: str) -> PodsRep
         skipped=manifests.skipped,
         warnings=made.warnings,
     )
+
+
+def _service_name(workload: ManifestWorkload) -> str:
+    spec = workload.item.value().get("spec", {}) if workload.kind == "StatefulSet" else {}
+    return str(spec.get("serviceName") or "")
