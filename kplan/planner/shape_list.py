@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -95,66 +95,61 @@ def read_shapes(source: str | Path, nodes: Mapping[str, Node]) -> list[PricedSha
     """
     problems: list[Problem] = []
     document = read_one(source, problems, limits=SETTINGS, expected=_EXPECTED)
-    shapes = [] if document is None else _shapes_of(document, nodes, problems)
+    if document is None:
+        raise InputError(problems)
+    shapes: list[PricedShape] = []
+    problems += [document.locate(problem) for problem in _add_shapes(shapes, document, nodes)]
     if problems:
         raise InputError(problems)
     return shapes
 
 
-def _shapes_of(document: Document, nodes: Mapping[str, Node], problems: list[Problem]) -> list[PricedShape]:
+def _add_shapes(shapes: list[PricedShape], document: Document, nodes: Mapping[str, Node]) -> Iterator[Problem]:
+    """Add the shapes of a document to a list, and yield all problems."""
     try:
         entries = document.value()
     except decode.DecodeError as error:
-        problems += [document.locate(problem) for problem in error.problems]
-        return []
+        yield from error.problems
+        return
     if not isinstance(entries, list) or not entries:
-        problems.append(document.locate(Problem("no list of shapes", json_path="$", hint=f"expected {_EXPECTED}")))
-        return []
+        yield Problem("no list of shapes", json_path="$", hint=f"expected {_EXPECTED}")
+        return
     if len(entries) > MAX_LISTED:
         message = f"{len(entries)} shapes, and at most {MAX_LISTED} are compared"
-        problems.append(document.locate(Problem(message, json_path="$", hint="leave out those that you do not want")))
-        return []
-    problems += [
-        document.locate(
-            Problem(f"{duplicate.path} appears twice", json_path=duplicate.path, hint="leave one of them out")
-        )
-        for duplicate in document.duplicates()
-    ]
-    shapes: list[PricedShape] = []
+        yield Problem(message, json_path="$", hint="leave out those that you do not want")
+        return
+    for duplicate in document.duplicates():
+        yield Problem(f"{duplicate.path} appears twice", json_path=duplicate.path, hint="leave one of them out")
     for index, content in enumerate(entries):
         path = f"$[{index}]"
-        entry = _read_entry(content, path, problems, document)
+        problems, entry = _read_entry(content, path)
+        yield from problems
         if entry is None:
             continue
         reader = _Reader(entry, path, nodes)
         shape = reader.shape()
         if any(known.name == shape.name for known in shapes):
             reader.wrong("name", f"a second shape is called {shape.name}", "give each shape a different name")
-        problems += map(document.locate, reader.problems)
+        yield from reader.problems
         shapes.append(shape)
-    return shapes
 
 
-def _read_entry(content: Any, path: str, problems: list[Problem], document: Document) -> _Entry | None:
+def _read_entry(content: Any, path: str) -> tuple[list[Problem], _Entry | None]:
     if not isinstance(content, dict):
-        problems.append(document.locate(Problem("no shape", json_path=path, hint="for example {name: m7i, cpu: 4, …}")))
-        return None
+        return [Problem("no shape", json_path=path, hint="for example {name: m7i, cpu: 4, …}")], None
     known = _Entry.__struct_encode_fields__
-    unknown = [key for key in content if key not in known]
-    for key in unknown:
+    problems = []
+    for key in [key for key in content if key not in known]:
         near = difflib.get_close_matches(str(key), known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
-        problems.append(document.locate(Problem(f"unknown field {str(key)!r}", json_path=f"{path}.{key}", hint=hint)))
+        problems.append(Problem(f"unknown field {str(key)!r}", json_path=f"{path}.{key}", hint=hint))
     try:
-        return decode.convert({key: content[key] for key in known if key in content}, _Entry)
+        return problems, decode.convert({key: content[key] for key in known if key in content}, _Entry)
     except decode.DecodeError as error:
-        problems += [
-            document.locate(
-                Problem(problem.message, json_path=path + problem.json_path.removeprefix("$"), hint=problem.hint)
-            )
-            for problem in error.problems
-        ]
-        return None
+        for problem in error.problems:
+            inner = path + problem.json_path.removeprefix("$")
+            problems.append(Problem(problem.message, json_path=inner, hint=problem.hint))
+        return problems, None
 
 
 class _Reader:

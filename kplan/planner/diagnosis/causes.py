@@ -103,7 +103,7 @@ class TooLarge(msgspec.Struct, frozen=True):
 
     nodes: int
     resource: str
-    asks: str
+    requested: str
     largest: str
     node: str
     nearest: str = ""  #: when no node offers the resource, the one with the most similar name; empty for none

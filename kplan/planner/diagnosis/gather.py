@@ -19,26 +19,7 @@ from kplan.framework.cycle import CycleResult
 from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
-from kplan.planner.diagnosis.causes import (
-    BeforeNodes,
-    Causes,
-    Gated,
-    Leaving,
-    MissingClaim,
-    MissingNamespace,
-    NodesOut,
-    NoNodes,
-    NoSuchCombination,
-    NoSuchLabel,
-    NoSuchNode,
-    NotNamed,
-    OtherScheduler,
-    Promised,
-    Refused,
-    TooLarge,
-    UnboundClaim,
-    Whole,
-)
+from kplan.planner.diagnosis import causes as c
 from kplan.planner.diagnosis.names import is_fact, nearest
 from kplan.planner.explanation import details_at
 from kplan.rules.pod_info import PodInfo
@@ -51,48 +32,50 @@ _RESOURCES = "NodeResourcesFit"
 _TAINTS = "TaintToleration"
 
 
-def gather(session: Session, result: CycleResult) -> Causes:
+def gather(session: Session, result: CycleResult) -> c.Causes:
     """Return why the pod of a decision has no node; the decision must be live."""
     info = session.cluster.pods.infos[result.pod]
     if result.filter is None or result.outcome is not Outcome.UNSCHEDULABLE:
-        return Causes((_before_filters(session, result, info),))
+        return c.Causes((_before_filters(session, result, info),))
     outcome, n_nodes = result.filter, len(session.cluster)
     promised = _promised(session, result.pod, info)
     if outcome.pre_filter_status is not None:
         claims = tuple(_claim_causes(info.pod, session.listers))
         missing = tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
-        return Causes((*promised, *(claims or missing or (BeforeNodes(outcome.pre_filter_status.message),))), n_nodes)
+        return c.Causes(
+            (*promised, *(claims or missing or (c.BeforeNodes(outcome.pre_filter_status.message),))), n_nodes
+        )
     whole = tuple(_for_all_nodes(session, info)) if outcome.rows is None else ()
     out = _nodes_out(session, info, outcome)
-    return Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out)
+    return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out)
 
 
-def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> Whole:
+def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.Whole:
     spec = info.pod.spec
     if result.pod in session.refused:
         return _refused(session, result.pod, info)
     if result.framework is None:
-        return OtherScheduler(spec.scheduler_name, tuple(session.frameworks))
+        return c.OtherScheduler(spec.scheduler_name, tuple(session.frameworks))
     if info.is_terminating:
-        return Leaving()
+        return c.Leaving()
     if result.outcome is Outcome.GATED:
-        return Gated(tuple(gate.name for gate in spec.scheduling_gates))
-    return BeforeNodes(result.message) if len(session.cluster) else NoNodes()
+        return c.Gated(tuple(gate.name for gate in spec.scheduling_gates))
+    return c.BeforeNodes(result.message) if len(session.cluster) else c.NoNodes()
 
 
-def _refused(session: Session, pod: int, info: PodInfo) -> Whole:
+def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
     message, spec, world = session.refused[pod], info.pod.spec, session.listers.snapshot
     namespaces = [namespace.metadata.name for namespace in world.namespaces]
     if namespaces and info.namespace not in namespaces:
-        return MissingNamespace(info.namespace, nearest(info.namespace, namespaces))
+        return c.MissingNamespace(info.namespace, nearest(info.namespace, namespaces))
     classes = [priority_class.metadata.name for priority_class in world.priority_classes]
     missing = spec.priority_class_name if spec.priority_class_name not in classes else ""
     if missing and f" {missing} " in f"{message} ":
-        return Refused(message, missing, nearest(missing, classes))
-    return Refused(message)
+        return c.Refused(message, missing, nearest(missing, classes))
+    return c.Refused(message)
 
 
-def _claim_causes(pod: Pod, listers: Listers) -> Iterator[MissingClaim | UnboundClaim]:
+def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.UnboundClaim]:
     """Yield the claims because of which the pod fits on no node."""
     namespace = pod.metadata.namespace
     for volume in pod.spec.volumes:
@@ -102,7 +85,7 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[MissingClaim | Unbound
         claim = listers.persistent_volume_claims.get((namespace, name))
         if claim is None:
             known = [other for of, other in listers.persistent_volume_claims if of == namespace]
-            yield MissingClaim(f"{namespace}/{name}", nearest(name, known))
+            yield c.MissingClaim(f"{namespace}/{name}", nearest(name, known))
             continue
         if is_fully_bound(claim):
             continue
@@ -112,13 +95,13 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[MissingClaim | Unbound
             continue
         meant = "" if storage_class is not None or not class_name else nearest(class_name, listers.storage_classes)
         provisioner = "" if storage_class is None else storage_class.provisioner
-        yield UnboundClaim(f"{namespace}/{name}", class_name, storage_class is not None, meant, provisioner)
+        yield c.UnboundClaim(f"{namespace}/{name}", class_name, storage_class is not None, meant, provisioner)
 
 
-def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[NoSuchNode]:
+def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[c.NoSuchNode]:
     for name in named_by_affinity(pod):
         if name not in nodes.row_of:
-            yield NoSuchNode(len(nodes), name, nearest(name, nodes.names))
+            yield c.NoSuchNode(len(nodes), name, nearest(name, nodes.names))
 
 
 def named_by_affinity(pod: Pod) -> list[str]:
@@ -135,22 +118,22 @@ def named_by_affinity(pod: Pod) -> list[str]:
     ]
 
 
-def _promised(session: Session, pod: int, info: PodInfo) -> tuple[Promised, ...]:
+def _promised(session: Session, pod: int, info: PodInfo) -> tuple[c.Promised, ...]:
     """Return the pods that are still being deleted on the node that the pod is nominated to."""
     row = session.nominator.row_of(pod)
     if row is None:
         return ()
     others = (session.cluster.pods.infos[other] for other in session.cluster.pods_on[row])
     leaving = tuple(other.key for other in others if other.is_terminating and other.priority < info.priority)
-    return (Promised(session.cluster.nodes.names[row], leaving),) if leaving else ()
+    return (c.Promised(session.cluster.nodes.names[row], leaving),) if leaving else ()
 
 
-def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[Whole]:
+def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[c.Whole]:
     """Yield causes each of which alone rules out every node."""
     nodes, pod = session.cluster.nodes, info.pod
     n_nodes, of_devices = len(nodes), session.listers.extended_resource_classes
     if pod.spec.node_name and pod.spec.node_name not in nodes.row_of:
-        yield NoSuchNode(n_nodes, pod.spec.node_name, nearest(pod.spec.node_name, nodes.names))
+        yield c.NoSuchNode(n_nodes, pod.spec.node_name, nearest(pod.spec.node_name, nodes.names))
     yield from _missing_labels(nodes, list(wanted_labels(pod)))
     for resource, amount in info.requests.items():
         if amount <= 0 or resource == PODS or not is_counted(resource) or resource in of_devices:
@@ -160,10 +143,10 @@ def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[Whole]:
         if allocatable[row] < amount:
             largest = quantity_text(resource, int(allocatable[row]))
             meant = "" if allocatable[row] else nearest(resource, resources_of(nodes))
-            yield TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row], meant)
+            yield c.TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row], meant)
 
 
-def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[Whole]:
+def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[c.Whole]:
     """Yield the labels that no node has; when there are none, the combination of labels that no node has."""
     has_all = np.ones(len(nodes), np.bool_)
     counts: list[tuple[str, int]] = []
@@ -174,12 +157,12 @@ def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...
             keys = () if column.values else {key for node in nodes.nodes for key in node.metadata.labels}
             meant = nearest(values[0], column.values) if column.values else nearest(label, keys)
             known = tuple(sorted(column.values))
-            yield NoSuchLabel(len(nodes), label, values, known, "" if is_fact(label) else meant)
+            yield c.NoSuchLabel(len(nodes), label, values, known, "" if is_fact(label) else meant)
         has_label = np.isin(column.codes, codes)
         has_all &= has_label
         counts.append((" or ".join(f"{label}={value}" for value in values), int(has_label.sum())))
     if len(counts) > 1 and not has_all.any() and all(count for _, count in counts):
-        yield NoSuchCombination(len(nodes), tuple(counts))
+        yield c.NoSuchCombination(len(nodes), tuple(counts))
 
 
 def resources_of(nodes: NodeTable) -> set[str]:
@@ -211,14 +194,14 @@ def wanted_labels(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield alone[0].key, tuple(value for condition in alone for value in condition.values)
 
 
-def _not_named(session: Session, outcome: FilterOutcome) -> NotNamed | None:
+def _not_named(session: Session, outcome: FilterOutcome) -> c.NotNamed | None:
     if outcome.absent is None or outcome.rows is None:
         return None
     names = session.cluster.nodes.names
-    return NotNamed(len(outcome.absent_rows()), tuple(names[row] for row in outcome.rows[:_MOST_PODS].tolist()))
+    return c.NotNamed(len(outcome.absent_rows()), tuple(names[row] for row in outcome.rows[:_MOST_PODS].tolist()))
 
 
-def _nodes_out(session: Session, info: PodInfo, outcome: FilterOutcome) -> tuple[NodesOut, ...]:
+def _nodes_out(session: Session, info: PodInfo, outcome: FilterOutcome) -> tuple[c.NodesOut, ...]:
     groups = [*_filtered(session, info, outcome), *_overridden(session, outcome)]
     return tuple(sorted(groups, key=lambda group: (-group.nodes, group.plugin, group.reasons)))
 
@@ -233,7 +216,7 @@ class _Answer(msgspec.Struct, frozen=True):
     rows: RowArray
 
 
-def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterator[NodesOut]:
+def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterator[c.NodesOut]:
     rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
     counted = outcome.verdicts_count
     for index, (plugin, verdict) in enumerate(outcome.verdicts):
@@ -258,7 +241,7 @@ def _groups(answer: _Answer, rejected: RowArray) -> Iterator[RowArray]:
         yield rejected[codes == code]
 
 
-def _nodes_of(answer: _Answer, group: RowArray) -> NodesOut:
+def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
     reasons = answer.verdict.reasons_at(int(group[0]))
     closest = int(group[0])
     for reason in reasons:
@@ -273,7 +256,7 @@ def _nodes_of(answer: _Answer, group: RowArray) -> NodesOut:
     largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
     key = next((detail.topology_key for detail in details if isinstance(detail, TooMuchSkew | AntiAffinity)), "")
     domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
-    return NodesOut(
+    return c.NodesOut(
         nodes=len(group),
         closest=nodes.names[int(rows[closest])],
         plugin=answer.plugin,
@@ -312,9 +295,9 @@ def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict
     return largest
 
 
-def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[NodesOut]:
+def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[c.NodesOut]:
     """Yield groups of nodes that are rejected because of nominated pods or by an extender."""
-    groups: dict[tuple[str, tuple[str, ...]], NodesOut] = {}
+    groups: dict[tuple[str, tuple[str, ...]], c.NodesOut] = {}
     for row in sorted(outcome.overrides):
         status = outcome.status(row)
         if status is None:
@@ -325,5 +308,5 @@ def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[NodesOut]:
         else:
             details = tuple(details_at(status.reasons, status.position))
             name = session.cluster.nodes.names[row]
-            groups[key] = NodesOut(1, name, status.plugin, status.texts, details)
+            groups[key] = c.NodesOut(1, name, status.plugin, status.texts, details)
     yield from groups.values()

@@ -15,17 +15,8 @@ from kplan.documents import remedy as r
 from kplan.engine.node_matching import first_untolerated_hard_taints, is_hard
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
+from kplan.planner.diagnosis import causes as c
 from kplan.planner.diagnosis import changes
-from kplan.planner.diagnosis.causes import (
-    Causes,
-    Gated,
-    MissingClaim,
-    MissingNamespace,
-    OtherScheduler,
-    Refused,
-    TooLarge,
-    UnboundClaim,
-)
 from kplan.planner.diagnosis.fields import SYSTEM_TAINTS
 from kplan.planner.diagnosis.gather import resources_of
 from kplan.planner.diagnosis.names import is_fact
@@ -51,7 +42,9 @@ _SMALL = 0.5
 """Lowering a request to no less than this share of it is a small change."""
 
 
-def remedies(session: Session, result: CycleResult, causes: Causes, replicas: Replicas = ALONE) -> tuple[r.Remedy, ...]:
+def remedies(
+    session: Session, result: CycleResult, causes: c.Causes, replicas: Replicas = ALONE
+) -> tuple[r.Remedy, ...]:
     """Return changes that let the pod of a decision run, the smallest first.
 
     Parameters
@@ -125,29 +118,29 @@ def _retained_share(change: r.RequestChange) -> float:
     return in_units(change.resource, change.to) / max(in_units(change.resource, change.old), 1)
 
 
-def _by_cause(trials: Trials, causes: Causes) -> Iterator[r.Remedy]:  # noqa: C901 - one case a cause, in one place
+def _by_cause(trials: Trials, causes: c.Causes) -> Iterator[r.Remedy]:  # noqa: C901 - one case a cause, in one place
     for cause in causes.whole:
         match cause:
-            case MissingClaim():
+            case c.MissingClaim():
                 yield from _claim(trials, cause)
-            case UnboundClaim(storage_class=name, class_exists=False) if name:
+            case c.UnboundClaim(storage_class=name, class_exists=False) if name:
                 yield from _class(trials, cause)
-            case Gated():
+            case c.Gated():
                 pod = replace(trials.pod, spec=replace(trials.pod.spec, scheduling_gates=()))
                 node = trials.node_for(pod)
                 if node is not None:
                     yield r.RemoveGates(change=r.GateChange(gates=cause.gates), then=node)
-            case OtherScheduler():
+            case c.OtherScheduler():
                 yield from _scheduler(trials, cause)
-            case TooLarge(nearest=name) if name:
+            case c.TooLarge(nearest=name) if name:
                 renamed = changes.with_resource_named(trials.pod, cause.resource, name)
                 node = trials.node_for(renamed)
                 if node is not None:
                     change = r.NameChange(what=r.RESOURCE, old=cause.resource, to=name)
                     yield trials.by_change(r.CorrectName(change=change, then=node), renamed)
-            case Refused(missing_class=name) if name:
+            case c.Refused(missing_class=name) if name:
                 yield from _missing_object("PriorityClass", name, cause.nearest)
-            case MissingNamespace(name=name):
+            case c.MissingNamespace(name=name):
                 yield from _missing_object("namespace", name, cause.nearest)
             case _:
                 pass
@@ -161,7 +154,7 @@ def _missing_object(what: str, name: str, nearest: str) -> Iterator[r.Remedy]:
     yield r.CreateObject(change=r.MissingObject(what=what, name=name), then=None, checked=False)
 
 
-def _claim(trials: Trials, cause: MissingClaim) -> Iterator[r.Remedy]:
+def _claim(trials: Trials, cause: c.MissingClaim) -> Iterator[r.Remedy]:
     name = cause.claim.partition("/")[2]
     pod = trials.pod
     if cause.nearest:
@@ -179,7 +172,7 @@ def _claim(trials: Trials, cause: MissingClaim) -> Iterator[r.Remedy]:
     yield r.CreateObject(change=missing, then=None, checked=False)
 
 
-def _class(trials: Trials, cause: UnboundClaim) -> Iterator[r.Remedy]:
+def _class(trials: Trials, cause: c.UnboundClaim) -> Iterator[r.Remedy]:
     namespace, _, name = cause.claim.partition("/")
     claim = trials.live.listers.persistent_volume_claims[namespace, name]
     if cause.nearest:
@@ -202,7 +195,7 @@ def _beside(trials: Trials, meant: str) -> Iterator[r.Remedy]:
             yield r.CorrectName(change=change, then=node)
 
 
-def _scheduler(trials: Trials, cause: OtherScheduler) -> Iterator[r.Remedy]:
+def _scheduler(trials: Trials, cause: c.OtherScheduler) -> Iterator[r.Remedy]:
     misses = difflib.get_close_matches(cause.name, cause.known, n=1, cutoff=0.0)
     for name in misses:
         node = trials.node_for(replace(trials.pod, spec=replace(trials.pod.spec, scheduler_name=name)))

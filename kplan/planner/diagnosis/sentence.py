@@ -8,25 +8,7 @@ from msgspec.structs import replace
 
 from kplan.api.readable import readable
 from kplan.documents import details as d
-from kplan.planner.diagnosis.causes import (
-    BeforeNodes,
-    Causes,
-    Gated,
-    Leaving,
-    MissingClaim,
-    MissingNamespace,
-    NodesOut,
-    NoNodes,
-    NoSuchCombination,
-    NoSuchLabel,
-    NoSuchNode,
-    OtherScheduler,
-    Promised,
-    Refused,
-    TooLarge,
-    UnboundClaim,
-    Whole,
-)
+from kplan.planner.diagnosis import causes as c
 from kplan.rules.resources import PODS
 
 _MOST_NAMES = 3
@@ -46,53 +28,53 @@ _NOT_READY = {
 """The meaning of the taints that the control plane sets."""
 
 
-def sentence(causes: Causes) -> str:
+def sentence(causes: c.Causes) -> str:
     """Write the causes as one sentence, the strongest first."""
     text = "; ".join(_whole(cause) for cause in causes.whole[:_MOST_NAMES]) if causes.whole else _groups(causes)
     return f"{text}."
 
 
-def _whole(cause: Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
+def _whole(cause: c.Whole) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
     match cause:
-        case Refused(missing_class=name) if name:
+        case c.Refused(missing_class=name) if name:
             return f"The API server refuses the pod: there is no PriorityClass {name}{_meant(cause.nearest)}"
-        case Refused():
+        case c.Refused():
             return f"The API server refuses the pod: {_clause(cause.message)}"
-        case MissingNamespace():
+        case c.MissingNamespace():
             return f"The API server refuses the pod: there is no namespace {cause.name}{_meant(cause.nearest)}"
-        case Gated():
+        case c.Gated():
             gates = "scheduling gate" if len(cause.gates) == 1 else "scheduling gates"
             return f"It waits for its {gates} {_names(cause.gates)}; the scheduler does not look at it before"
-        case OtherScheduler():
+        case c.OtherScheduler():
             known = f"no profile here has that name ({_names(cause.known)})"
             return f"It waits for scheduler {cause.name or '(none)'}: {known}"
-        case Leaving():
+        case c.Leaving():
             return "It is being deleted, so kube-scheduler leaves it alone"
-        case NoNodes():
+        case c.NoNodes():
             return "The cluster has no node"
-        case MissingClaim():
+        case c.MissingClaim():
             return f"Its claim {cause.claim} does not exist{_meant(cause.nearest)}"
-        case UnboundClaim():
+        case c.UnboundClaim():
             return _unbound(cause)
-        case Promised():
+        case c.Promised():
             verb = "ends" if len(cause.pods) == 1 else "end"
             return f"It is nominated to {cause.node} and waits until {_names(cause.pods)} {verb}"
-        case BeforeNodes():
+        case c.BeforeNodes():
             return f"It fails before any node is looked at: {_clause(cause.message)}"
-        case NoSuchLabel():
+        case c.NoSuchLabel():
             return _no_label(cause)
-        case NoSuchCombination():
+        case c.NoSuchCombination():
             there = ", ".join(f"{count} {'has' if count == 1 else 'have'} {label}" for label, count in cause.labels)
             both = "both" if len(cause.labels) == 2 else "all"
             return f"{_of_all(cause.nodes)} has all the labels it asks for: {there}, none has {both}"
-        case NoSuchNode():
+        case c.NoSuchNode():
             return f"It asks for node {cause.name}, which does not exist{_meant(cause.nearest)}"
-        case TooLarge():
-            asks, of_all = readable(cause.asks), _of_all(cause.nodes)
+        case c.TooLarge():
+            requested, of_all = readable(cause.requested), _of_all(cause.nodes)
             if cause.largest == "0":
-                return f"{of_all} offers {cause.resource}, of which it asks for {asks}{_meant(cause.nearest)}"
+                return f"{of_all} offers {cause.resource}, of which it asks for {requested}{_meant(cause.nearest)}"
             return (
-                f"{of_all} is large enough, even empty: it asks for {asks} {cause.resource}, and the largest, "
+                f"{of_all} is large enough, even empty: it asks for {requested} {cause.resource}, and the largest, "
                 f"{cause.node}, has {readable(cause.largest)}"
             )
 
@@ -101,7 +83,7 @@ def _of_all(nodes: int) -> str:
     return "No node" if nodes == 1 else f"None of {nodes} nodes"
 
 
-def _unbound(cause: UnboundClaim) -> str:
+def _unbound(cause: c.UnboundClaim) -> str:
     if not cause.storage_class:
         return f"Its claim {cause.claim} is not bound, and names no storage class that could provision a volume"
     if not cause.class_exists:
@@ -111,7 +93,7 @@ def _unbound(cause: UnboundClaim) -> str:
     return f"Its claim {cause.claim} of storage class {cause.storage_class}{by} is not bound yet"
 
 
-def _no_label(cause: NoSuchLabel) -> str:
+def _no_label(cause: c.NoSuchLabel) -> str:
     wanted = " or ".join(f"{cause.label}={value}" for value in cause.wanted[:_MOST_NAMES])
     if not cause.values:
         return f"{_of_all(cause.nodes)} has {wanted}: no node has label {cause.label}{_meant(cause.nearest)}"
@@ -132,7 +114,7 @@ def _clause(message: str) -> str:
     return message.rstrip(". \n")
 
 
-def _groups(causes: Causes) -> str:
+def _groups(causes: c.Causes) -> str:
     out = _with_taints_together(causes.out)
     shown = out[:_MOST_GROUPS]
     left_out = sum(group.nodes for group in out[_MOST_GROUPS:])
@@ -145,13 +127,13 @@ def _groups(causes: Causes) -> str:
         if nothing:
             return f"None of {total} nodes {nothing}"
         subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else f"All {total} nodes"
-        return f"{subject} {group_text(only, is_single=causes.n_nodes == 1)}"
+        return f"{subject} {_group_text(only, is_single=causes.n_nodes == 1)}"
     parts = _counted(shown)
     parts += [f"{left_out} for other reasons"] if left_out else []
     return f"{_all(causes, total)}: {', '.join(parts)}"
 
 
-def _none_of(group: NodesOut) -> str:
+def _none_of(group: c.NodesOut) -> str:
     """Return what no node has, when all lack the same; empty when the sentence reads better about all nodes."""
     if group.plugin == "NodeAffinity":
         return f"has the labels it asks for ({_conditions(group.details)})"
@@ -168,7 +150,7 @@ def _none_of(group: NodesOut) -> str:
             return ""
 
 
-def _with_taints_together(groups: Sequence[NodesOut]) -> list[NodesOut]:
+def _with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
     """Join the groups of nodes with taints that people set, whatever the taints are."""
     tainted = [group for group in groups if _is_set_by_people(group)]
     if len(tainted) < _FEWEST_TOGETHER:
@@ -182,29 +164,29 @@ def _with_taints_together(groups: Sequence[NodesOut]) -> list[NodesOut]:
     return sorted([together, *others], key=lambda group: -group.nodes)
 
 
-def _is_set_by_people(group: NodesOut) -> bool:
+def _is_set_by_people(group: c.NodesOut) -> bool:
     first = group.details[0] if group.details else None
     return isinstance(first, d.UntoleratedTaint) and not first.unschedulable and _key(first.taint) not in _NOT_READY
 
 
-def _all(causes: Causes, total: int) -> str:
+def _all(causes: c.Causes, total: int) -> str:
     if total == causes.n_nodes:
         return f"All {total} nodes are out"
     return f"{total} of {causes.n_nodes} nodes are out, and the others were not looked at"
 
 
-def _on_named(causes: Causes, shown: Sequence[NodesOut]) -> str:
+def _on_named(causes: c.Causes, shown: Sequence[c.NodesOut]) -> str:
     named = causes.named.named if causes.named is not None else ()
     if len(named) == 1 and shown:
-        return f"It may run on {named[0]} only, which {group_text(shown[0], is_single=True)}"
+        return f"It may run on {named[0]} only, which {_group_text(shown[0], is_single=True)}"
     return f"It may run on {_names(named)} only: {', '.join(_counted(shown))}"
 
 
-def _counted(groups: Sequence[NodesOut]) -> list[str]:
-    return [f"{group.nodes} {group_text(group, is_single=group.nodes == 1)}" for group in groups]
+def _counted(groups: Sequence[c.NodesOut]) -> list[str]:
+    return [f"{group.nodes} {_group_text(group, is_single=group.nodes == 1)}" for group in groups]
 
 
-def group_text(group: NodesOut, *, is_single: bool) -> str:
+def _group_text(group: c.NodesOut, *, is_single: bool) -> str:
     """Return why nodes are rejected, as the end of a sentence whose subject they are."""
     resources = [detail for detail in group.details if isinstance(detail, d.InsufficientResource)]
     if resources and len(resources) == len(group.details):
@@ -218,24 +200,24 @@ def group_text(group: NodesOut, *, is_single: bool) -> str:
     return _detail(group, group.details[0], is_single=is_single)
 
 
-def _lack(group: NodesOut, resources: Sequence[d.InsufficientResource], *, is_single: bool) -> str:
+def _lack(group: c.NodesOut, resources: Sequence[d.InsufficientResource], *, is_single: bool) -> str:
     verb, runs = ("lacks", "runs") if is_single else ("lack", "run")
     texts, full = [], ""
     for resource in resources:
-        name, asks, free = resource.resource, readable(resource.requested), readable(resource.free)
+        name, requested, free = resource.resource, readable(resource.requested), readable(resource.free)
         largest = group.largest.get(name)
         if name == PODS:
             number = "1 pod" if resource.allocatable == "1" else f"{resource.allocatable} pods"
             full = f"{runs} {number} already, as many as {'it' if is_single else 'they'} may"
         elif largest == "0":
-            texts.append(f"{name} (asks {asks}, {'it has' if is_single else 'they have'} none)")
+            texts.append(f"{name} (asks {requested}, {'it has' if is_single else 'they have'} none)")
         elif largest is not None:
             most = readable(largest)
             empty = f"it has {most} even when empty" if is_single else f"the largest has {most} even when empty"
-            texts.append(f"{name} (asks {asks}, {empty})")
+            texts.append(f"{name} (asks {requested}, {empty})")
         else:
             at_most = f"{free} free" if is_single else f"at most {free} free, on {group.closest}"
-            texts.append(f"{name} (asks {asks}, {at_most})")
+            texts.append(f"{name} (asks {requested}, {at_most})")
     lacking = f"{verb} {' and '.join(texts)}" if texts else ""
     return " and ".join(text for text in (full, lacking) if text)
 
@@ -251,7 +233,7 @@ def _conditions(details: Sequence[d.Detail]) -> str:
 
 
 def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
-    group: NodesOut, detail: d.Detail, *, is_single: bool
+    group: c.NodesOut, detail: d.Detail, *, is_single: bool
 ) -> str:
     are, have = ("is", "has") if is_single else ("are", "have")
     on = "" if is_single else f" on {group.closest}"
@@ -310,7 +292,7 @@ def _no_volume(detail: d.UnboundClaim) -> str:
     return f"no volume for claim {detail.claim} ({wanted}{largest})"
 
 
-def _beside(group: NodesOut, detail: d.UnmetAffinity) -> str:
+def _beside(group: c.NodesOut, detail: d.UnmetAffinity) -> str:
     domains = _names(detail.domains_with_matching_pods, and_more=detail.and_more)
     where = f"such pods run in {domains}" if domains else "no such pod runs anywhere"
     meant = f"; did you mean {group.meant}?" if group.meant else ""
@@ -321,7 +303,7 @@ def _key(taint: str) -> str:
     return taint.partition(":")[0].partition("=")[0]
 
 
-def _taint(group: NodesOut, taint: str, *, is_single: bool) -> str:
+def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
     meaning = _NOT_READY.get(_key(taint))
     if meaning is None:
         taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
@@ -330,7 +312,7 @@ def _taint(group: NodesOut, taint: str, *, is_single: bool) -> str:
     return f"{'is' if is_single else 'are'} {meaning.replace('themselves', 'itself') if is_single else meaning}"
 
 
-def _domains(group: NodesOut, key: str) -> str:
+def _domains(group: c.NodesOut, key: str) -> str:
     return f"1 domain of {key}" if group.domains == 1 else f"{group.domains} domains of {key}"
 
 

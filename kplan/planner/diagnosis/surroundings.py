@@ -22,7 +22,7 @@ from kplan.rules.resources import PODS
 
 _FIT, _TAINTS, _CORDON = "NodeResourcesFit", "TaintToleration", "NodeUnschedulable"
 _PODS, _PORTS = "InterPodAffinity", "NodePorts"
-_OF_ONE_NODE = frozenset(
+_NODE_LOCAL = frozenset(
     {_FIT, _TAINTS, _CORDON, _PORTS, "NodeAffinity", "NodeName", "NodeVolumeLimits", "NodeDeclaredFeatures"}
 )
 """Plugins whose verdict on a node does not depend on other nodes."""
@@ -57,7 +57,7 @@ def _uncordoned(trials: Trials, row: int) -> tuple[Pod, Session]:
 
 def add(trials: Trials, misses: NearMisses, pending: int) -> Iterator[r.Remedy]:
     """Add nodes like one of the cluster, as many as the pending replicas need."""
-    alone = misses.rejecting() <= _OF_ONE_NODE
+    alone = misses.rejecting() <= _NODE_LOCAL
     if not alone and len(trials.live.cluster.pods.infos) > _MOST_PODS_FOR_ALL:
         return
     for shape in node_shapes(trials.live.listers.snapshot)[:_MOST_TRIED]:
