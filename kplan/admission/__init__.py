@@ -1,4 +1,4 @@
-"""What an API server does to new objects, and which it refuses."""
+"""Admission: what an API server fills into new objects, and which objects it refuses."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 LimitRanger, Priority, DefaultTolerationSeconds, RuntimeClass and PodTopologyLabels change the pod; the pod is then
 validated; then LimitRanger, PodSecurity, RuntimeClass and ResourceQuota may refuse it. Webhooks and policies of a
-cluster are not known here.
+cluster are not modelled.
 
 Upstream: pkg/kubeapiserver/options/plugins.go for the order, plugin/pkg/admission for the plugins.
 """
@@ -36,30 +36,30 @@ _EVERYWHERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-syst
 
 
 class Whole(Protocol):
-    """A pod with all that is written, of which admission sees the part that scheduling reads.
+    """A pod with all its fields; admission itself works on the fields that scheduling reads.
 
-    Every method answers in the API server's words, and with nothing where nothing is wrong.
+    Every method returns a message in the API server's words, or "" where nothing is wrong.
     """
 
     def unaccountable(self) -> str:
-        """Say what a mirror pod must not refer to."""
+        """Return which reference makes a mirror pod forbidden."""
 
     def invalid(self, pod: Pod, minor: int) -> str:
-        """Say what is invalid in it once the plugins have changed the part to `pod`, for a minor such as 36."""
+        """Return what is invalid in it after the plugins changed it to `pod`, for a minor such as 36."""
 
     def insecure(self, pod: Pod, policy: Policy) -> str:
-        """Say what a policy of PodSecurity forbids of it."""
+        """Return how it violates a policy of PodSecurity."""
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """A pod as a plugin leaves it; `source` is what made it do so, such as ``LimitRange limited/limits``."""
+    """A pod after a plugin; `source` is the object or plugin that changed it, such as ``LimitRange limited/limits``."""
 
     source: str
     pod: Pod
 
 
 class Named(NamedTuple):
-    """An object by what quotas and messages know it by; `resource` such as ``deployments``."""
+    """The identity of an object, for quotas and messages; `resource` such as ``deployments``."""
 
     group: str
     resource: str
@@ -68,16 +68,16 @@ class Named(NamedTuple):
 
 
 class Admission(msgspec.Struct, frozen=True):
-    """A pod as the API server would have stored it."""
+    """A pod after admission, as the API server stores it."""
 
     pod: Pod
     warnings: tuple[Warning, ...] = ()
-    rejected: str | None = None  #: why it would not, with upstream's text
-    stages: tuple[Stage, ...] = ()  #: what changed it, in order, as far as that went
+    rejected: str | None = None  #: why the API server refuses it, in upstream's text; None where it does not
+    stages: tuple[Stage, ...] = ()  #: the plugins that changed it, in order
 
 
 def admit(pod: Pod, snapshot: Snapshot) -> Admission:
-    """Put one new pod through admission; quotas stand as in the snapshot."""
+    """Return one new pod after admission, with quotas as in the snapshot."""
     return Admitter(snapshot).admit(pod)
 
 
@@ -86,8 +86,8 @@ class Admitter:
 
     Parameters
     ----------
-    standing : what exists already and counts in quotas, where that is not all of the snapshot
-    minor : the API server's: PodSecurity knows no newer policies
+    standing : existing objects that count in quotas, where these are not all objects of the snapshot
+    minor : minor version of the API server, such as 36
     """
 
     def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
@@ -96,11 +96,11 @@ class Admitter:
         self._snapshot = snapshot
         self._namespaces = {entry.metadata.name: entry for entry in snapshot.namespaces}
         self._knows_all_namespaces = bool(snapshot.namespaces) and not any(
-            each.resource == "namespaces" for each in snapshot.missing
+            missing.resource == "namespaces" for missing in snapshot.missing
         )
 
     def admit(self, pod: Pod, whole: Whole | None = None) -> Admission:
-        """Put one pod through admission and, if it is admitted, count it in the quotas."""
+        """Return one new pod after admission; an admitted pod counts in the quotas."""
         if not is_on("PodLevelResources", self._minor):
             pod = replace(pod, spec=replace(pod.spec, resources=None))
         pod = complete_pod(pod)
@@ -130,7 +130,7 @@ class Admitter:
         return Admission(pod, tuple(warnings), None, tuple(stages))
 
     def admit_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Hold a new claim against the bounds and quotas of its namespace, and count it.
+        """Check a new claim against the limit ranges and quotas of its namespace, and count it.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class Admitter:
         self.quotas.charge_claim(claim)
 
     def refusal_of_object(self, what: Named, warnings: list[Warning]) -> str:
-        """Return why an object other than pods and claims is not taken; otherwise count it in the quotas."""
+        """Return why an object other than pods and claims is refused; "" where it is admitted and counted."""
         try:
             self.check_namespace(what.namespace, warnings)
             self.quotas.charge_object(what.namespace, what.group, what.resource)
@@ -152,11 +152,11 @@ class Admitter:
         return ""
 
     def release(self, pod: Pod) -> None:
-        """Take a pod that is gone out of the quotas again."""
+        """Free the share of the quotas of a pod that is gone."""
         self.quotas.release(pod)
 
     def check_namespace(self, name: str, warnings: list[Warning]) -> None:
-        """Refuse what is made in a namespace that is not there, or going.
+        """Refuse objects in a namespace that does not exist or is being deleted.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class Admitter:
         return enforced(namespace.metadata.labels if namespace is not None else {}, self._minor)
 
     def _changes(self, pod: Pod, warnings: list[Warning]) -> Iterator[Stage]:
-        """Yield the pod as each plugin leaves it."""
+        """Yield the pod after each plugin."""
         for limit_range in limitranger.of_namespace(pod, self._snapshot.limit_ranges):
             pod = limitranger.apply_defaults(pod, (limit_range,))
             metadata = limit_range.metadata
@@ -192,7 +192,7 @@ class Admitter:
         yield Stage(f"Node {pod.spec.node_name}", self._copy_topology_labels(pod))
 
     def _copy_topology_labels(self, pod: Pod) -> Pod:
-        """Copy region and zone of a node that the manifest names (PodTopologyLabels)."""
+        """Copy region and zone of the node in ``nodeName`` to the pod's labels (PodTopologyLabels)."""
         node = self._snapshot.node_by_name.get(pod.spec.node_name)
         if node is None or not is_on("PodTopologyLabelsAdmission", self._minor):
             return pod
@@ -201,12 +201,12 @@ class Admitter:
 
 
 def _name_before_storing(pod: Pod) -> str:
-    """Return what plugins that change a pod call it: one that is drawn is not known yet (NewForbidden)."""
+    """Return a pod's name in messages of plugins: a generated name is not known yet (NewForbidden)."""
     return pod.metadata.generate_name or pod.metadata.name or "Unknown"
 
 
 def _add_default_tolerations(pod: Pod) -> Pod:
-    """Let the pod stay five minutes on nodes that stop answering (DefaultTolerationSeconds)."""
+    """Add tolerations for five minutes on nodes that are not ready or unreachable (DefaultTolerationSeconds)."""
     added = tuple(
         Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_DEFAULT_TOLERATION_SECONDS)
         for key in (_NOT_READY, _UNREACHABLE)

@@ -1,4 +1,4 @@
-"""What the containers of a pod ask for together, reckoned on the object as it is written."""
+"""Total requests and limits of a pod's containers, from plain values."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Amounts = dict[str, Quantity]
 
 
 def aggregate_requests(spec: dict[str, Any]) -> Amounts:
-    """Return the requests of all containers, with the peak while starting (AggregateContainerRequests)."""
+    """Return the total requests of containers, or of init containers where more (AggregateContainerRequests)."""
     return _aggregate(spec, "requests")
 
 
 def aggregate_limits(spec: dict[str, Any]) -> Amounts:
-    """Return the limits of all containers, with the peak while starting (AggregateContainerLimits)."""
+    """Return the total limits of containers, or of init containers where more (AggregateContainerLimits)."""
     return _aggregate(spec, "limits")
 
 
@@ -28,5 +28,5 @@ def _aggregate(spec: dict[str, Any], side: str) -> Amounts:
 
     return peak_totals(
         map(of, spec.get("containers", [])),
-        ((of(each), each.get("restartPolicy") == "Always") for each in spec.get("initContainers", [])),
+        ((of(container), container.get("restartPolicy") == "Always") for container in spec.get("initContainers", [])),
     )

@@ -1,4 +1,4 @@
-"""AppArmor profiles of containers that an annotation still says (pkg/registry/core/pod applyAppArmorVersionSkew)."""
+"""AppArmor profiles in annotations, copied to fields (pkg/registry/core/pod applyAppArmorVersionSkew)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TYPES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
 
 
 def take_profiles_from_annotations(pod: dict[str, Any]) -> None:
-    """Write the profile of an annotation into the field where the container has none, and the pod not the same."""
+    """Set containers' profiles from annotations where the field is empty and the pod's profile is another."""
     annotations, spec = pod["metadata"].get("annotations", {}), pod["spec"]
     if spec.get("os", {}).get("name") == "windows" or not any(key.startswith(_ANNOTATION) for key in annotations):
         return

@@ -1,7 +1,7 @@
-"""Decoding a manifest as an API server does: types, unknown and duplicate fields, and what is left out when stored.
+"""Decoding of a manifest as an API server does it: types, unknown and duplicate fields, and omitted empty values.
 
-The result is the manifest's own object without nulls and without the zeros and empty lists that an API server does not
-write; quantities are in canonical form.
+The result is the manifest's object without nulls and without the zeros and empty lists that an API server does not
+store; quantities are in canonical form.
 Upstream: sigs.k8s.io/json (strict decoding), k8s.io/apimachinery pkg/api/resource and pkg/util/intstr.
 """
 
@@ -20,16 +20,16 @@ _INT32 = 2**31
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Something that does not decode."""
+    """A value that does not decode, or an unknown field."""
 
     path: str  #: of the field, such as ``spec.containers[0].image``
-    words: str  #: the API server's
-    is_strict: bool = False  #: only strict decoding minds: an unknown or duplicate field
-    meant: str = ""  #: the field that was probably meant
+    message: str  #: in the API server's words
+    is_strict: bool = False  #: only strict decoding refuses it: an unknown or duplicate field
+    hint: str = ""  #: the known field with the most similar name
 
 
 class Decoded(msgspec.Struct):
-    """An object as its fields have been read, and what was wrong with it."""
+    """A decoded object, with the faults in the manifest."""
 
     content: dict[str, Any]
     faults: list[Fault] = []
@@ -48,59 +48,59 @@ class _Reader:
         self._faults = faults
 
     def struct(self, content: dict[Any, Any], struct: str, path: str, plain: str) -> dict[str, Any]:
-        """Read an object; `plain` is its path without indices, as Go names it in messages."""
+        """Decode an object; `plain` is its path without indices, as Go's messages have it."""
         known, go = fields_of(struct), go_name(struct)
         read: dict[str, Any] = {}
         for key, value in content.items():
             name = _key(key)
             at = f"{path}.{name}" if path else name
-            its = known.get(name)
-            if its is None:
-                self._faults.append(Fault(at, f'unknown field "{at}"', is_strict=True, meant=nearest(struct, name)))
+            field = known.get(name)
+            if field is None:
+                self._faults.append(Fault(at, f'unknown field "{at}"', is_strict=True, hint=nearest(struct, name)))
                 continue
             below = embedding(go, name) + name
-            found = self.value(value, its, at, f"{plain}.{below}" if plain else below, struct)
-            if found is not None and (found or its.is_always_written or _is_kept(its)):
-                read[name] = found
-        for name, its in known.items():
-            if its.is_always_written and its.is_struct and name not in read:
-                read[name] = self.struct({}, its.kind, path, plain)
+            item = self.value(value, field, at, f"{plain}.{below}" if plain else below, struct)
+            if item is not None and (item or field.is_always_written or _is_stored_empty(field)):
+                read[name] = item
+        for name, field in known.items():
+            if field.is_always_written and field.is_struct and name not in read:
+                read[name] = self.struct({}, field.kind, path, plain)
         return read
 
-    def value(self, value: Any, its: Field, path: str, plain: str, owner: str) -> Any:
+    def value(self, value: Any, field: Field, path: str, plain: str, owner: str) -> Any:
         if value is None:
             return None
-        if its.outer:
-            return self._many(value, its, path, plain, owner)
-        if its.is_struct:
+        if field.outer:
+            return self._many(value, field, path, plain, owner)
+        if field.is_struct:
             if isinstance(value, dict):
-                return self.struct(value, its.kind, path, plain)
-            return self._mismatch(value, its, path, plain, owner)
-        return self._scalar(value, its, path, plain, owner)
+                return self.struct(value, field.kind, path, plain)
+            return self._mismatch(value, field, path, plain, owner)
+        return self._scalar(value, field, path, plain, owner)
 
-    def _many(self, value: Any, its: Field, path: str, plain: str, owner: str) -> Any:
-        """Read a list or map; what cannot be read in it becomes zero, as null does."""
-        inner = its.inner()
-        if its.outer[0] == "[":
+    def _many(self, value: Any, field: Field, path: str, plain: str, owner: str) -> Any:
+        """Decode a list or map; elements that do not decode become zero values, as null does."""
+        inner = field.inner()
+        if field.outer[0] == "[":
             if not isinstance(value, list):
-                return self._mismatch(value, its, path, plain, owner)
-            items = [{} if each is None and inner.is_struct and not inner.outer else each for each in value]
-            read = [self.value(each, inner, f"{path}[{index}]", plain, owner) for index, each in enumerate(items)]
-            return [_zero(inner) if each is None else each for each in read]
+                return self._mismatch(value, field, path, plain, owner)
+            items = [{} if element is None and inner.is_struct and not inner.outer else element for element in value]
+            read = [self.value(element, inner, f"{path}[{index}]", plain, owner) for index, element in enumerate(items)]
+            return [_zero(inner) if element is None else element for element in read]
         if not isinstance(value, dict):
-            return self._mismatch(value, its, path, plain, owner)
-        named = {_key(key): each for key, each in value.items()}
-        found = {key: self.value(each, inner, f"{path}.{key}", plain, owner) for key, each in named.items()}
-        return {key: _zero(inner) if each is None else each for key, each in found.items()}
+            return self._mismatch(value, field, path, plain, owner)
+        named = {_key(key): item for key, item in value.items()}
+        entries = {key: self.value(item, inner, f"{path}.{key}", plain, owner) for key, item in named.items()}
+        return {key: _zero(inner) if item is None else item for key, item in entries.items()}
 
-    def _scalar(self, value: Any, its: Field, path: str, plain: str, owner: str) -> Any:  # noqa: PLR0911 - one a kind
-        match its.kind:
+    def _scalar(self, value: Any, field: Field, path: str, plain: str, owner: str) -> Any:  # noqa: PLR0911 - one a kind
+        match field.kind:
             case "s" | "y" if isinstance(value, str):
                 return value
             case "b" if isinstance(value, bool):
                 return value
             case "i" | "l" if (whole := _whole(value)) is not None:
-                most = _INT32 if its.kind == "i" else MAX_INT64 + 1
+                most = _INT32 if field.kind == "i" else MAX_INT64 + 1
                 if -most <= whole < most:
                     return whole
             case "n" if isinstance(value, int | float) and not isinstance(value, bool):
@@ -115,7 +115,7 @@ class _Reader:
                 return value
             case _:
                 pass
-        return self._mismatch(value, its, path, plain, owner)
+        return self._mismatch(value, field, path, plain, owner)
 
     def _quantity(self, value: Any, path: str) -> str | None:
         text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -130,12 +130,12 @@ class _Reader:
         whole = _whole(value)
         if isinstance(value, str) or (whole is not None and -_INT32 <= whole < _INT32):
             return value if isinstance(value, str) else whole
-        self._refuse(_called(value), "int32", path, plain, owner)
+        self._refuse(_json_kind(value), "int32", path, plain, owner)
         return None
 
     def _time(self, value: Any, path: str, plain: str, owner: str) -> str | None:
         if isinstance(value, bool | int | float | list | dict):
-            self._refuse(_called(value).split()[0], "string", path, plain, owner)
+            self._refuse(_json_kind(value).split()[0], "string", path, plain, owner)
             return None
         text = value if isinstance(value, str) else _key(value)
         if problem := time_problem(text):
@@ -143,28 +143,28 @@ class _Reader:
             return None
         return text
 
-    def _mismatch(self, value: Any, its: Field, path: str, plain: str, owner: str) -> None:
-        called = _called(value)
-        if not its.outer and its.kind not in "il":
-            called = called.split()[0]
-        of_type = go_type(its, text_type(go_name(owner), plain.rpartition(".")[2]))
-        self._refuse(called, of_type, path, plain, owner)
+    def _mismatch(self, value: Any, field: Field, path: str, plain: str, owner: str) -> None:
+        kind = _json_kind(value)
+        if not field.outer and field.kind not in "il":
+            kind = kind.split()[0]
+        of_type = go_type(field, text_type(go_name(owner), plain.rpartition(".")[2]))
+        self._refuse(kind, of_type, path, plain, owner)
 
-    def _refuse(self, called: str, of_type: str, path: str, plain: str, owner: str) -> None:
-        words = f"json: cannot unmarshal {called} into Go struct field {go_name(owner)}.{plain} of type {of_type}"
+    def _refuse(self, kind: str, of_type: str, path: str, plain: str, owner: str) -> None:
+        words = f"json: cannot unmarshal {kind} into Go struct field {go_name(owner)}.{plain} of type {of_type}"
         self._faults.append(Fault(path, words))
 
 
-def _is_kept(its: Field) -> bool:
-    """Tell whether an empty value is written: a pointer to a scalar, an empty object."""
-    return its.is_pointer or (its.is_struct and not its.outer) or (its.kind in "qxo" and not its.outer)
+def _is_stored_empty(field: Field) -> bool:
+    """Tell whether an empty value is stored: that of a pointer to a scalar, or an empty object."""
+    return field.is_pointer or (field.is_struct and not field.outer) or (field.kind in "qxo" and not field.outer)
 
 
-def _zero(its: Field) -> Any:
-    """Return what a null element of a list or map stands for."""
-    if its.outer:
-        return [] if its.outer[0] == "[" else {}
-    return {} if its.is_struct else {"s": "", "b": False, "i": 0, "l": 0, "n": 0, "q": "0", "x": 0}.get(its.kind)
+def _zero(field: Field) -> Any:
+    """Return the zero value that a null element of a list or map becomes."""
+    if field.outer:
+        return [] if field.outer[0] == "[" else {}
+    return {} if field.is_struct else {"s": "", "b": False, "i": 0, "l": 0, "n": 0, "q": "0", "x": 0}.get(field.kind)
 
 
 def _whole(value: Any) -> int | None:
@@ -173,8 +173,8 @@ def _whole(value: Any) -> int | None:
     return int(value) if value == value // 1 and abs(value) <= 2 * MAX_INT64 else None
 
 
-def _called(value: Any) -> str:
-    """Name a value as Go's decoder does."""
+def _json_kind(value: Any) -> str:
+    """Return Go's name for the JSON type of a value."""
     match value:
         case bool():
             return "bool"
@@ -189,7 +189,7 @@ def _called(value: Any) -> str:
 
 
 def _key(key: Any) -> str:
-    """Write a key or date that YAML did not read as text as JSON would."""
+    """Return the JSON text of a key or date that YAML does not read as text."""
     if isinstance(key, str):
         return key
     return "null" if key is None else str(key).lower() if isinstance(key, bool) else str(key)

@@ -1,6 +1,6 @@
-"""What an API server fills into pods and templates of pods before anything else looks at them.
+"""Defaults that an API server fills into pods and pod templates.
 
-The functions change the object that they are given; it is one that decoding made.
+The functions change their argument, a decoded object.
 Upstream: pkg/apis/core/v1 defaults.go and zz_generated.defaults.go.
 """
 
@@ -26,10 +26,11 @@ _IMAGE = re.compile(
 
 
 def default_pod(pod: Object) -> Object:
-    """Fill in what pods alone get: requests from limits, those of the whole pod, ports of the host."""
+    """Fill in defaults of pods, but not of templates: requests from limits, pod-level resources, host ports."""
     spec: Object = pod.setdefault("spec", {})
     default_pod_spec(spec)
-    spec["terminationGracePeriodSeconds"] = _at_least_one(spec["terminationGracePeriodSeconds"])
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     for container in _running(spec):
         resources: Object = container.setdefault("resources", {})
         if limits := resources.get("limits"):
@@ -46,7 +47,7 @@ def default_pod(pod: Object) -> Object:
 
 
 def default_pod_spec(spec: Object) -> Object:
-    """Fill in what templates get, too."""
+    """Fill in defaults of pods and templates."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -65,11 +66,6 @@ def default_pod_spec(spec: Object) -> Object:
     return spec
 
 
-def _at_least_one(seconds: int) -> int:
-    """Take a negative time to end for a second, as only pods have it."""
-    return 1 if seconds < 0 else seconds
-
-
 def _running(spec: Object) -> Iterator[Object]:
     yield from spec.get("containers", [])
     yield from spec.get("initContainers", [])
@@ -80,7 +76,7 @@ def _sides(resources: Object) -> tuple[Object | None, Object | None]:
 
 
 def _round_up(amounts: dict[str, str] | None) -> None:
-    """Leave nothing finer than a thousandth (upstream SetDefaults_ResourceList)."""
+    """Round amounts up to a thousandth (upstream SetDefaults_ResourceList)."""
     for name, amount in (amounts or {}).items():
         exact = parse(amount)
         if exact.nanos % _NANOS_PER_MILLI and amounts is not None:
@@ -106,7 +102,7 @@ def _default_container(container: Object) -> None:
 
 
 def _default_source(source: Object) -> None:
-    """Fill in where the value of a variable, or what is in a file of the downward API, comes from."""
+    """Fill in the source of an environment variable, or of a file of the downward API."""
     if "fieldRef" in source:
         source["fieldRef"].setdefault("apiVersion", "v1")
     if "resourceFieldRef" in source:
@@ -132,9 +128,9 @@ def _default_http(handler: Object) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """Return when to pull an image that does not say: always where it is the latest."""
-    found = _IMAGE.fullmatch(image[:1024])
-    is_latest = found is not None and (found["tag"] == "latest" or not (found["tag"] or found["digest"]))
+    """Return the default pull policy of an image: ``Always`` for the tag ``latest`` or none."""
+    match = _IMAGE.fullmatch(image[:1024])
+    is_latest = match is not None and (match["tag"] == "latest" or not (match["tag"] or match["digest"]))
     return "Always" if is_latest else "IfNotPresent"
 
 
@@ -172,7 +168,7 @@ def _default_volume(volume: Object) -> None:
 
 
 def default_claim(claim: Object) -> Object:
-    """Fill in a claim for a volume, or the template of one."""
+    """Fill in a persistent volume claim, or a claim template."""
     spec: Object = claim.setdefault("spec", {})
     spec.setdefault("volumeMode", "Filesystem")
     for amounts in _sides(spec.get("resources", {})):
@@ -181,7 +177,7 @@ def default_claim(claim: Object) -> Object:
 
 
 def settle_data_source(spec: Object) -> Object:
-    """Make the old and the new way of naming a claim's data source say the same (pkg/api/persistentvolumeclaim)."""
+    """Make a claim's ``dataSource`` and ``dataSourceRef`` equal (pkg/api/persistentvolumeclaim)."""
     if spec.get("dataSourceRef", {}).get("namespace"):
         del spec["dataSourceRef"]
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
@@ -196,11 +192,11 @@ def settle_data_source(spec: Object) -> Object:
 
 
 _DATA_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
-"""What the old way of naming a data source is kept for; anything else is dropped without a word."""
+"""Kinds and groups that ``dataSource`` supports; any other is dropped silently."""
 
 
 def _default_pod_resources(spec: Object, resources: Object) -> None:
-    """Fill in the whole pod's limits of huge pages, and its requests where it has limits."""
+    """Fill in pod-level limits of huge pages, and pod-level requests where there are limits."""
     limits, requests = dict(resources.get("limits", {})), dict(resources.get("requests", {}))
     if limits or requests:
         totals = aggregate_limits(spec).items()

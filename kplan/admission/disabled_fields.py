@@ -1,4 +1,4 @@
-"""Fields that an API server drops, and its scheduler never sees, since the feature gate behind them is off.
+"""Fields that an API server drops, so that its scheduler never sees them, because their feature gate is off.
 
 Upstream: pkg/api/pod/util.go dropDisabledFields, the strategies of pkg/registry/resource, pkg/api/persistentvolume.
 """
@@ -26,7 +26,7 @@ Field = tuple[type[msgspec.Struct], str]
 _DEVICE_CONDITIONS: Final = ("binds_to_node", "binding_conditions", "binding_failure_conditions")
 _PLACES: Final = ("node_name", "node_selector", "all_nodes")
 
-#: Feature gate -> the fields that are of no use without it.
+#: Feature gate -> fields that are dropped while it is off.
 FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
     {
         "DRAAdminAccess": ((resource.ExactDeviceRequest, "admin_access"),),
@@ -75,7 +75,7 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
 
 
 class _Step(NamedTuple):
-    """One field of a struct: emptied, or looked into."""
+    """A field of a struct to empty, or to search for disabled fields."""
 
     name: str
     default: object
@@ -83,39 +83,39 @@ class _Step(NamedTuple):
 
 
 SIDECAR_PORTS: Final[Field] = (pod.Container, "ports")
-"""Ports of restartable init containers, which schedulers before 1.33.6 do not look at; those of others stay."""
+"""Ports of restartable init containers, which schedulers before 1.33.6 ignore; ports of other containers stay."""
 
 
 def without_disabled_fields(
     snapshot: Snapshot, is_on: Callable[[str], bool], *, counts_ports_of_sidecars: bool = True
 ) -> Snapshot:
-    """Return a cluster as a scheduler with these feature gates sees it; the same one where nothing is dropped."""
+    """Return a cluster as a scheduler with these feature gates sees it; `snapshot` itself where nothing is dropped."""
     disabled = disabled_fields(is_on, counts_ports_of_sidecars=counts_ports_of_sidecars)
     changes: dict[str, Any] = {}
     for kind in KINDS:
         objects = snapshot.objects(kind.attribute)
-        if objects and _steps(kind.type, disabled) and (kept := drop(objects, disabled)) is not objects:
-            changes[kind.attribute] = kept
+        if objects and _steps(kind.type, disabled) and (reduced := drop(objects, disabled)) is not objects:
+            changes[kind.attribute] = reduced
     return dataclasses.replace(snapshot, **changes) if changes else snapshot
 
 
 def disabled_fields(is_on: Callable[[str], bool], *, counts_ports_of_sidecars: bool = True) -> frozenset[Field]:
-    """Return the fields whose gates are off, and those that the scheduler does not look at."""
+    """Return the fields whose gates are off, and those that the scheduler ignores."""
     fields = {field for gate, behind in FIELDS.items() if not is_on(gate) for field in behind}
     return frozenset(fields if counts_ports_of_sidecars else fields | {SIDECAR_PORTS})
 
 
 def drop(objects: tuple[S, ...], disabled: frozenset[Field]) -> tuple[S, ...]:
-    """Return objects without the fields that are disabled; the same tuple where none has any."""
-    kept = tuple([_without(each, disabled) for each in objects])
-    return objects if all(map(operator.is_, kept, objects)) else kept
+    """Return objects without disabled fields; `objects` itself where none has any."""
+    reduced = tuple([_without(obj, disabled) for obj in objects])
+    return objects if all(map(operator.is_, reduced, objects)) else reduced
 
 
 def _without(value: Any, disabled: frozenset[Field]) -> Any:
     if isinstance(value, tuple):
         return drop(value, disabled)
     if isinstance(value, dict):
-        entries = {key: _without(each, disabled) for key, each in value.items()}
+        entries = {key: _without(item, disabled) for key, item in value.items()}
         return entries if any(entries[key] is not value[key] for key in value) else value
     if not isinstance(value, msgspec.Struct):
         return value
@@ -123,16 +123,16 @@ def _without(value: Any, disabled: frozenset[Field]) -> Any:
     for name, default, is_emptied in _steps(type(value), disabled):
         if isinstance(value, pod.Container) and name == SIDECAR_PORTS[1] and value.restart_policy != "Always":
             continue
-        held = getattr(value, name)
-        kept = default if is_emptied else _without(held, disabled)
-        if kept is not held and kept != held:
-            changes[name] = kept
+        inner = getattr(value, name)
+        reduced = default if is_emptied else _without(inner, disabled)
+        if reduced is not inner and reduced != inner:
+            changes[name] = reduced
     return msgspec.structs.replace(value, **changes) if changes else value
 
 
 @lru_cache(maxsize=1024)
 def _steps(cls: type[msgspec.Struct], disabled: frozenset[Field]) -> tuple[_Step, ...]:
-    """List the fields of a struct that are disabled or may hold something that is."""
+    """List the fields of a struct that are disabled, or may contain disabled fields."""
     steps = []
     for field in msgspec.structs.fields(cls):
         if (cls, field.name) in disabled:

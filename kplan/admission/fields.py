@@ -1,4 +1,4 @@
-"""Which kinds, types and fields the API has, as its OpenAPI description says; read from fields.json when first asked.
+"""Kinds, types and fields of the Kubernetes API, from its OpenAPI description in fields.json.
 
 ``tools/api_fields.py`` writes that file and explains its codes.
 """
@@ -16,7 +16,7 @@ from kplan.api.kinds import split_api_version
 
 
 class ApiKind(NamedTuple):
-    """A kind that can be created: its struct, the plural of its URL, and whether it lives in a namespace."""
+    """A kind that can be created: its struct, its resource (the plural in URLs), and whether it is namespaced."""
 
     struct: str
     resource: str
@@ -24,11 +24,11 @@ class ApiKind(NamedTuple):
 
 
 class Field(NamedTuple):
-    """What a field holds."""
+    """The type of a field."""
 
     outer: str  #: ``[`` and ``{`` from the outside in: lists and maps around the value
     kind: str  #: a letter for a scalar, or the name of a struct
-    is_pointer: bool  #: a stated zero is kept
+    is_pointer: bool  #: an explicit zero is stored
     is_always_written: bool  #: stored even when empty
 
     @property
@@ -37,7 +37,7 @@ class Field(NamedTuple):
         return len(self.kind) > 1
 
     def inner(self) -> Field:
-        """Return what an element of the list or map holds."""
+        """Return the type of an element of the list or map."""
         return Field(self.outer[1:], self.kind, is_pointer=False, is_always_written=False)
 
 
@@ -55,27 +55,27 @@ def _table() -> _Table:
 
 @lru_cache(maxsize=256)
 def kinds_in(group: str) -> dict[str, list[str]]:
-    """Return the kinds of an API group, each with its versions; empty for a group that Kubernetes does not have."""
-    found: dict[str, list[str]] = {}
+    """Return the kinds of an API group with their versions; empty for a group that is not Kubernetes' own."""
+    versions: dict[str, list[str]] = {}
     for key in _table().kinds:
         api_version, _, kind = key.rpartition("/")
         its_group, version = split_api_version(api_version)
         if its_group == group:
-            found.setdefault(kind, []).append(version)
-    return found
+            versions.setdefault(kind, []).append(version)
+    return versions
 
 
 def kind_named(api_version: str, kind: str) -> ApiKind | None:
-    """Return a kind of exactly this version; None when the API does not serve it."""
-    found = _table().kinds.get(f"{api_version}/{kind}")
-    return None if found is None else ApiKind(*found)
+    """Return a kind of exactly this version; None where the API does not serve it."""
+    row = _table().kinds.get(f"{api_version}/{kind}")
+    return None if row is None else ApiKind(*row)
 
 
 def nearest_kind(api_version: str, kind: str) -> tuple[str, str] | None:
-    """Return the version and kind that were probably meant."""
+    """Return the version and kind with the most similar name; None where none is similar."""
     keys = list(_table().kinds)
-    same = [key for key in keys if key.rpartition("/")[2].lower() == kind.lower()]
-    near = same or difflib.get_close_matches(f"{api_version}/{kind}"[:100], keys, n=1, cutoff=0.75)
+    equal = [key for key in keys if key.rpartition("/")[2].lower() == kind.lower()]
+    near = equal or difflib.get_close_matches(f"{api_version}/{kind}"[:100], keys, n=1, cutoff=0.75)
     if not near:
         return None
     best = difflib.get_close_matches(f"{api_version}/{kind}"[:100], near, n=1, cutoff=0.0)[0]
@@ -85,7 +85,7 @@ def nearest_kind(api_version: str, kind: str) -> tuple[str, str] | None:
 
 @cache
 def fields_of(struct: str) -> dict[str, Field]:
-    """Return the fields of a struct as the newest release has them."""
+    """Return the fields of a struct in the newest release."""
     table = _table()
     short = go_name(struct)
     return {
@@ -100,13 +100,13 @@ def _field(code: str) -> Field:
 
 
 def nearest(struct: str, name: str) -> str:
-    """Return the field that was probably meant, or nothing."""
+    """Return the field with the most similar name; "" where none is similar."""
     near = difflib.get_close_matches(name[:100], fields_of(struct), n=1)
     return near[0] if near else ""
 
 
 def go_type(field: Field, text: str = "string") -> str:
-    """Return what Go calls the type, for messages that name it; `text` is the type of its texts."""
+    """Return Go's name of a field's type, for messages; `text` is the name of its string type."""
     if field.outer:
         if field.kind == "q":
             return "v1.ResourceList"
@@ -130,7 +130,7 @@ _GO = {
 
 
 def _split(struct: str) -> tuple[str, str]:
-    """Take ``EventsV1beta1Event`` apart into version and name."""
+    """Split ``EventsV1beta1Event`` into version and name."""
     at = next((i for i in range(len(struct) - 1) if struct[i] == "V" and struct[i + 1].isdigit()), None)
     if at is None:
         return "v1", struct
@@ -141,7 +141,7 @@ def _split(struct: str) -> tuple[str, str]:
 
 
 def go_name(struct: str) -> str:
-    """Return what Go calls a struct."""
+    """Return the name of a struct in Go."""
     return _split(struct)[1]
 
 

@@ -1,4 +1,4 @@
-"""Fields of pods that an API server drops since the feature gate behind them is off, by the minor that turned it on.
+"""Fields of pods that an API server drops because their feature gate is off, by the minor that turned the gate on.
 
 Upstream: pkg/api/pod/util.go dropDisabledFields; pkg/features/kube_features.go for the minors.
 """
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 Object = dict[str, Any]
 NEWEST = 36
-"""The newest minor whose gates are known here."""
+"""The newest minor whose gates are known."""
 
 _NEVER = NEWEST + 1
 
 
 class _Gate(NamedTuple):
-    """A feature gate: `since` is the first minor that has it on by default; `drop` takes its fields out of a spec."""
+    """A feature gate: `since` is the first minor that has it on by default; `drop` removes its fields from a spec."""
 
     name: str
     since: int
@@ -24,7 +24,7 @@ class _Gate(NamedTuple):
 
 
 def drop_disabled(spec: Object, minor: int = NEWEST) -> Object:
-    """Leave out what belongs to features that are off by default in a minor such as 36."""
+    """Remove the fields of features that are off by default in a minor such as 36."""
     for gate in _GATES:
         if minor < gate.since:
             gate.drop(spec)
@@ -42,7 +42,7 @@ def _containers(spec: Object) -> Iterator[Object]:
 
 
 def _drop_nothing(spec: Object) -> None:
-    """Do nothing: the gate is about what the API server adds."""
+    """Do nothing: the gate concerns what the API server adds."""
 
 
 def _drop(*keys: str) -> Callable[[Object], None]:

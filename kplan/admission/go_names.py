@@ -1,6 +1,6 @@
-"""What Go calls types of fields, for messages about values that do not decode.
+"""Go's names of field types, for messages about values that do not decode.
 
-Upstream: k8s.io/api core/v1, apps/v1 and batch/v1 types.go, for the objects that make pods.
+Upstream: k8s.io/api core/v1, apps/v1 and batch/v1 types.go, for pods and workloads.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TolerationOperator Toleration.operator
 URIScheme HTTPGetAction.scheme
 UnsatisfiableConstraintAction TopologySpreadConstraint.whenUnsatisfiable
 """
-#: Field, such as ``Toleration.effect`` -> the name of its type, where it is a text with a type of its own.
+#: Field, such as ``Toleration.effect`` -> the name of its string type, where it is not ``string``.
 _TYPES = {field: f"v1.{name}" for name, *fields in map(str.split, _NAMED.strip().splitlines()) for field in fields} | {
     "ObjectMeta.uid": "types.UID",
     "OwnerReference.uid": "types.UID",
@@ -76,12 +76,12 @@ _WITH_REFERENCE = frozenset(
 
 
 def text_type(struct: str, field: str) -> str:
-    """Return the type of a text, such as ``v1.TaintEffect``."""
+    """Return the string type of a field, such as ``v1.TaintEffect``."""
     return _TYPES.get(f"{struct}.{field}", "string")
 
 
 def embedding(struct: str, field: str) -> str:
-    """Return the struct inside another one by which Go reaches a field, with a dot after it; nothing for its own."""
+    """Return the embedded struct that holds a field in Go, with a dot after it; "" for the struct's own fields."""
     if struct in _WITH_REFERENCE:
         return "LocalObjectReference." if field == "name" else ""
     if struct == "Volume":

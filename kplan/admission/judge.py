@@ -1,4 +1,4 @@
-"""What an API server makes of an object before admission: decoded, filled in, and validated."""
+"""An object before admission: decoded, with defaults, and validated."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ from kplan.admission.validation.metadata import metadata_errors
 from kplan.admission.validation.pods import template_errors
 from kplan.admission.validation.texts import dns_subdomain
 from kplan.admission.workload_defaults import default_workload
-from kplan.api.kinds import split_api_version
 
 Object = dict[str, Any]
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """An object as the API server takes it in."""
+    """An object before admission, and what is wrong with it."""
 
-    content: Object  #: decoded, and with what every object of its kind gets; pods get the rest when they are made
-    faults: tuple[Fault, ...] = ()  #: what does not decode
-    #: what is invalid; always empty for pods, which admission changes before they are validated
+    content: Object  #: decoded, with the defaults of its kind; pods get further ones at their creation
+    faults: tuple[Fault, ...] = ()  #: fields that do not decode
+    #: invalid fields; empty for pods, which admission changes before they are validated
     errors: tuple[FieldError, ...] = ()
 
     @property
@@ -47,13 +46,13 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int = NEWEST) -> Judged:
-    """Decode an object of a kind, fill it in and validate it.
+    """Decode an object of a kind, fill in defaults and validate it.
 
     Parameters
     ----------
-    name : of the kind, such as ``Deployment``
-    namespace : where the object goes if it names none
-    minor : the API server's, such as 36
+    name : name of the kind, such as ``Deployment``
+    namespace : namespace of an object that names none
+    minor : minor version of the API server, such as 36
     """
     decoded = decode_object(content, kind.struct)
     obj, faults = decoded.content, tuple(decoded.faults)
@@ -72,20 +71,12 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
 
 
 def _pod_spec(obj: Object, kind: str) -> Object:
-    """Return the spec in the template of a workload."""
+    """Return the pod spec in the template of a workload."""
     outer: Object = obj if kind == "PodTemplate" else obj["spec"]
     if kind == "CronJob":
         outer = outer["jobTemplate"]["spec"]
     spec: Object = outer.get("template", {}).get("spec", {})
     return spec
-
-
-def decode_words(api_version: str, kind: str, faults: tuple[Fault, ...]) -> str:
-    """Return the API server's answer to an object that does not decode (400)."""
-    version = split_api_version(api_version)[1]
-    fatal = [fault.words for fault in faults if not fault.is_strict]
-    what = fatal[0] if fatal else f"strict decoding error: {', '.join(fault.words for fault in faults)}"
-    return f'{kind} in version "{version}" cannot be handled as a {kind}: {what}'
 
 
 def invalid_words(kind: str, group: str, name: str, errors: Iterable[FieldError | str]) -> str:

@@ -1,4 +1,4 @@
-"""LimitRanger: default requests and limits of a namespace, and its bounds (plugin/pkg/admission/limitranger)."""
+"""LimitRanger: default requests and limits in a namespace, and their bounds (plugin/pkg/admission/limitranger)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Amounts = Mapping[str, Quantity]
 
 
 def apply_defaults(pod: Pod, limit_ranges: Iterable[LimitRange]) -> Pod:
-    """Return the pod with the namespace's default requests and limits where a container states none."""
+    """Return the pod with the namespace's default requests and limits for containers without their own."""
     for limit_range in of_namespace(pod, limit_ranges):
         requests: ResourceList = {}
         limits: ResourceList = {}
@@ -56,16 +56,16 @@ def _with_defaults(
 
 
 def check(pod: Pod, limit_ranges: Iterable[LimitRange]) -> None:
-    """Hold the pod against the bounds of its namespace.
+    """Check a pod against the bounds of its namespace.
 
-    Raises Rejection with everything that one limit range objects to.
+    Raises Rejection with all violations of the first limit range that has any.
     """
     for limit_range in of_namespace(pod, limit_ranges):
         _refuse(problem for item in limit_range.spec.limits for problem in _problems(item, pod.spec))
 
 
 def check_claim(claim: PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]) -> None:
-    """Hold a claim's request against the bounds of its namespace.
+    """Check a claim's requests against the bounds of its namespace.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def _refuse(problems: Iterable[str]) -> None:
 
 
 def of_namespace(obj: Pod | PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]) -> list[LimitRange]:
-    """Return the limit ranges that a pod or claim comes under."""
+    """Return the limit ranges of a pod's or claim's namespace."""
     return [entry for entry in limit_ranges if entry.metadata.namespace == obj.metadata.namespace]
 
 
@@ -116,7 +116,7 @@ def _problems(item: LimitRangeItem, spec: PodSpec) -> Iterator[str]:
 
 
 def _violations(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """Yield what is outside the bounds; resources by name, since upstream walks them in random order."""
+    """Yield what is outside the bounds; resources by name, as upstream iterates over them in random order."""
     for name, bound in sorted(parsed(item.min).items()):
         if problem := _below(item.type, name, bound, requests, limits):
             yield problem
@@ -166,7 +166,7 @@ def _ratio_above(kind: str, name: str, bound: Quantity, requests: Amounts, limit
 
 
 def _comparable(request: Quantity, limit: Quantity, bound: Quantity) -> tuple[int, int, int]:
-    """Return the three in thousandths where they are small enough for that (upstream requestLimitEnforcedValues)."""
+    """Return the three amounts in thousandths where they are small enough (upstream requestLimitEnforcedValues)."""
     amounts = (request, limit, bound)
     if all(amount.value() <= _MAX_MILLI_VALUE for amount in amounts):
         return request.milli_value(), limit.milli_value(), bound.milli_value()

@@ -1,7 +1,7 @@
-"""PodSecurity: the level that a namespace enforces by its labels, and what of a pod it forbids.
+"""PodSecurity: the level that a namespace enforces by its labels, and how a pod violates it.
 
 The API server's own defaults stand (everything is privileged, nothing is exempt); a cluster that configures others is
-not known here. Upstream: k8s.io/pod-security-admission, api/helpers.go, policy/registry.go, admission/admission.go.
+not modelled. Upstream: k8s.io/pod-security-admission, api/helpers.go, policy/registry.go, admission/admission.go.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _PRIVILEGED, _BASELINE, _RESTRICTED = "privileged", "baseline", "restricted"
 _LATEST = "latest"
 _VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)", re.ASCII)
 NEWEST = 36
-"""The newest version of the policies that is known here."""
+"""The newest known minor of the policies."""
 
 
 class Policy(NamedTuple):
-    """A level and the version of it; `newest` is the newest minor whose policies the API server knows."""
+    """A level and its version; `newest` is the newest minor whose policies the API server knows."""
 
     level: str
     version: str
@@ -40,11 +40,11 @@ class Policy(NamedTuple):
 
 
 def enforced(labels: Mapping[str, str], newest: int = NEWEST) -> Policy:
-    """Return what the labels of a namespace demand; labels that cannot be read demand the most.
+    """Return the policy in the labels of a namespace; an invalid level counts as restricted, a version as latest.
 
     Parameters
     ----------
-    newest : the minor of the API server, which knows no newer policies
+    newest : minor version of the API server, which knows no newer policies
     """
     level = labels.get(_LABEL, _PRIVILEGED)
     if level not in {_PRIVILEGED, _BASELINE, _RESTRICTED}:
@@ -54,7 +54,7 @@ def enforced(labels: Mapping[str, str], newest: int = NEWEST) -> Policy:
 
 
 def violations(policy: Policy, pod: Mapping[str, Any]) -> str:
-    """Say in the API server's words what a policy forbids of a whole pod; nothing where nothing is."""
+    """Return in the API server's words how a whole pod violates a policy; "" where it does not."""
     if not policy.is_demanding:
         return ""
     newest = policy.newest
@@ -65,13 +65,13 @@ def violations(policy: Policy, pod: Mapping[str, Any]) -> str:
         overridden = {check.overrides for check in stricter.values()}
         checks = {name: check for name, check in checks.items() if name not in overridden} | stricter
     subject = Subject(pod)
-    found = [check.find(subject) for check in checks.values()]
-    told = [f"{violation.reason} ({violation.detail})" for violation in found if violation is not None]
-    return f'violates PodSecurity "{policy}": {", ".join(told)}' if told else ""
+    results = [check.find(subject) for check in checks.values()]
+    details = [f"{violation.reason} ({violation.detail})" for violation in results if violation is not None]
+    return f'violates PodSecurity "{policy}": {", ".join(details)}' if details else ""
 
 
 def _in_force(checks: tuple[Check, ...], minor: int) -> dict[str, Check]:
-    """Return the newest revision of each check that a version has, by name."""
+    """Return the revision of each check that is in force in a minor, by name."""
     newest: dict[str, Check] = {}
     for check in checks:
         if check.since <= minor:

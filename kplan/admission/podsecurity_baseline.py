@@ -1,4 +1,4 @@
-"""Checks of the level ``baseline``: what gets at the node (k8s.io/pod-security-admission, policy)."""
+"""Checks of the level ``baseline``, against known privilege escalations (k8s.io/pod-security-admission, policy)."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def _apparmor(pod: Subject) -> Violation | None:
         return "" if profile is None or profile.get("type") in _PROFILES else str(profile.get("type", ""))
 
     by_pod = "appArmorProfile" in pod.security and bool(bad(pod.security))
-    found = {name: bad(security) for name, security in pod.contexts() if bad(security)}
+    profiles = {name: bad(security) for name, security in pod.contexts() if bad(security)}
     notes = sorted(
         f"{key}={go_quoted(value)}"
         for key, value in pod.annotations.items()
         if key.startswith(_APPARMOR) and value not in {"", "runtime/default"} and not value.startswith("localhost/")
     )
-    who = setters(list(found), by_pod=by_pod)
+    who = setters(list(profiles), by_pod=by_pod)
     if notes:
         who = " and ".join([*([who] if who else []), plural("annotation", "annotations", notes)])
     if not who:
         return None
-    values = [*sorted({*found.values(), *([bad(pod.security)] if by_pod else [])}), *notes]
+    values = [*sorted({*profiles.values(), *([bad(pod.security)] if by_pod else [])}), *notes]
     reason = plural("forbidden AppArmor profile", "forbidden AppArmor profiles", values)
     return Violation(reason, f"{who} must not set AppArmor profile type to {quoted(values)}")
 
@@ -84,8 +84,8 @@ def _capabilities(pod: Subject) -> Violation | None:
 
 
 def _host_namespaces(pod: Subject) -> Violation | None:
-    found = [f"{key}=true" for key in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(key)]
-    return Violation("host namespaces", ", ".join(found)) if found else None
+    fields = [f"{key}=true" for key in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(key)]
+    return Violation("host namespaces", ", ".join(fields)) if fields else None
 
 
 def _host_paths(pod: Subject) -> Violation | None:
@@ -146,13 +146,13 @@ def _privileged(pod: Subject) -> Violation | None:
 
 
 def unmasked_proc(pod: Subject) -> Violation | None:
-    """Find containers that see all of ``/proc``."""
-    found = {name: security["procMount"] for name, security in pod.contexts() if security.get("procMount") is not None}
-    found = {name: kind for name, kind in found.items() if kind != "Default"}
-    if not found:
+    """Return a violation where containers see all of ``/proc``."""
+    mounts = {name: security["procMount"] for name, security in pod.contexts() if security.get("procMount") is not None}
+    mounts = {name: kind for name, kind in mounts.items() if kind != "Default"}
+    if not mounts:
         return None
-    kinds = quoted(sorted(set(found.values())))
-    return Violation("procMount", f"{containers_named(list(found))} must not set securityContext.procMount to {kinds}")
+    kinds = quoted(sorted(set(mounts.values())))
+    return Violation("procMount", f"{containers_named(list(mounts))} must not set securityContext.procMount to {kinds}")
 
 
 def _selinux(pod: Subject, allowed: frozenset[str]) -> Violation | None:
@@ -175,19 +175,21 @@ def _is_odd(security: Any, allowed: frozenset[str]) -> bool:
 
 def _seccomp_notes(pod: Subject) -> Violation | None:
     keys = {_SECCOMP_POD, *(_SECCOMP_CONTAINER + name for name, _ in pod.contexts())} & pod.annotations.keys()
-    found = sorted(
+    forbidden = sorted(
         f"{key}={go_quoted(pod.annotations[key])}"
         for key in keys
         if pod.annotations[key] not in {"runtime/default", "docker/default"}
         and not pod.annotations[key].startswith("localhost/")
     )
-    if not found:
+    if not forbidden:
         return None
-    return Violation("seccompProfile", f"forbidden {plural('annotation', 'annotations', found)} {', '.join(found)}")
+    return Violation(
+        "seccompProfile", f"forbidden {plural('annotation', 'annotations', forbidden)} {', '.join(forbidden)}"
+    )
 
 
 def is_seccomp_allowed(security: Any) -> bool:
-    """Tell whether a security context leaves the seccomp profile alone, or sets a good one."""
+    """Tell whether a security context sets no seccomp profile, or an allowed one."""
     profile = security.get("seccompProfile")
     return profile is None or profile.get("type") in _PROFILES
 
@@ -197,15 +199,15 @@ def _seccomp(pod: Subject) -> Violation | None:
     who = setters(names, by_pod=not is_seccomp_allowed(pod.security))
     if not who:
         return None
-    every = (pod.security, *(security for _, security in pod.contexts()))
-    types = {each["seccompProfile"].get("type", "") for each in every if not is_seccomp_allowed(each)}
+    contexts = (pod.security, *(security for _, security in pod.contexts()))
+    types = {security["seccompProfile"].get("type", "") for security in contexts if not is_seccomp_allowed(security)}
     detail = f"{who} must not set securityContext.seccompProfile.type to {quoted(sorted(types))}"
     return Violation("seccompProfile", detail)
 
 
 def _sysctls(pod: Subject, allowed: frozenset[str]) -> Violation | None:
-    found = [each["name"] for each in pod.security.get("sysctls") or () if each.get("name") not in allowed]
-    return Violation("forbidden sysctls", ", ".join(found)) if found else None
+    names = [sysctl["name"] for sysctl in pod.security.get("sysctls") or () if sysctl.get("name") not in allowed]
+    return Violation("forbidden sysctls", ", ".join(names)) if names else None
 
 
 def _host_process(pod: Subject) -> Violation | None:

@@ -1,4 +1,4 @@
-"""What the checks of PodSecurity are made of (k8s.io/pod-security-admission, policy/checks.go, helpers.go)."""
+"""Building blocks of PodSecurity's checks (k8s.io/pod-security-admission, policy/checks.go, helpers.go)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ Object = Mapping[str, Any]
 
 
 class Violation(NamedTuple):
-    """What a check forbids, and where."""
+    """Why a pod violates a check, and which containers do."""
 
     reason: str
     detail: str
 
 
 class Subject:
-    """A whole pod as checks look at it."""
+    """A whole pod, with what checks read of it."""
 
     def __init__(self, pod: Object) -> None:
         self.annotations: Object = pod.get("metadata", {}).get("annotations") or {}
         self.spec: Object = pod.get("spec") or {}
         self.security: Object = self.spec.get("securityContext") or {}  #: the pod's own security context
-        #: those that run before the others first, as upstream visits them
+        #: init containers first, as upstream visits them
         self.containers: list[Object] = [
             container
             for group in ("initContainers", "containers", "ephemeralContainers")
@@ -31,7 +31,7 @@ class Subject:
 
     @property
     def is_windows(self) -> bool:
-        """Whether the pod says that it runs on Windows."""
+        """Whether the pod's ``os`` is Windows."""
         return (self.spec.get("os") or {}).get("name") == "windows"
 
     @property
@@ -48,20 +48,20 @@ class Subject:
 class Check(NamedTuple):
     """One revision of a check."""
 
-    name: str  #: checks of a level are made in the order of their names
+    name: str  #: checks of a level run in the order of their names
     since: int  #: first minor version of the policies that has this revision
     find: Callable[[Subject], Violation | None]
-    overrides: str = ""  #: the weaker check that need not be made then
+    overrides: str = ""  #: name of the weaker check that it replaces
 
 
 def quoted(items: Iterable[str]) -> str:
-    """Return items in quotes, with commas between."""
+    """Return items in quotes, separated by commas."""
     return ", ".join(f'"{item}"' for item in items)
 
 
-def plural(one: str, more: str, items: Sequence[str] | set[str]) -> str:
-    """Return the form that the number of items asks for."""
-    return one if len(items) == 1 else more
+def plural(singular: str, several: str, items: Sequence[str] | set[str]) -> str:
+    """Return the singular for one item, else the plural."""
+    return singular if len(items) == 1 else several
 
 
 def containers_named(names: Sequence[str]) -> str:
@@ -70,5 +70,5 @@ def containers_named(names: Sequence[str]) -> str:
 
 
 def setters(names: Sequence[str], *, by_pod: bool) -> str:
-    """Return who sets something: ``pod and container "a"``; nothing where nobody does."""
+    """Return ``pod and container "a"`` for those that set a field; "" where none does."""
     return " and ".join([*(["pod"] if by_pod else []), *([containers_named(names)] if names else [])])

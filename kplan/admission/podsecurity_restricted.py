@@ -1,4 +1,4 @@
-"""Checks that the level ``restricted`` adds (k8s.io/pod-security-admission, policy)."""
+"""Additional checks of the level ``restricted`` (k8s.io/pod-security-admission, policy)."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def _volumes(pod: Subject) -> Violation | None:
 
 def _non_root(pod: Subject) -> Violation | None:
     whole = pod.security.get("runAsNonRoot")
-    said = [(name, security.get("runAsNonRoot")) for name, security in pod.contexts()]
-    who = setters([name for name, value in said if value is False], by_pod=whole is False)
+    settings = [(name, security.get("runAsNonRoot")) for name, security in pod.contexts()]
+    who = setters([name for name, value in settings if value is False], by_pod=whole is False)
     if who:
         return Violation("runAsNonRoot != true", f"{who} must not set securityContext.runAsNonRoot=false")
-    silent = [name for name, value in said if value is None]
+    silent = [name for name, value in settings if value is None]
     if whole or not silent:
         return None
     detail = f"pod or {containers_named(silent)} must set securityContext.runAsNonRoot=true"
@@ -82,18 +82,18 @@ def _root(pod: Subject) -> Violation | None:
 
 
 def _seccomp(pod: Subject) -> Violation | None:
-    said = [(name, security.get("seccompProfile")) for name, security in pod.contexts()]
+    own_profiles = [(name, security.get("seccompProfile")) for name, security in pod.contexts()]
     names = [name for name, security in pod.contexts() if not is_seccomp_allowed(security)]
     who = setters(names, by_pod=not is_seccomp_allowed(pod.security))
     if who:
-        profiles = (pod.security.get("seccompProfile"), *(profile for _, profile in said))
+        profiles = (pod.security.get("seccompProfile"), *(profile for _, profile in own_profiles))
         types = {profile.get("type", "") for profile in profiles if profile is not None} - {
             "RuntimeDefault",
             "Localhost",
         }
         detail = f"{who} must not set securityContext.seccompProfile.type to {quoted(sorted(types))}"
         return Violation("seccompProfile", detail)
-    silent = [name for name, profile in said if profile is None]
+    silent = [name for name, profile in own_profiles if profile is None]
     if pod.security.get("seccompProfile") is not None or not silent:
         return None
     must = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'

@@ -1,4 +1,4 @@
-"""Priority: what the class name, or none, means for a new pod (plugin/pkg/admission/priority)."""
+"""Priority: a new pod's priority and preemption policy, from its priority class (plugin/pkg/admission/priority)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kplan.snapshot.priorities import resolve_priority
 
 
 def set_priority(pod: Pod, classes: Sequence[PriorityClass], warnings: list[Warning]) -> Pod:
-    """Return the pod with priority and preemption policy of its class.
+    """Return the pod with the priority and preemption policy of its class.
 
     Every cluster has priority classes. A snapshot without any was taken without them: an unknown name is then a
-    warning, and the priority that the manifest states, or 0, stands.
+    warning, and the pod has the priority in its manifest, or 0.
 
     Raises
     ------
     Rejection
-        For an unknown class, or a stated priority or policy that differs from the class.
+        For an unknown class, or where the manifest's priority or policy differs from the class.
     """
     spec = pod.spec
     resolved = resolve_priority(spec.priority_class_name, classes)

@@ -1,4 +1,4 @@
-"""ResourceQuota: whether the namespace's budget allows the pod.
+"""ResourceQuota: whether the quotas of a namespace allow a new object.
 
 Upstream: apiserver admission plugin resourcequota, pkg/quota/v1/evaluator/core/pods.go.
 """
@@ -20,7 +20,7 @@ from kplan.snapshot.model import Snapshot
 
 Usage = dict[str, Quantity]
 Scoped = Pod | PersistentVolumeClaim | None
-"""What a scope is asked about; None for objects of other kinds."""
+"""An object that a scope may match; None for objects of other kinds."""
 
 _ONE = Quantity(10**9)
 _ZERO = Quantity(0)
@@ -38,16 +38,16 @@ _POD_RESOURCES = frozenset(
 _COUNTED = frozenset(
     {"services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"}
 )
-#: A quota over one of these makes every container state it.
+#: A quota over one of these requires a value in every container.
 _MUST_STATE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 
 
 class QuotaLedger:
-    """The quotas of a snapshot with what is used of them; every pod charged uses more.
+    """The quotas of a snapshot with their usage, to which every charged object adds.
 
     Parameters
     ----------
-    standing : what exists already, where that is not all of the snapshot
+    standing : existing objects, where these are not all objects of the snapshot
     """
 
     def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None) -> None:
@@ -58,19 +58,16 @@ class QuotaLedger:
             self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
 
     def charge(self, pod: Pod) -> None:
-        """Count a new pod in; raises Rejection if a quota does not allow the pod; nothing is counted then."""
+        """Count a new pod; raises Rejection, and counts nothing, where a quota does not allow it."""
         self._charge(pod.metadata.namespace, pod_usage(pod), _is_tracked, pod)
 
     def charge_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Count a new claim in; raises Rejection if a quota does not allow it; nothing is counted then."""
+        """Count a new claim; raises Rejection, and counts nothing, where a quota does not allow it."""
         usage = {"count/persistentvolumeclaims": _ONE, **claim_usage(claim)}
         self._charge(claim.metadata.namespace, usage, usage.__contains__, claim)
 
     def charge_object(self, namespace: str, group: str, resource: str) -> None:
-        """Count a new object of another kind in.
-
-        Raises Rejection if a quota does not allow it; nothing is counted then.
-        """
+        """Count a new object of another kind; raises Rejection, and counts nothing, where a quota does not allow it."""
         usage = {f"count/{resource}.{group}" if group else f"count/{resource}": _ONE}
         if not group and resource in _COUNTED:
             usage[resource] = _ONE
@@ -103,7 +100,7 @@ class QuotaLedger:
             used.update(new)
 
     def release(self, pod: Pod) -> None:
-        """Count a pod that is gone out again."""
+        """Subtract the usage of a pod that is gone."""
         for quota, hard, used in self._quotas.get(pod.metadata.namespace, ()):
             if not _matches(quota, pod):
                 continue
@@ -113,7 +110,7 @@ class QuotaLedger:
 
 
 def pod_usage(pod: Pod) -> Usage:
-    """Return what a pod counts for (upstream PodUsageFunc); a finished pod counts as an object only."""
+    """Return the usage of a pod (upstream PodUsageFunc); a finished pod counts as an object only."""
     if pod.status.phase in {"Succeeded", "Failed"}:
         return {"count/pods": _ONE}
     requests, limits = stored_totals(pod)
@@ -121,7 +118,7 @@ def pod_usage(pod: Pod) -> Usage:
 
 
 def claim_usage(claim: PersistentVolumeClaim) -> Usage:
-    """Return what a claim counts for beside its number (pkg/quota/v1/evaluator/core/persistent_volume_claims.go)."""
+    """Return the usage of a claim besides its count (pkg/quota/v1/evaluator/core/persistent_volume_claims.go)."""
     amounts = {"persistentvolumeclaims": _ONE}
     if "storage" in claim.spec.resources.requests:
         amounts["requests.storage"] = parse(claim.spec.resources.requests["storage"])
@@ -148,13 +145,13 @@ def _is_extended(name: str) -> bool:
 
 
 def _is_tracked(name: str) -> bool:
-    """Tell whether a quota over this resource concerns pods (upstream MatchingResources)."""
+    """Tell whether a quota over this resource counts pods (upstream MatchingResources)."""
     extended = name.startswith(_REQUESTS) and _is_extended(name.removeprefix(_REQUESTS))
     return name in _POD_RESOURCES or name.startswith((HUGE_PAGES, _REQUESTS + HUGE_PAGES)) or extended
 
 
 def _require_stated(quota: str, tracked: Iterable[str], pod: Pod) -> None:
-    """Refuse containers that leave open what a quota counts (upstream Constraints)."""
+    """Refuse containers without requests or limits that a quota counts (upstream Constraints)."""
     if pod.spec.resources is not None and (pod.spec.resources.requests or pod.spec.resources.limits):
         return
     missing: dict[str, set[str]] = {}
@@ -175,12 +172,12 @@ def _matches(quota: ResourceQuota, item: Scoped) -> bool:
 
 
 def _is_scoped(quota: ResourceQuota) -> bool:
-    """Tell whether a quota has scopes, which choose pods: other objects are then none of its business."""
+    """Tell whether a quota has scopes, so that it does not count objects of other kinds than pods and claims."""
     return bool(quota.spec.scopes) or quota.spec.scope_selector is not None
 
 
 def _in_scope(selector: ScopedResourceSelectorRequirement, item: Scoped) -> bool:
-    """Tell whether a scope holds for a pod or a claim; those of the other, and all for other objects, hold never."""
+    """Tell whether a scope matches; scopes of pods do not match claims, nor the reverse, and none other objects."""
     if isinstance(item, PersistentVolumeClaim):
         is_known = selector.scope_name == "VolumeAttributesClass"
         return is_known and _class_matches(selector, item.spec.volume_attributes_class_name or "")
@@ -212,7 +209,7 @@ def _is_terminating(pod: Pod) -> bool:
 
 
 def _is_best_effort(pod: Pod) -> bool:
-    """Tell whether nothing asks for CPU or memory (upstream qos.ComputePodQOS)."""
+    """Tell whether a pod has no requests or limits of CPU or memory (upstream qos.ComputePodQOS)."""
     whole = pod.spec.resources
     parts = [whole] if whole is not None else [c.resources for c in (*pod.spec.containers, *pod.spec.init_containers)]
     return not any(
@@ -250,7 +247,7 @@ _SCOPES: dict[str, Callable[[Pod], bool]] = {
 
 
 def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
-    """Add up what the objects of the snapshot use, for a quota that no controller has looked at."""
+    """Return the usage of a snapshot's objects, for a quota without status."""
     namespace = quota.metadata.namespace
     used = dict.fromkeys(hard, _ZERO)
     for pod in snapshot.pods:
@@ -263,7 +260,7 @@ def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
         names |= {kind.resource} & _COUNTED
         if kind.name not in ("Pod", "PersistentVolumeClaim") and names & used.keys() and not _is_scoped(quota):
             objects: Sequence[Any] = snapshot.objects(kind.attribute)
-            number = sum(each.metadata.namespace == namespace for each in objects)
+            number = sum(obj.metadata.namespace == namespace for obj in objects)
             used |= dict.fromkeys(names & used.keys(), Quantity(number * _ONE.nanos))
     _measure_claims(used, quota, snapshot)
     return used

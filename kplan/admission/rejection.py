@@ -1,11 +1,11 @@
-"""How the API server says no to a new object."""
+"""The refusals of new objects by the API server."""
 
 from __future__ import annotations
 
 
-class Rejection(Exception):  # noqa: N818 - an answer, not a fault; it never leaves this room
+class Rejection(Exception):  # noqa: N818 - a verdict, not an error; it never leaves admission
     """A pod that an admission plugin forbids; the message is the plugin's."""
 
 
 class Refusal(Rejection):
-    """An object that is refused in words that name it themselves: not found, or invalid."""
+    """An object that is refused with a complete message: not found, or invalid."""

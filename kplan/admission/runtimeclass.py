@@ -18,7 +18,7 @@ _STRAY_OVERHEAD = "pod rejected: Pod Overhead set without corresponding RuntimeC
 
 
 def apply(pod: Pod, classes: Sequence[RuntimeClass], warnings: list[Warning]) -> Pod:
-    """Return the pod with what its runtime class adds.
+    """Return the pod with the overhead, node selector and tolerations of its runtime class.
 
     A snapshot without any runtime classes may have been taken without them: an unknown name is then a warning.
 
@@ -30,33 +30,33 @@ def apply(pod: Pod, classes: Sequence[RuntimeClass], warnings: list[Warning]) ->
     name = pod.spec.runtime_class_name
     if name is None:
         return pod
-    found = next((entry for entry in classes if entry.metadata.name == name), None)
-    if found is None:
+    runtime_class = next((entry for entry in classes if entry.metadata.name == name), None)
+    if runtime_class is None:
         if classes:
             raise Rejection(f'pod rejected: RuntimeClass "{name}" not found')
         where = object_name("Pod", pod.metadata.namespace, pod.metadata.name or pod.metadata.generate_name)
         message = f"the snapshot holds no runtime classes; overhead and node selector of {name!r} are unknown"
         warnings.append(Warning("UnknownRuntimeClass", where, message))
         return pod
-    if found.overhead is not None:
-        overhead = found.overhead.pod_fixed
+    if runtime_class.overhead is not None:
+        overhead = runtime_class.overhead.pod_fixed
         if pod.spec.overhead and not _same(pod.spec.overhead, overhead):
             raise Rejection("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
         pod = replace(pod, spec=replace(pod.spec, overhead=overhead))
-    return _schedule(pod, found.scheduling) if found.scheduling else pod
+    return _schedule(pod, runtime_class.scheduling) if runtime_class.scheduling else pod
 
 
 def check(pod: Pod, classes: Sequence[RuntimeClass]) -> None:
-    """Refuse an overhead that no runtime class gives; of classes that are not known, nothing is said.
+    """Refuse an overhead that the pod's runtime class does not have; an unknown class passes.
 
     Raises
     ------
     Rejection
     """
     name = pod.spec.runtime_class_name
-    found = next((entry for entry in classes if entry.metadata.name == name), None)
-    is_known = name is None or found is not None
-    if pod.spec.overhead and is_known and (found is None or found.overhead is None):
+    runtime_class = next((entry for entry in classes if entry.metadata.name == name), None)
+    is_known = name is None or runtime_class is not None
+    if pod.spec.overhead and is_known and (runtime_class is None or runtime_class.overhead is None):
         raise Rejection(_STRAY_OVERHEAD)
 
 
@@ -75,8 +75,10 @@ def _schedule(pod: Pod, scheduling: Scheduling) -> Pod:
     return replace(pod, spec=spec)
 
 
-def _same(one: ResourceList, other: ResourceList) -> bool:
-    return one.keys() == other.keys() and all(parse(one[name]).nanos == parse(other[name]).nanos for name in one)
+def _same(amounts: ResourceList, other: ResourceList) -> bool:
+    return amounts.keys() == other.keys() and all(
+        parse(amounts[name]).nanos == parse(other[name]).nanos for name in amounts
+    )
 
 
 def merge_tolerations(first: Sequence[Toleration], second: Sequence[Toleration]) -> tuple[Toleration, ...]:
@@ -84,7 +86,7 @@ def merge_tolerations(first: Sequence[Toleration], second: Sequence[Toleration])
     everything = (*first, *second)
     merged: list[Toleration] = []
     for index, toleration in enumerate(everything):
-        is_covered = any(_covers(kept, toleration) for kept in merged) or any(
+        is_covered = any(_covers(existing, toleration) for existing in merged) or any(
             later != toleration and _covers(later, toleration) for later in everything[index + 1 :]
         )
         if not is_covered:

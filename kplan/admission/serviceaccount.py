@@ -1,6 +1,6 @@
-"""ServiceAccount: every pod has one, and what mirror pods must not use (plugin/pkg/admission/serviceaccount).
+"""ServiceAccount: a pod's account and token, and what mirror pods must not use (plugin/pkg/admission/serviceaccount).
 
-Whether the account that a pod names exists is not known here: snapshots hold no service accounts.
+Whether a pod's account exists is not checked: snapshots hold no service accounts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WITH_SECRET = ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "st
 
 
 def mirror_problem(pod: Object) -> str:
-    """Return what a mirror pod, by which a kubelet shows a static pod, refers to and must not; nothing for others."""
+    """Return why a mirror pod, by which a kubelet shows a static pod, is forbidden; "" for other pods."""
     if _MIRROR not in pod.get("metadata", {}).get("annotations", {}):
         return ""
     spec = pod.get("spec", {})
@@ -29,7 +29,9 @@ def mirror_problem(pod: Object) -> str:
         return "a mirror pod may not reference service accounts"
     if any(_secrets(spec)):
         return "a mirror pod may not reference secrets"
-    sources = (each for volume in spec.get("volumes", []) for each in volume.get("projected", {}).get("sources", []))
+    sources = (
+        source for volume in spec.get("volumes", []) for source in volume.get("projected", {}).get("sources", [])
+    )
     if any("serviceAccountToken" in source for source in sources):
         return "a mirror pod may not use ServiceAccountToken volume projections"
     return ""
@@ -55,7 +57,7 @@ def _secrets(spec: Object) -> Iterator[str]:
 
 
 def add_service_account(pod: Object) -> None:
-    """Give a pod its account, and the account's token where the pod does not decline it; mirror pods stay alone."""
+    """Add the default account to a pod, and a token volume unless it opts out; mirror pods stay unchanged."""
     spec = pod["spec"]
     if _MIRROR in pod["metadata"].get("annotations", {}):
         return
@@ -86,7 +88,7 @@ def add_service_account(pod: Object) -> None:
 
 
 def _suffix(metadata: Object) -> str:
-    """Make up the five characters that the API server draws."""
+    """Return five characters in place of the API server's random ones."""
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
     digest = hashlib.sha256(name.encode()).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])

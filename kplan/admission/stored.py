@@ -1,4 +1,4 @@
-"""A pod as the API server would store it: the manifest's own object with all that was filled in, and by what.
+"""A pod as the API server stores it: the manifest's object with all that is filled in, and by what.
 
 Controllers and admission work on the part of a pod that scheduling reads; what they change there is carried over to the
 whole object. Upstream: pkg/registry/core/pod strategy.go, plugin/pkg/admission/serviceaccount, limitranger.
@@ -17,75 +17,75 @@ from kplan.admission.app_armor import take_profiles_from_annotations
 from kplan.admission.defaults import default_pod, default_pod_spec
 from kplan.admission.gated_fields import NEWEST, drop_disabled, is_on
 from kplan.admission.serviceaccount import add_service_account
-from kplan.admission.workload_defaults import made_up_uid
+from kplan.admission.workload_defaults import generated_uid
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import Quantity, parse
 
 Object = dict[str, Any]
-_TAKEN_FROM_TEMPLATES = ("labels", "annotations", "finalizers")
-"""Metadata that controllers copy into the pods that they make."""
+_TEMPLATE_METADATA = ("labels", "annotations", "finalizers")
+"""Template metadata that controllers copy into their pods."""
 
 _JOB_FINALIZER = "batch.kubernetes.io/job-tracking"
 _JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 _JOB_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
-_LONG_GONE = frozenset(
+_OBSOLETE = frozenset(
     f"pod.{stage}.kubernetes.io/{what}"
     for stage in ("alpha", "beta")
     for what in ("init-containers", "init-container-statuses")
 )
-"""Annotations that the API server drops since there are fields for it."""
+"""Annotations that the API server drops, as fields have replaced them."""
 
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
 _TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One field that the manifest does not state so."""
+    """A field whose stored value differs from the manifest."""
 
     field: str  #: its path, such as ``spec.containers[0].resources.requests.cpu``
-    value: Any  #: what it holds now; None where it was taken away
-    source: str  #: what filled it in, such as ``LimitRange limited/limits`` or ``default``
+    value: Any  #: its stored value; None where it was removed
+    source: str  #: what changed it, such as ``LimitRange limited/limits`` or ``default``
 
 
 def created_pod(template: Object, pod: Pod, *, service_name: str = "") -> Object:
-    """Return the pod that a controller makes of a template, or the manifest's own, before the API server sees it.
+    """Return the pod that a controller creates from a template, or a manifest's pod, as it is sent to the API server.
 
     Parameters
     ----------
-    template : ``metadata`` and ``spec`` as they are written
-    pod : the same as far as scheduling reads it, with name, owner and whatever the controller adds
-    service_name : of a stateful set, the subdomain of its pods
+    template : ``metadata`` and ``spec`` as in the manifest
+    pod : the fields of it that scheduling reads, with name, owner and what the controller adds
+    service_name : governing service of a stateful set, the subdomain of its pods
     """
     written: Object = copy.deepcopy(template.get("metadata", {}))
     is_pod = template.get("kind") == "Pod"
     if not is_pod:
-        written = {key: each for key, each in written.items() if key in _TAKEN_FROM_TEMPLATES}
-    # The API server keeps its own record of who set which field.
+        written = {key: value for key, value in written.items() if key in _TEMPLATE_METADATA}
+    # The API server keeps its own record of field managers.
     written.pop("managedFields", None)
     name = {"name": pod.metadata.name} if pod.metadata.name else {}
     metadata: Object = {**name, "namespace": pod.metadata.namespace, **written}
     metadata |= {**name, "namespace": pod.metadata.namespace}
     if pod.metadata.owner_references and not is_pod:
         metadata["ownerReferences"] = [
-            {"uid": made_up_uid(owner.kind, pod.metadata.namespace, owner.name), **msgspec.to_builtins(owner)}
+            {"uid": generated_uid(owner.kind, pod.metadata.namespace, owner.name), **msgspec.to_builtins(owner)}
             | {"blockOwnerDeletion": True}
             for owner in pod.metadata.owner_references
         ]
     if annotations := metadata.get("annotations"):
-        _set(metadata, "annotations", {key: each for key, each in annotations.items() if key not in _LONG_GONE})
+        _set(metadata, "annotations", {key: value for key, value in annotations.items() if key not in _OBSOLETE})
     created: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
     created["spec"] = spec = copy.deepcopy(template.get("spec", {}))
     _impress(created, pod)
     if not is_pod:
         _add_claims(spec, pod)
-        _mark_as_of_job(created, pod)
-        _give_identity(created, pod, service_name)
+        _add_job_fields(created, pod)
+        _set_host_name(created, pod, service_name)
     _pin(spec, pod)
     return created
 
 
-def _mark_as_of_job(created: Object, pod: Pod) -> None:
-    """Add what a job's controller does: the finalizer by which it counts, and for indexed jobs the index."""
+def _add_job_fields(created: Object, pod: Pod) -> None:
+    """Add what a job's controller adds: its finalizer, and for indexed jobs the index."""
     owner = next(
         (owner_reference for owner_reference in pod.metadata.owner_references if owner_reference.kind == "Job"), None
     )
@@ -105,8 +105,8 @@ def _mark_as_of_job(created: Object, pod: Pod) -> None:
             variables.append({"name": _JOB_INDEX_VARIABLE, "valueFrom": copy.deepcopy(source)})
 
 
-def _give_identity(created: Object, pod: Pod, service_name: str) -> None:
-    """Name the host of a stateful set's pod after the pod, whatever the template says.
+def _set_host_name(created: Object, pod: Pod, service_name: str) -> None:
+    """Set host name and subdomain of a stateful set's pod, whatever the template has.
 
     Upstream: pkg/controller/statefulset/stateful_set_utils.go initIdentity.
     """
@@ -116,21 +116,21 @@ def _give_identity(created: Object, pod: Pod, service_name: str) -> None:
 
 
 def _add_claims(spec: Object, pod: Pod) -> None:
-    """Carry over the volumes that a stateful set's controller adds."""
+    """Copy the volumes that a stateful set's controller adds."""
     claims = [
         {"name": volume.name, "persistentVolumeClaim": msgspec.to_builtins(volume.persistent_volume_claim)}
         for volume in pod.spec.volumes
         if volume.persistent_volume_claim is not None
     ]
     stated = {volume.get("name", ""): volume for volume in spec.get("volumes", [])}
-    made = [claim for claim in claims if "persistentVolumeClaim" not in stated.get(claim["name"], {})]
-    if made:
-        taken = {claim["name"] for claim in made}
-        spec["volumes"] = [*made, *(volume for volume in spec.get("volumes", []) if volume.get("name") not in taken)]
+    added = [claim for claim in claims if "persistentVolumeClaim" not in stated.get(claim["name"], {})]
+    if added:
+        names = {claim["name"] for claim in added}
+        spec["volumes"] = [*added, *(volume for volume in spec.get("volumes", []) if volume.get("name") not in names)]
 
 
 def _pin(spec: Object, pod: Pod) -> None:
-    """Carry over the node that a daemon set's controller chose."""
+    """Copy the node affinity that a daemon set's controller adds."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     if required is not None and any(term.match_fields for term in required.node_selector_terms):
@@ -139,12 +139,12 @@ def _pin(spec: Object, pod: Pod) -> None:
 
 
 def _impress(obj: Object, pod: Pod) -> None:
-    """Carry over what controllers and admission change."""
+    """Copy the fields that controllers and admission change."""
     metadata, spec = obj["metadata"], obj["spec"]
     _set(metadata, "labels", dict(pod.metadata.labels))
-    told: Object = msgspec.to_builtins(pod.spec)
+    plain: Object = msgspec.to_builtins(pod.spec)
     for key in ("tolerations", "nodeSelector", "priorityClassName", "priority", "preemptionPolicy"):
-        _set(spec, key, told.get(key))
+        _set(spec, key, plain.get(key))
     _set(spec, "overhead", _amounts(pod.spec.overhead))
     for group, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
         for written, container in zip(spec.get(group, []), containers, strict=False):
@@ -169,7 +169,7 @@ def _set(obj: Object, key: str, value: Any) -> None:
 
 
 def for_validation(template: Object, pod: Pod, minor: int = NEWEST) -> Object:
-    """Return a pod as it is validated: defaults filled in, and then all that admission changed up to there."""
+    """Return a pod as it is validated: with defaults and the changes of admission."""
     obj = created_pod(default_pod(copy.deepcopy(template)), pod)
     default_pod_spec(obj["spec"])
     add_service_account(obj)
@@ -180,7 +180,7 @@ def for_validation(template: Object, pod: Pod, minor: int = NEWEST) -> Object:
 
 
 def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> Iterator[tuple[str, Object]]:
-    """Yield a pod as each step leaves it, with what made the step; the last is the pod as it would be stored."""
+    """Yield the source of each step and the pod after it; the last is the stored pod."""
     obj = default_pod(copy.deepcopy(created))
     yield "default", copy.deepcopy(obj)
     for stage in stages:
@@ -189,8 +189,6 @@ def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> 
         if stage.source.startswith("LimitRange "):
             _annotate(obj, before)
         yield stage.source, copy.deepcopy(obj)
-        if stage.source.startswith("LimitRange ") or stage.source == "default":
-            continue
     add_service_account(obj)
     yield f"ServiceAccount {obj['spec'].get('serviceAccountName', '')}", copy.deepcopy(obj)
     drop_disabled(obj["spec"], minor)
@@ -214,7 +212,7 @@ def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> 
 
 
 def _annotate(obj: Object, before: Object) -> None:
-    """Note what a limit range filled in, as it does itself."""
+    """Add the annotation in which LimitRanger lists what it filled in."""
     notes: list[str] = []
     for group, called in (("containers", "container"), ("initContainers", "init container")):
         for old, new in zip(before["spec"].get(group, []), obj["spec"].get(group, []), strict=True):
@@ -228,7 +226,7 @@ def _annotate(obj: Object, before: Object) -> None:
 
 
 def _merge_label_keys(obj: Object, minor: int) -> None:
-    """Merge matchLabelKeys and mismatchLabelKeys into the selectors that they belong to."""
+    """Merge matchLabelKeys and mismatchLabelKeys into their label selectors."""
     labels, spec = obj["metadata"].get("labels", {}), obj["spec"]
     for key in ("podAffinity", "podAntiAffinity"):
         terms = spec.get("affinity", {}).get(key, {})

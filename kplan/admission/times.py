@@ -1,4 +1,4 @@
-"""Times as the API machinery reads them, with the messages of Go's time package (time.Parse with RFC 3339)."""
+"""Parsing of times as in the API machinery, with the messages of Go's time package (time.Parse with RFC 3339)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _PIECES = (
     ("05", r"[0-9]{2}([.,][0-9]+)?"),
     ("Z07:00", "Z|[-+][0-9]{2}:[0-9]{2}"),
 )
-"""Each piece of the layout, and what it reads."""
+"""Pieces of the layout, with the patterns of their values."""
 
 _RANGES = {"01": ("month", 1, 12), "15": ("hour", 0, 23), "04": ("minute", 0, 59), "05": ("second", 0, 59)}
 
 
 def time_problem(text: str) -> str:
-    """Return what is wrong with a time, or nothing."""
+    """Return what is wrong with a time; "" where nothing is."""
     start = f'parsing time "{text[:60]}"'
     rest = text[:60]
     read: dict[str, str] = {}
     for piece, form in _PIECES:
-        found = re.match(form, rest)
-        if found is None:
+        match = re.match(form, rest)
+        if match is None:
             return f'{start} as "{_LAYOUT}": cannot parse "{rest}" as "{piece}"'
-        read[piece] = found[0]
-        rest = rest[found.end() :]
+        read[piece] = match[0]
+        rest = rest[match.end() :]
         if piece in _RANGES:
             what, least, most = _RANGES[piece]
-            if not least <= int(found[0][:2]) <= most:
+            if not least <= int(match[0][:2]) <= most:
                 return f"{start}: {what} out of range"
     if rest or len(text) > 60:
         return f'{start}: extra text: "{rest}"'

@@ -1,7 +1,7 @@
-"""Pods held whole before the API server: what is invalid in them, and what PodSecurity forbids of them.
+"""Whole pods before the API server: what is invalid in them, and how they violate PodSecurity's policies.
 
-Admission works on the part of a pod that scheduling reads. The rest stands in the pod or template as it is written, and
-is the same for all pods that are made from it, so they are looked at once.
+Admission works on the fields of a pod that scheduling reads. The others are those of the manifest or template, the same
+for all pods created from it, so that one check serves all of them.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from kplan.api.core import Pod
 
 
 class WholeTemplate:
-    """What pods are made from, as it is written: ``metadata`` and ``spec``, decoded."""
+    """A decoded pod manifest or pod template: ``metadata`` and ``spec``."""
 
     def __init__(self, template: dict[str, Any]) -> None:
-        self.errors: tuple[FieldError, ...] | None = None  #: what is invalid in its pods; None before one was looked at
+        self.errors: tuple[FieldError, ...] | None = None  #: what is invalid in its pods; None before the first check
         self._template = template
         self._forbidden: dict[Policy, str] = {}
 
     def unaccountable(self) -> str:
-        """Say what its pods must not refer to if they are mirror pods; nothing otherwise."""
+        """Return why its pods are forbidden as mirror pods; "" where they are not."""
         return mirror_problem(self._template)
 
     def invalid(self, pod: Pod, minor: int = NEWEST) -> str:
-        """Say what is invalid for an API server of a minor in a pod of it that admission has changed."""
+        """Return the API server's answer to an invalid pod after admission; "" where it is valid."""
         if self.errors is None:
             self.errors = tuple(pod_errors(self._whole(pod, minor)))
         return invalid_words("Pod", "", pod.metadata.name, self.errors) if self.errors else ""
 
     def insecure(self, pod: Pod, policy: Policy) -> str:
-        """Say what a policy forbids of a pod of it; nothing where nothing is."""
+        """Return how one of its pods violates a policy; "" where it does not."""
         if policy not in self._forbidden:
             self._forbidden[policy] = violations(policy, self._whole(pod, policy.newest) if policy.is_demanding else {})
         return self._forbidden[policy]

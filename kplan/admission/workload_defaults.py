@@ -1,6 +1,6 @@
-"""What an API server fills into workloads, and what it makes of a job before it looks at it.
+"""Defaults that an API server fills into workloads, and the selector and labels that it generates for jobs.
 
-The functions change the object that they are given; it is one that decoding made.
+The functions change their argument, a decoded object.
 Upstream: pkg/apis/apps/v1 and batch/v1 defaults.go, pkg/registry/batch/job strategy.go generateSelector.
 """
 
@@ -19,16 +19,16 @@ _HISTORY = 10
 _BACKOFF = 6
 _MOST_BACKOFF = 2**31 - 1
 _UIDS = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
-"""Name space of the uids that objects get here: the same object, the same uid."""
+"""Namespace of the generated uids: an object always has the same uid."""
 
 
 def default_workload(obj: Object, kind: str) -> Object:
-    """Fill in an object of a kind that makes pods."""
+    """Fill in the defaults of a workload."""
     return _DEFAULTS[kind](obj)
 
 
-def made_up_uid(kind: str, namespace: str, name: str) -> str:
-    """Return the uid of an object that does not exist yet."""
+def generated_uid(kind: str, namespace: str, name: str) -> str:
+    """Return a uid for an object that does not exist yet."""
     return str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
 
 
@@ -87,8 +87,8 @@ def _stateful_set(obj: Object) -> Object:
         strategy["rollingUpdate"].pop("maxUnavailable", None)
         if strategy["type"] == "RollingUpdate":
             strategy["rollingUpdate"].setdefault("partition", 0)
-    kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
-    spec["persistentVolumeClaimRetentionPolicy"] = {**kept, **spec.get("persistentVolumeClaimRetentionPolicy", {})}
+    defaults = {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    spec["persistentVolumeClaimRetentionPolicy"] = {**defaults, **spec.get("persistentVolumeClaimRetentionPolicy", {})}
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", _HISTORY)
     return obj
@@ -105,7 +105,7 @@ def _daemon_set(obj: Object) -> Object:
 
 
 def _default_job_template(spec: Object) -> None:
-    """Fill in what jobs and templates of jobs get alike."""
+    """Fill in the common defaults of jobs and job templates."""
     _template(spec)
     for rule in spec.get("podFailurePolicy", {}).get("rules", []):
         for pattern in rule.get("onPodConditions", []):
@@ -130,13 +130,13 @@ def default_job(obj: Object) -> Object:
     spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
     spec.setdefault("manualSelector", False)
     name = metadata.get("name", "")
-    uid = metadata.setdefault("uid", made_up_uid("Job", metadata.get("namespace", ""), name))
+    uid = metadata.setdefault("uid", generated_uid("Job", metadata.get("namespace", ""), name))
     if not spec["manualSelector"]:
-        made = {LEGACY_JOB_NAME: name, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, CONTROLLER_UID: uid}
-        spec["template"]["metadata"]["labels"] = {**made, **labels}
+        generated = {LEGACY_JOB_NAME: name, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, CONTROLLER_UID: uid}
+        spec["template"]["metadata"]["labels"] = {**generated, **labels}
         if is_labelled_like_pods:
-            # In the API server both are one map by then, so the job itself carries what is meant for its pods.
-            metadata["labels"] = {**made, **labels}
+            # In the API server both are the same map by then, so the job itself gets the labels of its pods.
+            metadata["labels"] = {**generated, **labels}
         selector: Object = spec.setdefault("selector", {})
         selector["matchLabels"] = {CONTROLLER_UID: uid, **selector.get("matchLabels", {})}
     return obj

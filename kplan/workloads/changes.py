@@ -81,8 +81,8 @@ class _Reader:
             self._problems += map(item.locate, error.problems)
             return
         for fault in faults:
-            hint = f"did you mean {fault.meant}?" if fault.meant else ""
-            self._problems.append(item.locate(Problem(fault.words, json_path=f"$.{fault.path}", hint=hint)))
+            hint = f"did you mean {fault.hint}?" if fault.hint else ""
+            self._problems.append(item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint)))
 
     def _keep(self, item: Item, content: dict[str, Any]) -> None:
         target = workload_type(item.api_version, item.kind)

@@ -273,15 +273,17 @@ class _Reader:
             for duplicate in item.duplicates()
         ]
         for fault in (*judged.faults, *repeated):
-            hint = f"did you mean {fault.meant}?" if fault.meant else fault_hint(fault, item.kind)
-            problem = item.locate(Problem(fault.words, json_path=f"$.{fault.path}", hint=hint))
+            hint = f"did you mean {fault.hint}?" if fault.hint else fault_hint(fault, item.kind)
+            problem = item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint))
             if not fault.is_strict or self.validate == "strict":
                 self.problems.append(problem)
             elif self.validate == "warn":
                 metadata = judged.content.get("metadata", {})
                 where = object_name(item.kind, metadata.get("namespace", ""), metadata.get("name", ""))
-                after = f"; {problem.hint}" if fault.meant else ""
-                self.warnings.append(InputWarning("UnknownField", where, f"{problem.json_path}: {fault.words}{after}"))
+                after = f"; {problem.hint}" if fault.hint else ""
+                self.warnings.append(
+                    InputWarning("UnknownField", where, f"{problem.json_path}: {fault.message}{after}")
+                )
         if not self.takes_others and api_kind.is_namespaced:
             self.problems += other_namespace(item, judged.content["metadata"]["namespace"], self.namespace)
         self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in judged.errors)

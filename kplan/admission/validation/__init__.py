@@ -1,1 +1,1 @@
-"""What an API server finds invalid in pods and workloads: one module for each area, upstream's words and order."""
+"""Validation of pods and workloads as in an API server, with upstream's messages in upstream's order."""

@@ -1,4 +1,4 @@
-"""Annotations of pods that Kubernetes gives a meaning (core ValidatePodSpecificAnnotations)."""
+"""Annotations of pods that Kubernetes validates (core ValidatePodSpecificAnnotations)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _seccomp_errors(profile: str, path: str) -> Errors:
 
 
 def profile_match_errors(annotations: dict[str, str], spec: dict[str, Any], path: str) -> Errors:
-    """Return where an annotation and the field that took its place say different things."""
+    """Return where a deprecated annotation differs from the field that replaced it."""
     errors: Errors = []
     whole = spec.get("securityContext", {})
     if "seccompProfile" in whole and _SECCOMP_POD in annotations:

@@ -13,13 +13,12 @@ from kplan.admission.validation.errors import (
     GoStruct,
     forbidden,
     invalid,
-    invalid_each,
+    invalids,
     not_supported,
     required,
 )
-from kplan.admission.validation.metadata import metadata_errors, selector_errors, shown_selector
+from kplan.admission.validation.metadata import metadata_errors, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import restart_policy_errors, template_errors
-from kplan.admission.validation.selectors import matches
 from kplan.admission.validation.texts import dns_label, dns_label_error, dns_subdomain, percent
 from kplan.api.names import dns_subdomain_problems
 
@@ -57,7 +56,7 @@ def replication_controller_errors(obj: Object) -> Errors:
     """Return what is wrong with a replication controller."""
     spec = obj.get("spec", {})
     selector, template = spec.get("selector", {}), spec.get("template")
-    # Alone among these kinds it takes a prefix as it is, and counts bytes where the others say characters.
+    # Unlike the other kinds it does not check generateName, and its messages say bytes, not characters.
     errors = metadata_errors(obj.get("metadata", {}), dns_subdomain_problems, checks_prefix=False)
     errors += not_negative(spec, "minReadySeconds", "spec")
     if not selector:
@@ -80,10 +79,10 @@ def stateful_set_errors(obj: Object) -> Errors:
     if policy not in ("OrderedReady", "Parallel"):
         errors.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
     errors += _update_errors(spec.get("updateStrategy", {}), "spec.updateStrategy")
-    for key, kept in spec.get("persistentVolumeClaimRetentionPolicy", {}).items():
-        if kept not in ("Retain", "Delete"):
+    for key, retention in spec.get("persistentVolumeClaimRetentionPolicy", {}).items():
+        if retention not in ("Retain", "Delete"):
             at = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
-            errors.append(not_supported(at, kept, ("Retain", "Delete")))
+            errors.append(not_supported(at, retention, ("Retain", "Delete")))
     for index, claim in enumerate(spec.get("volumeClaimTemplates", [])):
         errors += claim_spec_errors(claim.get("spec", {}), f"spec.volumeClaimTemplates[{index}].spec")
     errors += not_negative(spec, "replicas", "spec") + not_negative(spec, "minReadySeconds", "spec")
@@ -97,12 +96,15 @@ def stateful_set_errors(obj: Object) -> Errors:
 
 
 def _with_claims(template: Object, spec: Object) -> Object:
-    """Return the template with the volumes that its claims will be, and without names that its pods get."""
+    """Return the template with volumes for its claim templates, and without the host names of its pods."""
     names = [claim.get("metadata", {}).get("name", "") for claim in spec.get("volumeClaimTemplates", [])]
     pod = {key: value for key, value in template.get("spec", {}).items() if key not in ("subdomain", "hostname")}
     if names:
-        made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(names)]
-        pod["volumes"] = [*made, *(volume for volume in pod.get("volumes", []) if volume.get("name", "") not in names)]
+        claim_volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(names)]
+        pod["volumes"] = [
+            *claim_volumes,
+            *(volume for volume in pod.get("volumes", []) if volume.get("name", "") not in names),
+        ]
     return {**template, "spec": pod}
 
 
@@ -135,7 +137,7 @@ def daemon_set_errors(obj: Object) -> Errors:
     labels = template.get("metadata", {}).get("labels")
     errors = metadata_errors(obj.get("metadata", {}), dns_subdomain)
     errors += selector_errors(selector, "spec.selector")
-    if matches(selector, labels or {}) is False:
+    if selector_matches(selector, labels or {}) is False:
         errors.append(invalid("spec.template.metadata.labels", labels, _UNMATCHED))
     if selector is not None and not _says_something(selector):
         errors.append(invalid("spec.selector", shown_selector(selector), "empty selector is invalid for daemonset"))
@@ -188,7 +190,7 @@ def _shown_shares(rolling: Object | None) -> GoStruct | None:
 def _share_errors(share: int | str, path: str) -> Errors:
     """Check a number or percentage (upstream ValidatePositiveIntOrPercent)."""
     if isinstance(share, str):
-        return invalid_each(path, share, percent(share))
+        return invalids(path, share, percent(share))
     return [invalid(path, share, _NEGATIVE)] if share < 0 else []
 
 
@@ -198,7 +200,7 @@ def _above_all(share: int | str, path: str) -> Errors:
 
 
 def _number(share: int | str) -> int:
-    """Return the number of a number or percentage, 0 for a text that is neither (upstream getIntOrPercentValue)."""
+    """Return the number in a number or percentage; 0 for another text (upstream getIntOrPercentValue)."""
     if isinstance(share, int):
         return share
     text = share.removesuffix("%") if not percent(share) else share
@@ -222,7 +224,7 @@ def _says_something(selector: Object) -> bool:
 def _template_errors(spec: Object, owner: str, unreadable: str) -> Errors:
     selector, template = spec.get("selector"), spec.get("template", {})
     labels = template.get("metadata", {}).get("labels")
-    fits = matches(selector, labels or {})
+    fits = selector_matches(selector, labels or {})
     if fits is None:
         return [invalid("spec.selector", shown_selector(selector or {}), unreadable)]
     errors = [] if fits else [invalid("spec.template.metadata.labels", labels, _UNMATCHED)]
@@ -231,5 +233,5 @@ def _template_errors(spec: Object, owner: str, unreadable: str) -> Errors:
 
 
 def not_negative(obj: Object, key: str, path: str) -> Errors:
-    """Return an error where a number is below zero."""
+    """Return an error for a negative number."""
     return [invalid(f"{path}.{key}", obj[key], _NEGATIVE)] if obj.get(key, 0) < 0 else []

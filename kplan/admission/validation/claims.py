@@ -1,10 +1,10 @@
-"""Claims for volumes (pkg/apis/core/validation ValidatePersistentVolumeClaimSpec)."""
+"""Persistent volume claims (pkg/apis/core/validation ValidatePersistentVolumeClaimSpec)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, forbidden, invalid, invalid_each, not_supported, required
+from kplan.admission.validation.errors import Errors, forbidden, invalid, invalids, not_supported, required
 from kplan.admission.validation.metadata import selector_errors, template_metadata_errors
 from kplan.admission.validation.texts import dns_label, dns_subdomain
 from kplan.api.quantity import parse
@@ -15,7 +15,7 @@ _VOLUME_MODES = ("Block", "Filesystem")
 
 
 def claim_template_errors(template: Spec, path: str) -> Errors:
-    """Return what is wrong with the template of a claim."""
+    """Return what is wrong with a claim template."""
     errors = template_metadata_errors(template.get("metadata", {}), f"{path}.metadata")
     return errors + claim_spec_errors(template.get("spec", {}), f"{path}.spec")
 
@@ -46,7 +46,7 @@ def claim_spec_errors(spec: Spec, path: str) -> Errors:
 
 
 def _name_errors(name: str, path: str) -> Errors:
-    return invalid_each(path, name, dns_subdomain(name)) if name else []
+    return invalids(path, name, dns_subdomain(name)) if name else []
 
 
 def _source_errors(spec: Spec, path: str) -> Errors:
@@ -72,4 +72,4 @@ def _reference_errors(source: Spec, path: str) -> Errors:
         errors.append(invalid(path, source.get("kind", ""), detail))
     errors += _name_errors(group, f"{path}.apiGroup")
     namespace = source.get("namespace", "")
-    return errors + (invalid_each(f"{path}.namespace", namespace, dns_label(namespace)) if namespace else [])
+    return errors + (invalids(f"{path}.namespace", namespace, dns_label(namespace)) if namespace else [])

@@ -15,13 +15,13 @@ from kplan.admission.validation.errors import (
     duplicate,
     forbidden,
     invalid,
-    invalid_each,
+    invalids,
     not_found,
     not_supported,
     required,
     too_many,
 )
-from kplan.admission.validation.metadata import one_of
+from kplan.admission.validation.metadata import enum_errors
 from kplan.admission.validation.mounts import device_errors, mount_errors
 from kplan.admission.validation.probes import lifecycle_errors, probe_errors
 from kplan.admission.validation.resources import container_resource_errors
@@ -38,7 +38,7 @@ _RESIZED = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 _MOST_RULES, _MOST_EXIT_CODES = 20, 255
 _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
-_LASTING = (
+_NOT_IN_EPHEMERAL = (
     "ports",
     "resources",
     "resizePolicy",
@@ -49,19 +49,19 @@ _LASTING = (
     "startupProbe",
     "lifecycle",
 )
-"""Fields that are of no use in a container that only looks on."""
+"""Fields that ephemeral containers must not have."""
 
 _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What containers refer to in their pod."""
+    """What containers refer to in their pod spec."""
 
-    volumes: dict[str, dict[str, Any]]  #: those that are in order, by name
-    claims: set[str]  #: names of the device claims
-    grace: int | None  #: seconds that the pod may take to end
+    volumes: dict[str, dict[str, Any]]  #: valid volumes by name
+    claims: set[str]  #: names of the resource claims
+    grace: int | None  #: termination grace period of the pod, in seconds
     restart_policy: str  #: of the pod
-    host_users: bool  #: whether the pod shares the users of its node
+    host_users: bool  #: whether the pod is in the user namespace of its node
 
 
 def container_errors(containers: list[Container], pod: Surroundings, path: str) -> Errors:
@@ -109,9 +109,11 @@ def init_container_errors(spec: dict[str, Any], pod: Surroundings, path: str) ->
 
 
 def ephemeral_container_errors(spec: dict[str, Any], pod: Surroundings, path: str) -> Errors:
-    """Return what is wrong with the containers that are put into a running pod to look into it."""
+    """Return what is wrong with the ephemeral containers of a pod."""
     errors: Errors = []
-    others = {each.get("name", "") for group in ("containers", "initContainers") for each in spec.get(group, [])}
+    others = {
+        container.get("name", "") for group in ("containers", "initContainers") for container in spec.get(group, [])
+    }
     names = set(others)
     for index, container in enumerate(spec.get("ephemeralContainers", [])):
         at, name, target = f"{path}[{index}]", container.get("name", ""), container.get("targetContainerName", "")
@@ -121,7 +123,11 @@ def ephemeral_container_errors(spec: dict[str, Any], pod: Surroundings, path: st
         names.add(name)
         if target and target not in others:
             errors.append(not_found(f"{at}.targetContainerName", target))
-        errors += [forbidden(f"{at}.{key}", _NOT_EPHEMERAL) for key in _LASTING if container.get(key) not in (None, {})]
+        errors += [
+            forbidden(f"{at}.{key}", _NOT_EPHEMERAL)
+            for key in _NOT_IN_EPHEMERAL
+            if container.get(key) not in (None, {})
+        ]
         for number, mount in enumerate(container.get("volumeMounts", [])):
             for key in ("subPath", "subPathExpr"):
                 if mount.get(key):
@@ -130,7 +136,7 @@ def ephemeral_container_errors(spec: dict[str, Any], pod: Surroundings, path: st
 
 
 def image_errors(container: Container, path: str) -> Errors:
-    """Return what is wrong with the image of a container in a pod, while templates may say so."""
+    """Return what is wrong with the image of a container in a pod; templates are not checked for it."""
     image = container.get("image", "")
     if image.strip() == image:
         return []
@@ -143,13 +149,13 @@ def _common_errors(container: Container, pod: Surroundings, path: str) -> Errors
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
     policy = container.get("terminationMessagePolicy", "")
-    errors += one_of(policy, _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy")
+    errors += enum_errors(policy, _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy")
     errors += _port_errors(container.get("ports", []), f"{path}.ports")
     errors += env_errors(container.get("env", []), f"{path}.env")
     errors += env_from_errors(container.get("envFrom", []), f"{path}.envFrom")
     errors += mount_errors(container, pod.volumes, f"{path}.volumeMounts")
     errors += device_errors(container, pod.volumes, f"{path}.volumeDevices")
-    errors += one_of(container.get("imagePullPolicy", ""), PULL_POLICIES, f"{path}.imagePullPolicy")
+    errors += enum_errors(container.get("imagePullPolicy", ""), PULL_POLICIES, f"{path}.imagePullPolicy")
     errors += container_resource_errors(container.get("resources", {}), pod.claims, f"{path}.resources")
     errors += _resize_errors(container.get("resizePolicy", []), pod.restart_policy, f"{path}.resizePolicy")
     if "securityContext" in container:
@@ -163,7 +169,7 @@ def _port_errors(ports: list[Container], path: str) -> Errors:
     for index, port in enumerate(ports):
         at, name, number = f"{path}[{index}]", port.get("name", ""), port.get("containerPort", 0)
         if name and (problems := port_name(name)):
-            errors += invalid_each(f"{at}.name", name, problems)
+            errors += invalids(f"{at}.name", name, problems)
         elif name in names:
             errors.append(duplicate(f"{at}.name", name))
         elif name:
@@ -171,30 +177,30 @@ def _port_errors(ports: list[Container], path: str) -> Errors:
         if not number:
             errors.append(required(f"{at}.containerPort"))
         else:
-            errors += invalid_each(f"{at}.containerPort", number, port_number(number))
+            errors += invalids(f"{at}.containerPort", number, port_number(number))
         if port.get("hostPort", 0):
-            errors += invalid_each(f"{at}.hostPort", port["hostPort"], port_number(port["hostPort"]))
-        errors += one_of(port.get("protocol", ""), _PROTOCOLS, f"{at}.protocol")
+            errors += invalids(f"{at}.hostPort", port["hostPort"], port_number(port["hostPort"]))
+        errors += enum_errors(port.get("protocol", ""), _PROTOCOLS, f"{at}.protocol")
     return errors
 
 
 def _host_port_errors(containers: list[Container], path: str) -> Errors:
-    """Return an error for every host port that an earlier container takes."""
+    """Return an error for every host port that an earlier container uses."""
     errors: Errors = []
-    taken: set[str] = set()
+    used: set[str] = set()
     for index, container in enumerate(containers):
         for number, port in enumerate(container.get("ports", [])):
             if not port.get("hostPort", 0):
                 continue
             key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
-            if key in taken:
+            if key in used:
                 errors.append(duplicate(f"{path}[{index}].ports[{number}].hostPort", key))
-            taken.add(key)
+            used.add(key)
     return errors
 
 
 def _init_restart_errors(container: Container, path: str) -> Errors:
-    """Check when an init container starts again; without a policy its rules are not looked at."""
+    """Check an init container's restart policy and rules; rules without a policy are not checked further."""
     if container.get("restartPolicy") is not None:
         return _restart_errors(container, path)
     if not container.get("restartPolicyRules"):
@@ -203,7 +209,7 @@ def _init_restart_errors(container: Container, path: str) -> Errors:
 
 
 def _restart_errors(container: Container, path: str) -> Errors:
-    """Check when a container starts again (upstream validateContainerRestartPolicy)."""
+    """Check a container's restart policy and rules (upstream validateContainerRestartPolicy)."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules", [])
     errors: Errors = []
     if policy is None:
@@ -231,13 +237,13 @@ def _restart_errors(container: Container, path: str) -> Errors:
 
 def _resize_errors(policies: list[Container], pod_restart_policy: str, path: str) -> Errors:
     errors: Errors = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, policy in enumerate(policies):
         name, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
-        if name in seen:
+        if name in names:
             errors.append(duplicate(f"{path}[{index}]", name))
-        seen.add(name)
-        errors += one_of(name, _RESIZED, path) + one_of(restart, _RESIZE_POLICIES, path)
+        names.add(name)
+        errors += enum_errors(name, _RESIZED, path) + enum_errors(restart, _RESIZE_POLICIES, path)
         if pod_restart_policy == "Never" and restart != "NotRequired":
             detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             errors.append(invalid(path, restart, detail))

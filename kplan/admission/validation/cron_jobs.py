@@ -8,7 +8,7 @@ from typing import Any
 from kplan.admission.validation.apps import not_negative
 from kplan.admission.validation.errors import Errors, invalid, not_supported, required
 from kplan.admission.validation.jobs import job_spec_errors
-from kplan.admission.validation.metadata import metadata_errors, one_of, shown_selector
+from kplan.admission.validation.metadata import enum_errors, metadata_errors, shown_selector
 from kplan.admission.validation.schedule import is_time_zone, schedule_problem
 from kplan.admission.validation.texts import dns_subdomain
 
@@ -26,7 +26,7 @@ def cron_job_errors(obj: dict[str, Any]) -> Errors:
     errors += not_negative(spec, "startingDeadlineSeconds", "spec")
     if "timeZone" in spec:
         errors += _zone_errors(spec["timeZone"], "spec.timeZone")
-    errors += one_of(spec.get("concurrencyPolicy", ""), _POLICIES, "spec.concurrencyPolicy")
+    errors += enum_errors(spec.get("concurrencyPolicy", ""), _POLICIES, "spec.concurrencyPolicy")
     job, at = spec.get("jobTemplate", {}).get("spec", {}), "spec.jobTemplate.spec"
     errors += job_spec_errors(job, at)
     if "selector" in job:

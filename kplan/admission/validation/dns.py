@@ -1,17 +1,17 @@
-"""Name resolution of pods (pkg/apis/core/validation validatePodDNSConfig)."""
+"""DNS configuration of pods (pkg/apis/core/validation validatePodDNSConfig)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, invalid, invalid_each, required
+from kplan.admission.validation.errors import Errors, invalid, invalids, required
 from kplan.admission.validation.texts import ip_errors, subdomain_with_underscore
 
 _MOST_SERVERS, _MOST_PATHS, _MOST_CHARACTERS = 3, 32, 2048
 
 
 def dns_config_errors(spec: dict[str, Any], path: str) -> Errors:
-    """Return what is wrong with how a pod finds names."""
+    """Return what is wrong with the DNS configuration of a pod."""
     config = spec.get("dnsConfig", {})
     if spec.get("dnsPolicy") == "None" and not config.get("nameservers"):
         if "dnsConfig" not in spec:
@@ -31,9 +31,9 @@ def dns_config_errors(spec: dict[str, Any], path: str) -> Errors:
         errors.append(invalid(f"{path}.searches", searches, detail))
     for index, search in enumerate(searches):
         domain = "a" if search == "." else search.removesuffix(".")
-        errors += invalid_each(f"{path}.searches[{index}]", domain, subdomain_with_underscore(domain))
+        errors += invalids(f"{path}.searches[{index}]", domain, subdomain_with_underscore(domain))
     options = enumerate(config.get("options", []))
     nameless = [
-        required(f"{path}.options[{index}]", "must not be empty") for index, each in options if not each.get("name")
+        required(f"{path}.options[{index}]", "must not be empty") for index, option in options if not option.get("name")
     ]
     return errors + nameless

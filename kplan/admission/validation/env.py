@@ -1,4 +1,4 @@
-"""Environment variables, and what they and files can tell of their own pod (pkg/apis/core/validation)."""
+"""Environment variables and their sources, and the downward API (pkg/apis/core/validation)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, invalid, invalid_each, not_supported, required
+from kplan.admission.validation.errors import Errors, invalid, invalids, not_supported, required
 from kplan.admission.validation.paths import no_backsteps
 from kplan.admission.validation.texts import config_key, dns_label_error, dns_subdomain, env_name, label_key_errors
 from kplan.api.quantity import parse
@@ -52,7 +52,7 @@ def env_errors(variables: list[Source], path: str) -> Errors:
     errors: Errors = []
     for index, variable in enumerate(variables):
         at, name = f"{path}[{index}]", variable.get("name", "")
-        errors += invalid_each(f"{at}.name", name, env_name(name)) if name else [required(f"{at}.name")]
+        errors += invalids(f"{at}.name", name, env_name(name)) if name else [required(f"{at}.name")]
         if "valueFrom" in variable:
             errors += _source_errors(variable["valueFrom"], f"{at}.valueFrom", has_value=bool(variable.get("value")))
     return errors
@@ -86,30 +86,30 @@ _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "
 
 def _key_errors(source: Source, path: str) -> Errors:
     name, key = source.get("name", ""), source.get("key", "")
-    errors = invalid_each(f"{path}.name", name, dns_subdomain(name))
-    return errors + (invalid_each(f"{path}.key", key, config_key(key)) if key else [required(f"{path}.key")])
+    errors = invalids(f"{path}.name", name, dns_subdomain(name))
+    return errors + (invalids(f"{path}.key", key, config_key(key)) if key else [required(f"{path}.key")])
 
 
 def _file_key_errors(source: Source, path: str) -> Errors:
     key, volume, file = (source.get(name, "") for name in ("key", "volumeName", "path"))
-    errors = invalid_each(f"{path}.key", key, env_name(key)) if key else [required(f"{path}.key")]
+    errors = invalids(f"{path}.key", key, env_name(key)) if key else [required(f"{path}.key")]
     errors += dns_label_error(volume, f"{path}.volumeName") if volume else [required(f"{path}.volumeName")]
     return errors + (no_backsteps(file, f"{path}.path") if file else [required(f"{path}.path")])
 
 
 def env_from_errors(sources: list[Source], path: str) -> Errors:
-    """Return what is wrong with sources of whole environments."""
+    """Return what is wrong with the sources in ``envFrom``."""
     errors: Errors = []
     for index, source in enumerate(sources):
         at, prefix = f"{path}[{index}]", source.get("prefix", "")
         if prefix:
-            errors += invalid_each(f"{at}.prefix", prefix, env_name(prefix))
+            errors += invalids(f"{at}.prefix", prefix, env_name(prefix))
         keys = [key for key in ("configMapRef", "secretRef") if key in source]
         for key in keys:
             name = source[key].get("name", "")
             masked = f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
             where = f"{at}.{key}.name"
-            errors += invalid_each(where, name, dns_subdomain(masked)) if name else [required(where)]
+            errors += invalids(where, name, dns_subdomain(masked)) if name else [required(where)]
         if not keys:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(keys) > 1:

@@ -1,4 +1,4 @@
-"""One thing that an API server finds invalid, in its words (k8s.io/apimachinery pkg/util/validation/field)."""
+"""Errors of an API server about fields, in its words (k8s.io/apimachinery pkg/util/validation/field)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ import msgspec
 OMITTED = object()
 """A value that the message leaves out."""
 
-_MANY = 12
-"""Beside a long list of allowed values the reader needs no hint."""
-
 
 class GoStruct(dict[str, Any]):
-    """An object whose keys Go writes in the order of its struct's fields; those of other objects it sorts."""
+    """An object whose keys Go writes in the order of a struct's fields; it sorts the keys of maps."""
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """A field and what is wrong with it."""
+    """An error about a field."""
 
     field: str  #: its path, such as ``spec.containers[0].image``
     kind: str  #: ``Invalid value``, ``Required value``, ``Duplicate value``, …
-    value: str = ""  #: what stands there, as Go would print it; empty where the message does not show it
+    value: str = ""  #: its value as Go prints it; empty where the message does not show it
     detail: str = ""  #: what is expected
 
     @property
@@ -40,64 +37,64 @@ Errors = list[FieldError]
 
 
 def aggregate(errors: Iterable[FieldError | str]) -> str:
-    """Return all errors as one text, each once (upstream ErrorList.ToAggregate)."""
+    """Return the distinct errors as one text (upstream ErrorList.ToAggregate)."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def required(path: str, detail: str = "") -> FieldError:
-    """Say that something has to be there."""
+    """Return an error for a required field that is missing."""
     return FieldError(path, "Required value", "", detail)
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """Say that something must not be there."""
+    """Return an error for a field that must not be set."""
     return FieldError(path, "Forbidden", "", detail)
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
-    """Say what is wrong with a value."""
+    """Return an error for an invalid value."""
     return FieldError(path, "Invalid value", _shown(value), detail)
 
 
-def invalid_each(path: str, value: Any, details: Iterable[str]) -> Errors:
-    """Say everything that is wrong with a value."""
+def invalids(path: str, value: Any, details: Iterable[str]) -> Errors:
+    """Return an error for each thing that is wrong with a value."""
     return [invalid(path, value, detail) for detail in details]
 
 
 def duplicate(path: str, value: Any) -> FieldError:
-    """Say that a value is there twice."""
+    """Return an error for a duplicate value."""
     return FieldError(path, "Duplicate value", _shown(value))
 
 
 def not_found(path: str, value: Any, detail: str = "") -> FieldError:
-    """Say that a name leads nowhere."""
+    """Return an error for a name that refers to nothing."""
     return FieldError(path, "Not found", _shown(value), detail)
 
 
 def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
-    """Say that a value is not one of a few."""
+    """Return an error for a value that is not allowed."""
     detail = f"supported values: {', '.join(map(quoted, allowed))}"
     return FieldError(path, "Unsupported value", _shown(value), detail)
 
 
 def too_long(path: str, most: int) -> FieldError:
-    """Say that a text has too many bytes."""
+    """Return an error for a text with too many bytes."""
     return FieldError(path, "Too long", "", f"may not be more than {most} bytes")
 
 
 def too_many(path: str, actual: int, most: int) -> FieldError:
-    """Say that a list has too many items."""
+    """Return an error for a list with too many items."""
     return FieldError(path, "Too many", str(actual), f"must have at most {most} item{'' if most == 1 else 's'}")
 
 
 def quoted(text: str) -> str:
-    """Quote a text as Go's %q does."""
+    """Return a text in quotes as Go's %q writes it."""
     return '"' + "".join(_escaped(char) for char in text) + '"'
 
 
 def go_json(value: Any) -> str:
-    """Write JSON as Go does: keys of maps sorted, and characters that matter in HTML escaped."""
+    """Return JSON as Go writes it: with sorted keys of maps, and characters of HTML escaped."""
     text = json.dumps(_in_order(value), ensure_ascii=False, separators=(",", ":"))
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -106,7 +103,7 @@ def go_json(value: Any) -> str:
 
 def _in_order(value: Any) -> Any:
     if isinstance(value, list):
-        return [_in_order(each) for each in value]
+        return [_in_order(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {key: _in_order(value[key]) for key in (value if isinstance(value, GoStruct) else sorted(value))}

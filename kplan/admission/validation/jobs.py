@@ -16,9 +16,8 @@ from kplan.admission.validation.errors import (
     too_long,
     too_many,
 )
-from kplan.admission.validation.metadata import metadata_errors, selector_errors, shown_selector
+from kplan.admission.validation.metadata import metadata_errors, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import template_errors
-from kplan.admission.validation.selectors import matches
 from kplan.admission.validation.success import success_policy_errors
 from kplan.admission.validation.texts import dns_label, dns_subdomain, domain_prefixed_path, label_key_errors
 
@@ -28,27 +27,27 @@ LEGACY_JOB_NAME, LEGACY_CONTROLLER_UID = "job-name", "controller-uid"
 _MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000
 _MOST_WITH_MANY = 10_000
 _MOST_RULES, _MOST_EXIT_CODES, _MOST_PATTERNS, _MOST_MANAGER = 20, 255, 20, 63
-_DRAWN = "xxxxx"
-"""As long as what the API server draws to complete a name."""
+_RANDOM_SUFFIX = "xxxxx"
+"""As long as the suffix that the API server adds to a generateName."""
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _STATUSES = ("False", "True", "Unknown")
 
 
 def job_errors(obj: Object) -> Errors:
-    """Return what is wrong with a job that has its selector and uid already."""
+    """Return what is wrong with a job that has its generated selector and uid."""
     metadata, spec = obj.get("metadata", {}), obj.get("spec", {})
     errors = metadata_errors(metadata, dns_subdomain) + _generated_errors(metadata, spec)
     errors += job_spec_errors(spec, "spec")
     selector = spec.get("selector")
     errors += [required("spec.selector")] if selector is None else selector_errors(selector, "spec.selector")
     labels = spec.get("template", {}).get("metadata", {}).get("labels", {})
-    if matches(selector, labels) is False:
+    if selector_matches(selector, labels) is False:
         detail = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", labels, detail))
     if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
-        drawn = f"{metadata.get('generateName', '')}{_DRAWN}"
-        host = f"{metadata.get('name') or drawn}-{spec['completions'] - 1}"
+        generated = f"{metadata.get('generateName', '')}{_RANDOM_SUFFIX}"
+        host = f"{metadata.get('name') or generated}-{spec['completions'] - 1}"
         if dns_label(host):
             detail = f"will not able to create pod with invalid DNS label: {host}"
             errors.append(invalid("metadata.name", metadata.get("name", ""), detail))
@@ -56,7 +55,7 @@ def job_errors(obj: Object) -> Errors:
 
 
 def _generated_errors(metadata: Object, spec: Object) -> Errors:
-    """Hold labels and selector against those that the API server makes (upstream validateGeneratedSelector)."""
+    """Compare labels and selector with those that the API server generates (upstream validateGeneratedSelector)."""
     selector = spec.get("selector")
     if spec.get("manualSelector") or selector is None:
         return []
@@ -70,13 +69,13 @@ def _generated_errors(metadata: Object, spec: Object) -> Errors:
             errors.append(required(at, f"must be '{value}'"))
         elif labels[key] != value:
             errors.append(invalid(at, labels, f"must be '{value}'"))
-    if matches(selector, wanted) is False:
+    if selector_matches(selector, wanted) is False:
         errors.append(invalid("spec.selector", shown_selector(selector), "`selector` not auto-generated"))
     return errors
 
 
 def job_spec_errors(spec: Object, path: str) -> Errors:
-    """Return what is wrong with the spec of a job, selector aside."""
+    """Return what is wrong with the spec of a job, except its selector."""
     errors: Errors = []
     for key in (
         "parallelism",
@@ -169,7 +168,9 @@ def _failure_policy_errors(spec: Object, path: str) -> Errors:
     rules = spec["podFailurePolicy"].get("rules", [])
     errors = [too_many(f"{path}.rules", len(rules), _MOST_RULES)] if len(rules) > _MOST_RULES else []
     pod = spec.get("template", {}).get("spec", {})
-    names = {each.get("name", "") for group in ("containers", "initContainers") for each in pod.get(group, [])}
+    names = {
+        container.get("name", "") for group in ("containers", "initContainers") for container in pod.get(group, [])
+    }
     for index, rule in enumerate(rules):
         errors += _failure_rule_errors(rule, spec, names, f"{path}.rules[{index}]")
     return errors
@@ -212,14 +213,14 @@ def _exit_code_errors(rule: Object, names: set[str], path: str) -> Errors:
         errors.append(invalid(f"{path}.values", values, "at least one value is required"))
     elif len(values) > _MOST_EXIT_CODES:
         errors.append(too_many(f"{path}.values", len(values), _MOST_EXIT_CODES))
-    seen: set[int] = set()
+    visited: set[int] = set()
     for index, value in enumerate(values):
         at = f"{path}.values[{index}]"
         if operator == "In" and value == 0:
             errors.append(invalid(at, value, "must not be 0 for the In operator"))
-        if value in seen:
+        if value in visited:
             errors.append(duplicate(at, value))
-        seen.add(value)
+        visited.add(value)
     if values != sorted(values):
         errors.append(invalid(f"{path}.values", values, "must be ordered"))
     return errors

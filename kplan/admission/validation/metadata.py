@@ -1,4 +1,4 @@
-"""Names, labels, annotations, owners and finalizers of every object.
+"""Metadata of objects: names, labels, annotations, owners and finalizers.
 
 Upstream: k8s.io/apimachinery pkg/api/validation objectmeta.go, pkg/apis/meta/v1/validation; core ValidateObjectMeta.
 """
@@ -13,7 +13,7 @@ from kplan.admission.validation.errors import (
     GoStruct,
     forbidden,
     invalid,
-    invalid_each,
+    invalids,
     not_supported,
     required,
     too_long,
@@ -29,21 +29,21 @@ Names = Callable[[str], Sequence[str]]
 
 
 def metadata_errors(metadata: dict[str, Any], names: Names, *, checks_prefix: bool = True) -> Errors:
-    """Return what is wrong with the metadata of a namespaced object that is being made."""
+    """Return what is wrong with the metadata of a new namespaced object."""
     path = "metadata"
     errors: Errors = []
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
     if prefix and checks_prefix:
-        errors += invalid_each(f"{path}.generateName", prefix, names(name_as_prefix(prefix)))
+        errors += invalids(f"{path}.generateName", prefix, names(name_as_prefix(prefix)))
     if not name and not prefix:
         errors.append(required(f"{path}.name", "name or generateName is required"))
     elif name:
-        errors += invalid_each(f"{path}.name", name, names(name))
+        errors += invalids(f"{path}.name", name, names(name))
     namespace = metadata.get("namespace", "")
     if not namespace:
         errors.append(required(f"{path}.namespace"))
     else:
-        errors += invalid_each(f"{path}.namespace", namespace, dns_label(namespace))
+        errors += invalids(f"{path}.namespace", namespace, dns_label(namespace))
     errors += label_errors(metadata.get("labels", {}), f"{path}.labels")
     errors += annotation_errors(metadata.get("annotations", {}), f"{path}.annotations")
     errors += _owner_errors(metadata.get("ownerReferences", []), f"{path}.ownerReferences")
@@ -61,7 +61,7 @@ def metadata_errors(metadata: dict[str, Any], names: Names, *, checks_prefix: bo
 
 
 def name_as_prefix(prefix: str) -> str:
-    """Return a text that is a good name where the prefix makes good names (upstream maskTrailingDash)."""
+    """Return a name that is valid where names with the prefix are (upstream maskTrailingDash)."""
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
@@ -70,15 +70,15 @@ def label_errors(labels: dict[str, str], path: str) -> Errors:
     errors: Errors = []
     for key, value in sorted(labels.items()):
         errors += label_key_errors(key, path)
-        errors += invalid_each(path, value, label_value(value))
+        errors += invalids(path, value, label_value(value))
     return errors
 
 
 def annotation_errors(annotations: dict[str, str], path: str) -> Errors:
-    """Return what is wrong with annotations: their keys, and how much they hold together."""
+    """Return what is wrong with annotations: their keys, and their total size."""
     errors: Errors = []
     for key in sorted(annotations):
-        errors += invalid_each(path, key, label_key_problems(key.lower()))
+        errors += invalids(path, key, label_key_problems(key.lower()))
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _MOST_ANNOTATION_BYTES:
         errors.append(too_long(path, _MOST_ANNOTATION_BYTES))
     return errors
@@ -141,15 +141,42 @@ def selector_errors(selector: dict[str, Any] | None, path: str) -> Errors:
         errors += operator_errors(expression, at, numeric=False)
         errors += label_key_errors(expression.get("key", ""), f"{at}.key")
         for number, value in enumerate(expression.get("values", [])):
-            errors += invalid_each(f"{at}.values[{number}]", value, label_value(value))
+            errors += invalids(f"{at}.values[{number}]", value, label_value(value))
     return errors
+
+
+def selector_matches(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool | None:
+    """Tell whether a selector matches labels; None for an invalid one. An absent selector matches nothing.
+
+    Upstream: k8s.io/apimachinery LabelSelectorAsSelector.
+    """
+    if selector is None:
+        return False
+    if selector_errors(selector, ""):
+        return None
+    if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
+        return False
+    return all(_holds(expression, labels) for expression in selector.get("matchExpressions", []))
+
+
+def _holds(expression: dict[str, Any], labels: dict[str, str]) -> bool:
+    key, values = expression.get("key", ""), expression.get("values", [])
+    match expression.get("operator"):
+        case "In":
+            return key in labels and labels[key] in values
+        case "NotIn":
+            return key not in labels or labels[key] not in values
+        case "Exists":
+            return key in labels
+        case _:
+            return key not in labels
 
 
 def shown_selector(selector: dict[str, Any]) -> GoStruct:
     """Return a label selector as messages show it."""
     shown = GoStruct({"matchLabels": selector["matchLabels"]} if selector.get("matchLabels") else {})
     if selector.get("matchExpressions"):
-        shown["matchExpressions"] = [_shown_expression(each) for each in selector["matchExpressions"]]
+        shown["matchExpressions"] = [_shown_expression(expression) for expression in selector["matchExpressions"]]
     return shown
 
 
@@ -159,7 +186,7 @@ def _shown_expression(expression: dict[str, Any]) -> GoStruct:
 
 
 def operator_errors(expression: dict[str, Any], path: str, *, numeric: bool) -> Errors:
-    """Return what is wrong with an operator and the number of its values."""
+    """Return what is wrong with a selector's operator and the number of its values."""
     values = expression.get("values", [])
     match expression.get("operator", ""):
         case "In" | "NotIn":
@@ -177,8 +204,8 @@ def operator_errors(expression: dict[str, Any], path: str, *, numeric: bool) -> 
     return []
 
 
-def one_of(value: str, allowed: tuple[str, ...], path: str) -> Errors:
-    """Return an error where a value is not one of a few; none is required."""
+def enum_errors(value: str, allowed: tuple[str, ...], path: str) -> Errors:
+    """Return an error for a required value that is missing, or not one of the allowed ones."""
     if not value:
         return [required(path)]
     return [] if value in allowed else [not_supported(path, value, allowed)]

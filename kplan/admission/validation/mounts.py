@@ -1,4 +1,4 @@
-"""Volumes as containers see them: mounts and block devices (pkg/apis/core/validation ValidateVolumeMounts)."""
+"""Volume mounts and block devices of containers (pkg/apis/core/validation ValidateVolumeMounts)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 
 
 def mount_errors(container: Container, volumes: Volumes, path: str) -> Errors:
-    """Return what is wrong with the mounts of a container; `volumes` are those of the pod that are in order."""
+    """Return what is wrong with the mounts of a container; `volumes` are the valid ones of the pod."""
     devices = {device.get("name", ""): device.get("devicePath", "") for device in container.get("volumeDevices", [])}
     errors: Errors = []
-    taken: set[str] = set()
+    paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", [])):
         at, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
         if not name:
@@ -26,8 +26,8 @@ def mount_errors(container: Container, volumes: Volumes, path: str) -> Errors:
             errors.append(not_found(f"{at}.name", name))
         if not target:
             errors.append(required(f"{at}.mountPath"))
-        errors += _taken(target, taken, f"{at}.mountPath")
-        taken.add(target)
+        errors += _unique_errors(target, paths, f"{at}.mountPath")
+        paths.add(target)
         if name in devices:
             errors.append(invalid(f"{at}.name", name, "must not already exist in volumeDevices"))
         if target in devices.values():
@@ -38,8 +38,8 @@ def mount_errors(container: Container, volumes: Volumes, path: str) -> Errors:
     return errors
 
 
-def _taken(value: str, taken: set[str], path: str) -> Errors:
-    return [invalid(path, value, "must be unique")] if value in taken else []
+def _unique_errors(value: str, used: set[str], path: str) -> Errors:
+    return [invalid(path, value, "must be unique")] if value in used else []
 
 
 def _below_errors(mount: Container, at: str, path: str) -> Errors:
@@ -87,7 +87,7 @@ def device_errors(container: Container, volumes: Volumes, path: str) -> Errors:
         volume = volumes.get(name)
         if not name:
             errors.append(required(f"{at}.name"))
-        errors += _taken(name, names, f"{at}.name")
+        errors += _unique_errors(name, names, f"{at}.name")
         if volume is not None and "persistentVolumeClaim" not in volume and "ephemeral" not in volume:
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
             errors.append(invalid(f"{at}.name", name, detail))
@@ -95,7 +95,7 @@ def device_errors(container: Container, volumes: Volumes, path: str) -> Errors:
             errors.append(not_found(f"{at}.name", name))
         if not target:
             errors.append(required(f"{at}.devicePath"))
-        errors += _taken(target, paths, f"{at}.devicePath")
+        errors += _unique_errors(target, paths, f"{at}.devicePath")
         if target and no_backsteps(target, path):
             errors.append(invalid(f"{at}.devicePath", target, "can not contain backsteps ('..')"))
         else:

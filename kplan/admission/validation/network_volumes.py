@@ -1,4 +1,4 @@
-"""Volume sources beyond the node: disks and file systems of clouds and networks (pkg/apis/core/validation)."""
+"""Volume sources outside the node: disks and file systems of clouds and networks (pkg/apis/core/validation)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, invalid, invalid_each, not_supported, required, too_long
+from kplan.admission.validation.errors import Errors, invalid, invalids, not_supported, required, too_long
 from kplan.admission.validation.paths import descending
 from kplan.admission.validation.texts import dns_subdomain, inclusive
 
@@ -21,7 +21,7 @@ _BLOB = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-nam
 
 
 def needs(*fields: str) -> Check:
-    """Return the check of a source that has to state some fields."""
+    """Return the check of a source with required fields."""
 
     def check(source: Source, path: str) -> Errors:
         return [required(f"{path}.{field}") for field in fields if not source.get(field)]
@@ -42,7 +42,7 @@ def disk(name: str) -> Check:
 
 
 def secret_errors(source: Source, path: str) -> Errors:
-    """Return an error where a reference to a secret has no name."""
+    """Return an error for a secret reference without a name."""
     if "secretRef" in source and not source["secretRef"].get("name"):
         return [required(f"{path}.secretRef.name")]
     return []
@@ -53,7 +53,7 @@ def driver_errors(driver: str, path: str) -> Errors:
     if not driver:
         return [required(path)]
     errors = [too_long(path, 63)] if len(driver.encode()) > 63 else []
-    return errors + invalid_each(path, driver, dns_subdomain(driver.lower()))
+    return errors + invalids(path, driver, dns_subdomain(driver.lower()))
 
 
 def git_repo(source: Source, path: str) -> Errors:
@@ -90,7 +90,7 @@ def _initiator_errors(name: str, path: str) -> Errors:
 
 
 def iscsi_name_errors(source: Source, name: str, path: str) -> Errors:
-    """Return an error where the volume's name is too long for its initiator."""
+    """Return an error for a volume whose name is too long for its initiator."""
     if len(f"{name}:{source.get('targetPortal', '')}".encode()) <= 64:
         return []
     detail = (
@@ -150,7 +150,7 @@ def fibre_channel(source: Source, path: str) -> Errors:
 
 
 def flex(source: Source, path: str) -> Errors:
-    """Check a volume of a plug-in of the kubelet."""
+    """Check a FlexVolume."""
     errors = needs("driver")(source, path)
     for key in sorted(source.get("options", {})):
         domain = "." + key.split("/", 1)[0].lower()

@@ -9,18 +9,18 @@ _MOST_MODE = 0o777
 
 
 def descending(target: str, path: str) -> Errors:
-    """Return what is wrong with a relative path that must not lead up."""
+    """Return what is wrong with a path that must be relative and without ``..``."""
     errors = [invalid(path, target, "must be a relative path")] if target.startswith("/") else []
     return errors + no_backsteps(target, path)
 
 
 def no_backsteps(target: str, path: str) -> Errors:
-    """Return an error where a path leads up."""
+    """Return an error for a path with ``..``."""
     return [invalid(path, target, "must not contain '..'")] if ".." in target.split("/") else []
 
 
 def unreserved(target: str, path: str) -> Errors:
-    """Return what is wrong with the path of a file that a volume gets."""
+    """Return what is wrong with the path of a file in a volume."""
     errors = descending(target, path)
     if target.startswith("..") and not target.startswith("../"):
         errors.append(invalid(path, target, "must not start with '..'"))
@@ -28,5 +28,5 @@ def unreserved(target: str, path: str) -> Errors:
 
 
 def mode_errors(mode: int | None, path: str) -> Errors:
-    """Return an error where a file mode is none."""
+    """Return an error for an invalid file mode."""
     return [] if mode is None or 0 <= mode <= _MOST_MODE else [invalid(path, mode, FILE_MODE)]

@@ -1,4 +1,4 @@
-"""What says where a pod may run: affinity, tolerations, spreading, gates (pkg/apis/core/validation)."""
+"""Affinity, tolerations, topology spread constraints and scheduling gates (pkg/apis/core/validation)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kplan.admission.validation.errors import (
     duplicate,
     forbidden,
     invalid,
-    invalid_each,
+    invalids,
     not_supported,
     required,
 )
@@ -28,7 +28,7 @@ _UNSELECTED = "must not be specified when labelSelector is not set"
 
 
 def affinity_errors(affinity: Term, path: str) -> Errors:
-    """Return what is wrong with an affinity to nodes and pods."""
+    """Return what is wrong with an affinity."""
     errors: Errors = []
     if "nodeAffinity" in affinity:
         errors += _node_affinity_errors(affinity["nodeAffinity"], f"{path}.nodeAffinity")
@@ -60,7 +60,7 @@ def _node_affinity_errors(affinity: Term, path: str) -> Errors:
 
 
 def node_selector_errors(selector: Term, path: str) -> Errors:
-    """Return what is wrong with a selection of nodes."""
+    """Return what is wrong with a node selector."""
     terms, at = selector.get("nodeSelectorTerms", []), f"{path}.nodeSelectorTerms"
     if not terms:
         return [required(at, "must have at least one node selector term")]
@@ -78,7 +78,7 @@ def _node_term_errors(term: Term, path: str, *, with_values: bool) -> Errors:
         errors += operator_errors(expression, at, numeric=True)
         errors += label_key_errors(expression.get("key", ""), f"{at}.key")
         for number, value in enumerate(expression.get("values", []) if with_values else []):
-            errors += invalid_each(f"{at}.values[{number}]", value, label_value(value))
+            errors += invalids(f"{at}.values[{number}]", value, label_value(value))
     for index, field in enumerate(term.get("matchFields", [])):
         errors += _node_field_errors(field, f"{path}.matchFields[{index}]")
     return errors
@@ -95,7 +95,7 @@ def _node_field_errors(field: Term, path: str) -> Errors:
     if key != "metadata.name":
         return [*errors, invalid(f"{path}.key", key, "not a valid field selector key")]
     for index, value in enumerate(values):
-        errors += invalid_each(f"{path}.values[{index}]", value, dns_subdomain(value))
+        errors += invalids(f"{path}.values[{index}]", value, dns_subdomain(value))
     return errors
 
 
@@ -103,7 +103,7 @@ def _pod_term_errors(term: Term, path: str) -> Errors:
     errors = selector_errors(term.get("labelSelector"), f"{path}.labelSelector")
     errors += selector_errors(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for namespace in term.get("namespaces", []):
-        errors += invalid_each(f"{path}.namespace", namespace, dns_label(namespace))
+        errors += invalids(f"{path}.namespace", namespace, dns_label(namespace))
     errors += _label_key_list_errors(term, path)
     key = term.get("topologyKey", "")
     if not key:
@@ -124,13 +124,13 @@ def _label_key_list_errors(term: Term, path: str) -> Errors:
             errors += label_key_errors(key, f"{path}.{name}[{index}]")
     positions = {key: index for index, key in enumerate(term.get("matchLabelKeys", []))}
     if selector is not None:
-        seen = set(selector.get("matchLabels", {}))
+        selected = set(selector.get("matchLabels", {}))
         for expression in selector.get("matchExpressions", []):
             key = expression.get("key", "")
-            if key in positions and key in seen:
+            if key in positions and key in selected:
                 detail = "exists in both matchLabelKeys and labelSelector"
                 errors.append(invalid(f"{path}[{positions[key]}]", key, detail))
-            seen.add(key)
+            selected.add(key)
     for index, key in enumerate(term.get("matchLabelKeys", [])):
         if key in term.get("mismatchLabelKeys", []):
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
@@ -143,7 +143,7 @@ def toleration_errors(tolerations: list[Term], path: str) -> Errors:
     errors: Errors = []
     for index, toleration in enumerate(tolerations):
         at = f"{path}[{index}]"
-        key, operator, value, effect = (toleration.get(each, "") for each in ("key", "operator", "value", "effect"))
+        key, operator, value, effect = (toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
         if key:
             errors += label_key_errors(key, f"{at}.key")
         elif operator != "Exists":
@@ -168,7 +168,7 @@ def _operator_errors(operator: str, value: str, path: str) -> Errors:
 
 
 def spread_errors(constraints: list[Term], path: str) -> Errors:
-    """Return what is wrong with constraints on the spreading over topologies."""
+    """Return what is wrong with topology spread constraints."""
     errors: Errors = []
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
@@ -181,8 +181,8 @@ def spread_errors(constraints: list[Term], path: str) -> Errors:
             errors.append(not_supported(f"{at}.whenUnsatisfiable", action, _ACTIONS))
         pair = (key, action)
         if any(
-            (each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) == pair
-            for each in constraints[index + 1 :]
+            (other.get("topologyKey", ""), other.get("whenUnsatisfiable", "")) == pair
+            for other in constraints[index + 1 :]
         ):
             errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         errors += _min_domain_errors(constraint.get("minDomains"), action, f"{at}.minDomains")
@@ -207,11 +207,11 @@ def _min_domain_errors(least: int | None, action: str, path: str) -> Errors:
 def gate_errors(gates: list[Term], path: str) -> Errors:
     """Return what is wrong with scheduling gates."""
     errors: Errors = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name", "")
         errors += label_key_errors(name, f"{path}[{index}]")
-        if name in seen:
+        if name in names:
             errors.append(duplicate(f"{path}[{index}]", name))
-        seen.add(name)
+        names.add(name)
     return errors

@@ -1,4 +1,4 @@
-"""Pods and templates of pods (core ValidatePodCreate, ValidatePodSpec, ValidatePodTemplateSpec)."""
+"""Pods and pod templates (core ValidatePodCreate, ValidatePodSpec, ValidatePodTemplateSpec)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kplan.admission.validation.errors import (
     duplicate,
     forbidden,
     invalid,
-    invalid_each,
+    invalids,
     not_found,
     not_supported,
     required,
     too_long,
 )
-from kplan.admission.validation.metadata import annotation_errors, label_errors, metadata_errors, one_of
+from kplan.admission.validation.metadata import annotation_errors, enum_errors, label_errors, metadata_errors
 from kplan.admission.validation.placement import affinity_errors, gate_errors, spread_errors, toleration_errors
 from kplan.admission.validation.resources import container_resource_errors, pod_resource_errors
 from kplan.admission.validation.security import pod_security_errors
@@ -50,7 +50,7 @@ _MOST_HOSTNAME = 64
 
 
 def pod_errors(pod: Object) -> Errors:
-    """Return what is wrong with a pod that is being made."""
+    """Return what is wrong with a new pod."""
     metadata, spec = pod.get("metadata", {}), pod.get("spec", {})
     annotations = metadata.get("annotations", {})
     errors = metadata_errors(metadata, dns_subdomain)
@@ -67,7 +67,7 @@ def pod_errors(pod: Object) -> Errors:
 
 
 def template_errors(template: Object, path: str) -> Errors:
-    """Return what is wrong with a template of pods."""
+    """Return what is wrong with a pod template."""
     metadata, spec = template.get("metadata", {}), template.get("spec", {})
     annotations = metadata.get("annotations", {})
     errors = label_errors(metadata.get("labels", {}), f"{path}.labels")
@@ -82,13 +82,13 @@ def template_errors(template: Object, path: str) -> Errors:
 
 
 def pod_spec_errors(spec: Object, path: str, metadata: Object | None) -> Errors:
-    """Return what is wrong with the spec of a pod, or of a template when there is no metadata."""
+    """Return what is wrong with the spec of a pod, or of a template where there is no metadata."""
     is_pod = metadata is not None
     grace = spec.get("terminationGracePeriodSeconds")
     errors: Errors = [] if grace is not None else [required(f"{path}.terminationGracePeriodSeconds")]
     name = metadata.get("name", "") if metadata is not None else ""
-    volumes, found = volume_errors(spec, f"{path}.volumes", name, is_pod=is_pod)
-    errors += found
+    volumes, problems = volume_errors(spec, f"{path}.volumes", name, is_pod=is_pod)
+    errors += problems
     claims = {claim["name"] for claim in spec.get("resourceClaims", []) if claim.get("name")}
     errors += _claim_errors(spec.get("resourceClaims", []), metadata, f"{path}.resourceClaims")
     restart = spec.get("restartPolicy", "")
@@ -98,8 +98,8 @@ def pod_spec_errors(spec: Object, path: str, metadata: Object | None) -> Errors:
     errors += ephemeral_container_errors(spec, around, f"{path}.ephemeralContainers")
     errors += pod_resource_errors(spec, claims, path)
     errors += _host_network_errors(spec, path, is_pod=is_pod)
-    errors += one_of(restart, RESTART_POLICIES, f"{path}.restartPolicy")
-    errors += one_of(spec.get("dnsPolicy", ""), _DNS_POLICIES, f"{path}.dnsPolicy")
+    errors += enum_errors(restart, RESTART_POLICIES, f"{path}.restartPolicy")
+    errors += enum_errors(spec.get("dnsPolicy", ""), _DNS_POLICIES, f"{path}.dnsPolicy")
     errors += label_errors(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
     errors += pod_security_errors(spec, path)
     errors += affinity_errors(spec.get("affinity", {}), f"{path}.affinity")
@@ -123,10 +123,10 @@ def pod_spec_errors(spec: Object, path: str, metadata: Object | None) -> Errors:
     errors += _name_errors(spec, ("priorityClassName",), path)
     if "runtimeClassName" in spec:
         name = spec["runtimeClassName"]
-        errors += invalid_each(f"{path}.runtimeClassName", name, dns_subdomain(name))
+        errors += invalids(f"{path}.runtimeClassName", name, dns_subdomain(name))
     if "preemptionPolicy" in spec:
         policy = spec["preemptionPolicy"]
-        errors += one_of(policy, _PREEMPTION_POLICIES, f"{path}.preemptionPolicy")
+        errors += enum_errors(policy, _PREEMPTION_POLICIES, f"{path}.preemptionPolicy")
     if "overhead" in spec:
         errors += container_resource_errors({"limits": spec["overhead"]}, set(), f"{path}.overhead")
     errors += os_errors(spec, path)
@@ -183,7 +183,7 @@ def _host_network_errors(spec: Object, path: str, *, is_pod: bool) -> Errors:
 
 
 def _host_user_errors(spec: Object, path: str) -> Errors:
-    """Return what a pod with users of its own may not share with its node."""
+    """Return what a pod in its own user namespace must not use of its node."""
     if spec.get("hostUsers", True):
         return []
     detail = "when `hostUsers` is false"
@@ -219,7 +219,7 @@ def _host_alias_errors(aliases: list[Object], path: str) -> Errors:
 
 
 def _file_key_volume_errors(spec: Object, path: str) -> Errors:
-    """Return where an environment is read from a volume that is not an emptyDir."""
+    """Return where an environment variable comes from a volume that is not an emptyDir."""
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes", [])}
     errors: Errors = []
     for container, at in containers_with_path(spec, path):
@@ -236,7 +236,7 @@ def _file_key_volume_errors(spec: Object, path: str) -> Errors:
 
 
 def restart_policy_errors(spec: Object, owner: str, path: str) -> Errors:
-    """Return what pods of a controller that keeps them running must not say; `path` is that of their spec."""
+    """Return what is wrong with restart policy and deadline of a controller's pods; `path` is that of their spec."""
     errors: Errors = []
     if spec.get("restartPolicy", "") != "Always":
         errors.append(not_supported(f"{path}.restartPolicy", spec.get("restartPolicy", ""), ("Always",)))

@@ -1,10 +1,10 @@
-"""Probes and hooks of containers (pkg/apis/core/validation validateProbe, validateLifecycle)."""
+"""Probes and lifecycle hooks of containers (pkg/apis/core/validation validateProbe, validateLifecycle)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, forbidden, invalid, invalid_each, not_supported, required
+from kplan.admission.validation.errors import Errors, forbidden, invalid, invalids, not_supported, required
 from kplan.admission.validation.texts import header_name, port_name, port_number
 
 Handler = dict[str, Any]
@@ -13,7 +13,7 @@ _NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successTh
 
 
 def probe_errors(container: Handler, path: str) -> Errors:
-    """Return what is wrong with the three probes of a container that keeps running."""
+    """Return what is wrong with the probes of a container or sidecar."""
     errors: Errors = []
     for key in ("livenessProbe", "readinessProbe", "startupProbe"):
         if key not in container:
@@ -42,7 +42,7 @@ def _probe_errors(probe: Handler, path: str) -> Errors:
 
 
 def lifecycle_errors(container: Handler, grace: int | None, path: str) -> Errors:
-    """Return what is wrong with the hooks of a container; `grace` is how long its pod may take to end."""
+    """Return what is wrong with the hooks of a container; `grace` is the pod's termination grace period."""
     lifecycle = container.get("lifecycle", {})
     errors: Errors = []
     for key in ("postStart", "preStop"):
@@ -54,13 +54,13 @@ def lifecycle_errors(container: Handler, grace: int | None, path: str) -> Errors
 
 def _handler_errors(handler: Handler, kinds: tuple[str, ...], grace: int | None, path: str) -> Errors:
     errors: Errors = []
-    found = [kind for kind in kinds if kind in handler]
-    for number, kind in enumerate(found):
+    stated = [kind for kind in kinds if kind in handler]
+    for number, kind in enumerate(stated):
         if number:
             errors.append(forbidden(f"{path}.{kind}", "may not specify more than 1 handler type"))
         else:
             errors += _action_errors(kind, handler[kind], grace, f"{path}.{kind}")
-    return errors if found else [required(path, "must specify a handler type")]
+    return errors if stated else [required(path, "must specify a handler type")]
 
 
 def _action_errors(kind: str, action: Handler, grace: int | None, path: str) -> Errors:
@@ -74,7 +74,7 @@ def _action_errors(kind: str, action: Handler, grace: int | None, path: str) -> 
                 errors.append(not_supported(f"{path}.scheme", action.get("scheme", ""), _SCHEMES))
             for header in action.get("httpHeaders", []):
                 name = header.get("name", "")
-                errors += invalid_each(f"{path}.httpHeaders", name, header_name(name))
+                errors += invalids(f"{path}.httpHeaders", name, header_name(name))
             return errors
         case "sleep":
             seconds = action.get("seconds", 0)
@@ -87,4 +87,4 @@ def _action_errors(kind: str, action: Handler, grace: int | None, path: str) -> 
 
 
 def _port_errors(port: int | str, path: str) -> Errors:
-    return invalid_each(path, port, port_name(port) if isinstance(port, str) else port_number(port))
+    return invalids(path, port, port_name(port) if isinstance(port, str) else port_number(port))

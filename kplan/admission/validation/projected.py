@@ -1,4 +1,4 @@
-"""Projected volumes, the downward API, and files from keys (pkg/apis/core/validation).
+"""Projected volumes, files of the downward API, and keys of secrets and config maps (pkg/apis/core/validation).
 
 Cluster trust bundles and pod certificates are dropped before validation while their feature gates are off.
 """
@@ -19,14 +19,14 @@ _MOST_EXPIRATION = 1 << 32
 
 
 def key_to_path_errors(item: Source, path: str) -> Errors:
-    """Return what is wrong with a key that becomes a file."""
+    """Return what is wrong with a key that is mounted as a file."""
     errors = [required(f"{path}.{key}") for key in ("key", "path") if not item.get(key)]
     errors += unreserved(item.get("path", ""), f"{path}.path")
     return errors + mode_errors(item.get("mode"), f"{path}.mode")
 
 
 def downward_file_errors(item: Source, path: str) -> Errors:
-    """Return what is wrong with a file that tells something of its own pod."""
+    """Return what is wrong with a file of the downward API."""
     errors = [] if item.get("path") else [required(f"{path}.path")]
     errors += unreserved(item.get("path", ""), f"{path}.path")
     if "fieldRef" in item:
@@ -47,16 +47,16 @@ def downward_file_errors(item: Source, path: str) -> Errors:
 def projected_errors(volume: Source, path: str) -> Errors:
     """Return what is wrong with a projected volume."""
     errors = mode_errors(volume.get("defaultMode"), f"{path}.defaultMode")
-    taken: set[str] = set()
+    targets: set[str] = set()
     for index, source in enumerate(volume.get("sources", [])):
         at = f"{path}.sources[{index}]"
         for key in ("secret", "configMap"):
             if key in source:
-                errors += _keyed(source[key], f"{at}.{key}", path, taken)
+                errors += _keyed(source[key], f"{at}.{key}", path, targets)
         if "downwardAPI" in source:
             for item in source["downwardAPI"].get("items", []):
                 errors += downward_file_errors(item, f"{at}.downwardAPI")
-                errors += _taken(item.get("path", ""), item.get("path", ""), path, taken)
+                errors += _conflict_errors(item.get("path", ""), item.get("path", ""), path, targets)
         if "serviceAccountToken" in source:
             errors += _token(source["serviceAccountToken"], f"{at}.serviceAccountToken", path)
         if len(source) > 1:
@@ -64,21 +64,21 @@ def projected_errors(volume: Source, path: str) -> Errors:
     return errors
 
 
-def _taken(target: str, shown: str, path: str, taken: set[str]) -> Errors:
-    """Return an error where two sources make the same file."""
+def _conflict_errors(target: str, shown: str, path: str, targets: set[str]) -> Errors:
+    """Return an error for a file that an earlier source has."""
     if not target:
         return []
-    if target in taken:
+    if target in targets:
         return [invalid(path, shown, _CONFLICT)]
-    taken.add(target)
+    targets.add(target)
     return []
 
 
-def _keyed(source: Source, at: str, path: str, taken: set[str]) -> Errors:
+def _keyed(source: Source, at: str, path: str, targets: set[str]) -> Errors:
     errors = [] if source.get("name") else [required(f"{at}.name")]
     for index, item in enumerate(source.get("items", [])):
         errors += key_to_path_errors(item, f"{at}.items[{index}]")
-        errors += _taken(item.get("path", ""), source.get("name", ""), path, taken)
+        errors += _conflict_errors(item.get("path", ""), source.get("name", ""), path, targets)
     return errors
 
 

@@ -1,4 +1,4 @@
-"""Requests, limits and claims, of containers and of the whole pod (ValidateContainerResourceRequirements)."""
+"""Requests, limits and claims of containers and pods (ValidateContainerResourceRequirements)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kplan.admission.validation.errors import (
     duplicate,
     forbidden,
     invalid,
-    invalid_each,
+    invalids,
     not_found,
     not_supported,
     required,
@@ -35,12 +35,12 @@ _STANDARD = frozenset(
 
 
 def container_resource_errors(resources: Resources, claims: set[str], path: str) -> Errors:
-    """Return what is wrong with a container's resources; `claims` are the names that the pod declares."""
+    """Return what is wrong with a container's resources; `claims` are the names of the pod's resource claims."""
     return _errors(resources, _container_name_errors, claims, path)
 
 
 def pod_resource_errors(spec: dict[str, Any], claims: set[str], path: str) -> Errors:
-    """Return what is wrong with the resources of the whole pod, alone and against its containers."""
+    """Return what is wrong with pod-level resources, also compared with the containers'."""
     resources = spec.get("resources")
     if resources is None:
         return []
@@ -107,7 +107,7 @@ def _huge_page_errors(name: str, amount: str, path: str) -> Errors:
 
 
 def _standard_name_errors(name: str, path: str) -> Errors:
-    errors = invalid_each(path, name, label_key_problems(name))
+    errors = invalids(path, name, label_key_problems(name))
     if errors or "/" in name or name in _STANDARD or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}")):
         return errors
     return [invalid(path, name, "must be a standard resource type or fully qualified")]
@@ -135,7 +135,7 @@ def _is_native(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """Tell whether a resource is one of a device plugin or the like (upstream IsExtendedResourceName)."""
+    """Tell whether a resource is an extended resource (upstream IsExtendedResourceName)."""
     return not _is_native(name) and not name.startswith("requests.") and not label_key_problems(f"requests.{name}")
 
 

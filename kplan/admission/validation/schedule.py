@@ -24,11 +24,11 @@ _MOST_DIGITS = 18
 
 
 class _Unreadable(ValueError):  # noqa: N818 - becomes a field error
-    """A schedule that cannot be read."""
+    """A schedule that does not parse."""
 
 
 def schedule_problem(schedule: str) -> str:
-    """Return what is wrong with a schedule, or nothing."""
+    """Return what is wrong with a schedule; "" where nothing is."""
     try:
         _read(schedule)
     except _Unreadable as error:
@@ -37,14 +37,14 @@ def schedule_problem(schedule: str) -> str:
 
 
 def is_time_zone(name: str) -> bool:
-    """Tell whether Go can load a time zone; of names that this machine's database would have, if it had one, it can."""
+    """Tell whether a time zone exists; True for any name on a machine without a time zone database."""
     zones = _zones()
     return not zones or name in zones or name in ("", "UTC", "Local")
 
 
 @cache
 def _zones() -> frozenset[str]:
-    """Return the time zones that this machine knows; none where it has no time zone database."""
+    """Return the time zones of this machine's database; empty where it has none."""
     return frozenset(zoneinfo.available_timezones())
 
 

@@ -10,7 +10,7 @@ from kplan.admission.validation.errors import (
     GoStruct,
     duplicate,
     invalid,
-    invalid_each,
+    invalids,
     not_supported,
     required,
     too_long,
@@ -53,7 +53,7 @@ def security_errors(context: Context, path: str, *, host_users: bool) -> Errors:
 
 
 def _shown_context(context: Context) -> GoStruct:
-    """Return a container's security context as messages show it: all fields, those that are not there as null."""
+    """Return a container's security context as messages show it: with all fields, absent ones as null."""
     shown = GoStruct()
     for key, inner in _GO_FIELDS.items():
         value = context.get(key)
@@ -84,7 +84,7 @@ _GO_FIELDS: dict[str, dict[str, Any]] = {
     "seccompProfile": {"type": "", "localhostProfile": None},
     "appArmorProfile": {"type": "", "localhostProfile": None},
 }
-"""The fields of a security context in the order of the struct, with those of inner ones and what they hold unstated."""
+"""The fields of a security context in the order of the struct, with inner fields and their zero values."""
 
 
 def pod_security_errors(spec: dict[str, Any], path: str) -> Errors:
@@ -115,7 +115,7 @@ def _id_errors(context: Context, keys: tuple[str, ...], path: str) -> Errors:
     errors: Errors = []
     for key in keys:
         if not 0 <= context.get(key, 0) <= MOST_ID:
-            errors += invalid_each(f"{path}.{key}", context[key], [inclusive(0, MOST_ID)])
+            errors += invalids(f"{path}.{key}", context[key], [inclusive(0, MOST_ID)])
     return errors
 
 

@@ -1,4 +1,4 @@
-"""When an indexed job counts as done (batch validateSuccessPolicy, validateIndexesFormat)."""
+"""Success policies of indexed jobs (batch validateSuccessPolicy, validateIndexesFormat)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_TEXT = 64 * 1024
 
 
 class _Unreadable(ValueError):  # noqa: N818 - becomes a field error
-    """Indexes that cannot be read."""
+    """Indexes that do not parse."""
 
 
 def success_policy_errors(spec: dict[str, Any], path: str) -> Errors:
@@ -61,7 +61,7 @@ def _rule_errors(rule: dict[str, Any], completions: int, path: str) -> Errors:
 
 
 def _count(text: str, completions: int) -> int:
-    """Count the indexes of ``1,3-5``, which must rise."""
+    """Count the indexes of ``1,3-5``, which must be in ascending order."""
     if not text:
         return 0
     last: int | None = None

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 
-from kplan.admission.validation.errors import Errors, invalid, invalid_each, required
+from kplan.admission.validation.errors import Errors, invalid, invalids, required
 from kplan.api.names import dns_label_problems, dns_subdomain_problems, label_key_problems, label_value_problems
 
 MOST_ID = 2**31 - 1
@@ -33,23 +33,23 @@ def dns_subdomain(value: str) -> list[str]:
 
 
 def _in_characters(problems: Sequence[str]) -> list[str]:
-    """Names count characters where labels count bytes, though both mean bytes."""
+    """Return problems of names, whose messages say characters where those of labels say bytes; both mean bytes."""
     return [problem[: -len("bytes")] + "characters" if problem.endswith(" bytes") else problem for problem in problems]
 
 
 def dns_label_error(value: str, path: str) -> Errors:
     """Return what is wrong with a DNS label at a path."""
-    return invalid_each(path, value, dns_label(value))
+    return invalids(path, value, dns_label(value))
 
 
 def dns_subdomain_error(value: str, path: str) -> Errors:
     """Return what is wrong with a DNS subdomain at a path."""
-    return invalid_each(path, value, dns_subdomain(value))
+    return invalids(path, value, dns_subdomain(value))
 
 
 def label_key_errors(value: str, path: str) -> Errors:
     """Return what is wrong with a label key or other qualified name at a path."""
-    return invalid_each(path, value, label_key_problems(value))
+    return invalids(path, value, label_key_problems(value))
 
 
 def label_value(value: str) -> tuple[str, ...]:
@@ -58,12 +58,12 @@ def label_value(value: str) -> tuple[str, ...]:
 
 
 def inclusive(low: int, high: int) -> str:
-    """Say between which numbers a number has to be."""
+    """Return the message about a number out of range."""
     return f"must be between {low} and {high}, inclusive"
 
 
 def regex_error(message: str, expression: str, *examples: str) -> str:
-    """Say which expression a text has to match."""
+    """Return the message about a text that does not match a regular expression."""
     if not examples:
         return f"{message} (regex used for validation is '{expression}')"
     shown = " or ".join(f"'{example}', " for example in examples)

@@ -1,4 +1,4 @@
-"""Volumes of a pod: each has a name of its own and one source (pkg/apis/core/validation ValidateVolumes)."""
+"""Volumes of a pod: unique names, with one source each (pkg/apis/core/validation ValidateVolumes)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kplan.admission.validation.errors import (
     duplicate,
     forbidden,
     invalid,
-    invalid_each,
+    invalids,
     not_supported,
     required,
 )
-from kplan.admission.validation.metadata import one_of
+from kplan.admission.validation.metadata import enum_errors
 from kplan.admission.validation.paths import mode_errors, no_backsteps
 from kplan.admission.validation.projected import downward_file_errors, key_to_path_errors, projected_errors
 from kplan.admission.validation.texts import dns_label, dns_label_error, dns_subdomain
@@ -28,21 +28,23 @@ PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 
 def volume_errors(spec: dict[str, Any], path: str, pod_name: str, *, is_pod: bool) -> tuple[dict[str, Source], Errors]:
-    """Return the volumes that are in order, by name, and what is wrong with the others."""
+    """Return the valid volumes by name, and what is wrong with the others."""
     errors: Errors = []
     good: dict[str, Source] = {}
     volumes: list[Source] = spec.get("volumes", [])
-    created = {f"{pod_name}-{each.get('name', '')}" for each in volumes if "ephemeral" in each} if pod_name else set()
+    created = (
+        {f"{pod_name}-{volume.get('name', '')}" for volume in volumes if "ephemeral" in volume} if pod_name else set()
+    )
     for index, volume in enumerate(volumes):
         at = f"{path}[{index}]"
         name = volume.get("name", "")
-        found = _source_errors(volume, at, name, pod_name, is_pod=is_pod)
-        found += invalid_each(f"{at}.name", name, dns_label(name)) if name else [required(f"{at}.name")]
+        problems = _source_errors(volume, at, name, pod_name, is_pod=is_pod)
+        problems += invalids(f"{at}.name", name, dns_label(name)) if name else [required(f"{at}.name")]
         if name in good:
-            found.append(duplicate(f"{at}.name", name))
-        if not found:
+            problems.append(duplicate(f"{at}.name", name))
+        if not problems:
             good[name] = volume
-        errors += found
+        errors += problems
         claim = volume.get("persistentVolumeClaim", {}).get("claimName", "")
         if claim in created and claim:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
@@ -52,12 +54,14 @@ def volume_errors(spec: dict[str, Any], path: str, pod_name: str, *, is_pod: boo
 
 def _source_errors(volume: Source, path: str, name: str, pod_name: str, *, is_pod: bool) -> Errors:
     errors: Errors = []
-    has_one = False
+    has_source = False
     for key, check in _SOURCES.items():
         if key not in volume:
             continue
-        if has_one:
-            errors.append(forbidden(f"{path}.{_CALLED.get(key, key)}", "may not specify more than 1 volume type"))
+        if has_source:
+            errors.append(
+                forbidden(f"{path}.{_UPSTREAM_PATHS.get(key, key)}", "may not specify more than 1 volume type")
+            )
         else:
             if key == "image" and is_pod and not volume[key].get("reference"):
                 errors.append(required(f"{path}.image.reference"))
@@ -65,12 +69,12 @@ def _source_errors(volume: Source, path: str, name: str, pod_name: str, *, is_po
             if key == "ephemeral" and pod_name and name:
                 claim = f"{pod_name}-{name}"
                 errors += [
-                    invalid(f"{path}.name", name, f'PVC name "{claim}": {each}') for each in dns_subdomain(claim)
+                    invalid(f"{path}.name", name, f'PVC name "{claim}": {problem}') for problem in dns_subdomain(claim)
                 ]
-        has_one = True
+        has_source = True
         if key == "iscsi" and "initiatorName" in volume[key]:
             errors += network.iscsi_name_errors(volume[key], name, path)
-    return errors if has_one else [*errors, required(path, "must specify a volume type")]
+    return errors if has_source else [*errors, required(path, "must specify a volume type")]
 
 
 def _empty_dir(source: Source, path: str) -> Errors:
@@ -89,7 +93,7 @@ def _host_path(source: Source, path: str) -> Errors:
 
 
 def _files(name: str) -> Callable[[Source, str], Errors]:
-    """Return the check of a secret or config map, whose name is in field `name`."""
+    """Return the check of a secret or config map, whose name is in the field `name`."""
 
     def check(source: Source, path: str) -> Errors:
         errors = [] if source.get(name) else [required(f"{path}.{name}")]
@@ -121,7 +125,7 @@ def _csi(source: Source, path: str) -> Errors:
         if not name:
             errors.append(required(f"{path}.nodePublishSecretRef.name"))
         else:
-            errors += invalid_each(f"{path}.name", name, dns_subdomain(name))
+            errors += invalids(f"{path}.name", name, dns_subdomain(name))
     return errors
 
 
@@ -132,7 +136,7 @@ def _ephemeral(source: Source, path: str) -> Errors:
 
 
 def _image(source: Source, path: str) -> Errors:
-    return one_of(source.get("pullPolicy", ""), PULL_POLICIES, f"{path}.pullPolicy")
+    return enum_errors(source.get("pullPolicy", ""), PULL_POLICIES, f"{path}.pullPolicy")
 
 
 def _storage_os(source: Source, path: str) -> Errors:
@@ -143,7 +147,7 @@ def _storage_os(source: Source, path: str) -> Errors:
     return errors + network.secret_errors(source, path)
 
 
-#: In upstream's order, which decides which of two sources is one too many.
+#: In upstream's order: of two sources the later one is the error.
 _SOURCES: dict[str, Callable[[Source, str], Errors]] = {
     "emptyDir": _empty_dir,
     "hostPath": _host_path,
@@ -176,7 +180,7 @@ _SOURCES: dict[str, Callable[[Source, str], Errors]] = {
     "ephemeral": _ephemeral,
     "image": _image,
 }
-_CALLED = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
-"""How upstream writes them where there is one too many."""
+_UPSTREAM_PATHS = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+"""Sources that upstream misspells in the error about a second source."""
 
 _CHECKED_AS = {"gcePersistentDisk": "persistentDisk"}

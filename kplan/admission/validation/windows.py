@@ -1,4 +1,4 @@
-"""What pods for Windows may and may not say, and those for Linux (pkg/apis/core/validation validateWindows)."""
+"""Fields for Windows pods, and those that Windows or Linux pods must not have (core validateWindows)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, forbidden, invalid, invalid_each, not_supported, required
+from kplan.admission.validation.errors import Errors, forbidden, invalid, invalids, not_supported, required
 from kplan.admission.validation.texts import dns_subdomain
 
 Options = dict[str, Any]
@@ -57,7 +57,7 @@ def containers_with_path(spec: dict[str, Any], path: str) -> Iterator[tuple[dict
 
 
 def os_errors(spec: dict[str, Any], path: str) -> Errors:
-    """Return what does not go with the operating system that a pod states."""
+    """Return the fields that the operating system of a pod does not allow."""
     if "os" not in spec:
         return []
     name = spec["os"].get("name", "")
@@ -93,11 +93,11 @@ def _windows_errors(spec: dict[str, Any], path: str) -> Errors:
 
 
 def windows_option_errors(options: Options, path: str) -> Errors:
-    """Return what is wrong with Windows' own options in a security context."""
+    """Return what is wrong with the Windows options of a security context."""
     errors: Errors = []
     name = options.get("gmsaCredentialSpecName")
     if name is not None:
-        errors += invalid_each(f"{path}.gmsaCredentialSpecName", name, dns_subdomain(name))
+        errors += invalids(f"{path}.gmsaCredentialSpecName", name, dns_subdomain(name))
     text = options.get("gmsaCredentialSpec")
     if text is not None:
         at = f"{path}.gmsaCredentialSpec"
@@ -106,7 +106,7 @@ def windows_option_errors(options: Options, path: str) -> Errors:
         elif len(text.encode()) > _MOST_SPEC_KIB * 1024:
             errors.append(invalid(at, text, f"gmsaCredentialSpec size must be under {_MOST_SPEC_KIB} KiB"))
     user = options.get("runAsUserName")
-    return errors if user is None else errors + invalid_each(f"{path}.runAsUserName", user, _user_problems(user))
+    return errors if user is None else errors + invalids(f"{path}.runAsUserName", user, _user_problems(user))
 
 
 def _user_problems(text: str) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _user_problems(text: str) -> Iterator[str]:
 
 
 def host_process_errors(spec: dict[str, Any], path: str) -> Errors:
-    """Return what is wrong where containers run as processes of a Windows node."""
+    """Return what is wrong with HostProcess containers, which run as processes of a Windows node."""
     whole = spec.get("securityContext", {}).get("windowsOptions", {}).get("hostProcess")
     errors: Errors = []
     containers = list(containers_with_path(spec, path))
