@@ -1,1 +1,1 @@
-"""What kplan prints: results turned into text and documents."""
+"""Documents as text, Markdown, HTML and the formats of pipelines."""

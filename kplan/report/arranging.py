@@ -1,4 +1,4 @@
-"""What holds for reports of every kind: the verdict first and last, and nothing said twice."""
+"""What holds for reports of every kind: the verdict stands first and last, and nothing is shown twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kplan.report.blocks import Block, Heading, Line, Span, Table, line, plain
 from kplan.report.details import listing
 
 _LEAST_SAID_ELSEWHERE = 2
-"""A section of fewer blocks is said again, rather than where it was said before."""
+"""A section of fewer blocks is repeated; a longer one only refers to the place where it stands already."""
 
 _NOTHING = frozenset({"", "-"})
 _MOST_OBJECTS = 3
@@ -19,7 +19,7 @@ _MOST_LINES = 5
 
 
 def arranged(blocks: Iterable[Block], verdict: Verdict, *, is_wide: bool) -> list[Block]:
-    """Return a report with its verdict in the first and the last line, and what repeats said once.
+    """Return a report with its verdict in the first and the last line, and repeated sections and columns once.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def arranged(blocks: Iterable[Block], verdict: Verdict, *, is_wide: bool) -> lis
 
 
 def failure_text(verdict: Verdict) -> str:
-    """Say why an answer counts as a failure, after the word for it."""
+    """Return why an answer counts as a failure, to stand after the word ``Failed``."""
     objects: dict[str, list[str]] = {}
     because, grouped = set(verdict.because), set()
     for event in verdict.counted:
@@ -41,14 +41,15 @@ def failure_text(verdict: Verdict) -> str:
             grouped.add(line_of)
     also = [reason for reason in verdict.because if reason not in grouped]
     left_out = f"; and {len(also) - _MOST_LINES} more" if len(also) > _MOST_LINES else ""
-    parts = [*also[:_MOST_LINES], *(f"{text} {listing(names, most=_MOST_OBJECTS)}" for text, names in objects.items())]
+    named = (f"{text}: {listing(names, most=_MOST_OBJECTS)}" for text, names in objects.items())
+    parts = [*also[:_MOST_LINES], *named]
     more = f"; and {verdict.more} more" if verdict.more else ""
     fail_on = ",".join(verdict.fail_on)
-    return f" (exit code {verdict.exit_code}): --fail-on {fail_on} holds: {'; '.join(parts)}{left_out}{more}"
+    return f" (exit code {verdict.exit_code}, --fail-on {fail_on}). {'; '.join(parts)}{left_out}{more}"
 
 
 def _opened(blocks: Sequence[Block], verdict: Verdict) -> Iterator[Block]:
-    """Yield the blocks; the first, where it is the verdict, says whether that counts as a failure."""
+    """Yield the blocks; a first block that is the verdict also says whether it counts as a failure."""
     for index, block in enumerate(blocks):
         if index == 0 and verdict.failed and isinstance(block, Heading) and block.level == 0:
             yield replace(block, spans=(*block.spans, " - ", Span("failed", "bad")))
@@ -57,7 +58,7 @@ def _opened(blocks: Sequence[Block], verdict: Verdict) -> Iterator[Block]:
 
 
 def _closing(blocks: Sequence[Block], verdict: Verdict) -> Iterator[Block]:
-    """Yield the verdict for the last line: why it is a failure, or once more what it was, below details."""
+    """Yield the last line: why the answer is a failure, or, below details, the verdict once more."""
     if verdict.failed:
         yield Heading((Span("Failed", "bad"), failure_text(verdict)), 0)
         return
@@ -70,7 +71,7 @@ def _closing(blocks: Sequence[Block], verdict: Verdict) -> Iterator[Block]:
 
 
 def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Yield the blocks; a section that was told of another pod word for word is named only."""
+    """Yield the blocks; a section that equals the section of another pod only refers to it."""
     first_about: dict[tuple[Block, ...], str] = {}
     about = ""
     index = 0
@@ -99,7 +100,7 @@ def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:
 
 
 def end_of_section(blocks: Sequence[Block], start: int) -> int:
-    """Return where the section ends that a heading begins."""
+    """Return the index at which the section of a heading ends."""
     head = blocks[start]
     level = head.level if isinstance(head, Heading) else 0
     for index in range(start + 1, len(blocks)):
@@ -114,9 +115,9 @@ def _about(heading: Heading) -> str:
 
 
 def _columns_once(block: Block) -> Iterator[Block]:
-    """Yield a table without the columns that say the same in all of its rows, and before it what they say.
+    """Yield a line with the columns that are equal in all rows of a table, then the table without them.
 
-    The first column stays: it says what the rows are about. A table of which nothing else would be left stays whole.
+    The first column names the rows and stays. A table of which only that would be left stays whole.
     """
     if not isinstance(block, Table) or not block.rows:
         yield block

@@ -1,6 +1,6 @@
-"""What a report for people consists of, before it is text, Markdown or HTML.
+"""The blocks that a report for people consists of, before it is text, Markdown or HTML.
 
-A document's module says what to tell, once; each format says how a heading, a line or a table looks in it.
+The view of a document yields them once; each format defines how a heading, a line or a table looks in it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 Style = Literal["", "good", "bad", "warn", "dim", "strong", "code", "header"]
-"""How a piece of text may stand out. Nothing depends on it to be understood."""
+"""How a piece of text stands out; a report is understood without it."""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -25,16 +25,16 @@ Cell = str | Span
 
 
 class Heading(msgspec.Struct, frozen=True):
-    """What the following blocks are about."""
+    """A heading of the blocks that follow."""
 
     spans: tuple[Cell, ...]
-    level: int = 1  #: 0 for the verdict, 1 for a pod or a group of pods, 2 for a part of what is said of it
-    about: str = ""  #: who that is, in short, for whoever refers to what is told here; empty for the heading itself
-    folds: bool = True  #: what follows need not be seen at once, where a format can hide it
+    level: int = 1  #: 0 for the verdict, 1 for a pod or a group of pods, 2 for a part of its section
+    about: str = ""  #: the short name by which other sections refer to this one; empty for the text of the heading
+    folds: bool = True  #: the section is folded away in formats that can
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A sentence or two, wrapped where it must be."""
+    """A sentence or two, wrapped at the width."""
 
     spans: tuple[Cell, ...]
     indent: int = 1  #: depth, in steps
@@ -42,17 +42,17 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Rows under a header; the last column is wrapped where it must be."""
+    """Rows under a header; columns fold to fit the width."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     align: str  #: ``<`` or ``>`` for each column
     indent: int = 1
-    note: str = ""  #: what is left out, below the table
+    note: str = ""  #: a line below the table, such as what is left out
 
 
 class Preformatted(msgspec.Struct, frozen=True):
-    """A text that is quoted as it is, such as kube-scheduler's message."""
+    """A text that is quoted verbatim, such as kube-scheduler's message."""
 
     label: str
     text: str
@@ -63,7 +63,7 @@ Block = Heading | Line | Table | Preformatted
 
 
 def line(*spans: Cell, indent: int = 1, is_item: bool = False) -> Line:
-    """Make a line of pieces."""
+    """Return a line of pieces."""
     return Line(spans, indent, is_item)
 
 
@@ -77,5 +77,5 @@ def plain(cells: Cell | Iterable[Cell]) -> str:
 
 
 def spans_of(cells: Sequence[Cell]) -> list[Span]:
-    """Return pieces that all carry a style, the empty one included."""
+    """Return the pieces as spans; a bare text gets the empty style."""
     return [cell if isinstance(cell, Span) else Span(cell) for cell in cells]

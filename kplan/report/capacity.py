@@ -25,7 +25,7 @@ _DETAIL_WIDTH = 120
 
 
 def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell a CapacityReport."""
+    """Yield what a CapacityReport shows, block by block."""
     is_enough = document.summary.wanted is None or not _missing(document)
     yield verdict_heading(Span(_sentence(document), "good" if is_enough else "bad"))
     yield from opening_blocks(document, options)
@@ -65,7 +65,7 @@ def _sentence(document: CapacityReport) -> str:
 
 
 def _sets(document: CapacityReport) -> Block:
-    """Say how many whole sets fit, and what is left of the next."""
+    """Return the sentence about whole sets that fit, and about the replicas of the set that does not."""
     templates, sets = document.templates, document.sets or 0
     ratio = " and ".join(f"{template.share} of {template.name}" for template in templates)
     rest = [f"{n} of {template.name}" for template in templates if (n := template.fits - sets * template.share)]
@@ -78,7 +78,7 @@ def _lost(survival: Survival) -> str:
 
 
 def survival_blocks(document: CapacityReport) -> Iterator[Block]:
-    """Say what was lost in turn, and what a loss means."""
+    """Yield the sentences about the losses that were tried, and about pods that no loss leaves a place."""
     survival = document.survival
     if not survival:
         return
@@ -87,8 +87,8 @@ def survival_blocks(document: CapacityReport) -> Iterator[Block]:
     fits = f"{survival.fits_before}{' or more' if survival.fits_before in (summary.wanted, summary.limit) else ''}"
     yield line(
         f"{fits} would fit as long as nothing is lost. {ways} to lose {_lost(survival)} was tried: "
-        "what ran there is placed again on what is left, by priority, the cluster's own pods before the replicas. "
-        "Nobody is evicted for it, and pods of lower priority do not count."
+        "the pods that ran there are placed again on the nodes that are left, by priority, the cluster's own before "
+        "the replicas. No pod is evicted for them, and pods of lower priority do not count."
     )
     if survival.homeless_count:
         finds, does = ("finds", "does") if survival.homeless_count == 1 else ("find", "do")
@@ -125,7 +125,7 @@ def _where(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _alike(nodes: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> list[tuple[Cell, ...]]:
-    """Put nodes with as many replicas in one row, the fullest first."""
+    """Return a row for the nodes that take equally many replicas, the fullest nodes first."""
     groups: dict[tuple[int, ...], list[str]] = {}
     for node, fits in nodes.items():
         groups.setdefault(tuple(fits.get(name, 0) for name in names), []).append(node)

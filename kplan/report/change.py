@@ -1,4 +1,4 @@
-"""A change for people: what becomes of each workload first, then what needs attention."""
+"""A change that controllers carry through: what becomes of each workload, then what needs attention."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kplan.report.view import Case, State
 from kplan.report.words import count
 
 _WORDS: Mapping[Change, str] = {
-    Change.ROLLOUT: "rolled",
+    Change.ROLLOUT: "rolled out",
     Change.SCALE: "scaled",
     Change.NEW: "new",
     Change.NONE: "unchanged",
     Change.DELETED: "deleted",
 }
-_ASSUMED = "Assumed: a pod that is bound is ready at once, and a pod that is told to go is gone at once."
+_ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
 _MOST_STEPS = 200
 _OTHERS: Mapping[Action, str] = {
     Action.PLACED: "placed",
@@ -40,12 +40,12 @@ _STYLES: Mapping[StepEvent, Style] = {
 
 
 def is_change(document: PlanReport) -> bool:
-    """Tell whether a report is about a change that controllers carried through."""
+    """Return whether a report is about a change that controllers carry through."""
     return document.command == "drain" or bool(document.workloads)
 
 
 def change_sentence(document: PlanReport) -> str:
-    """Count what becomes of the workloads asked about and of their pods, then of other pods, in one sentence."""
+    """Return in one sentence what becomes of the workloads in question and of their pods, then of other pods."""
     if document.command == "drain":
         if not document.changes and not document.obstacles:
             return "No pod has to move"
@@ -56,7 +56,7 @@ def change_sentence(document: PlanReport) -> str:
     ]
     names = {_name(workload) for workload in subjects}
     words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)
-    parts = [f"{word} {words[word]}" for word in ("unchanged", "scaled", "rolled", "new", "refused") if words[word]]
+    parts = [f"{words[word]} {word}" for word in ("unchanged", "scaled", "rolled out", "new", "refused") if words[word]]
     own = [change for change in document.changes if _is_of(change, names)]
     others = Counter(change.action for change in document.changes if not _is_of(change, names))
     stuck = sum(workload.state is WorkloadState.STUCK for workload in subjects)
@@ -67,21 +67,20 @@ def change_sentence(document: PlanReport) -> str:
 
 
 def _ends(changes: Sequence[PodChange], stuck: int, document: PlanReport) -> list[str]:
-    """Count how pods end, and whom that costs a place."""
+    """Return how many pods end in which way, and how many workloads are stuck."""
     counts = Counter(change.action for change in changes)
     n_placed = counts[Action.PLACED] + counts[Action.MOVED]
     n_wanted = n_placed + counts[Action.PENDING]
     # Of a workload that only gets smaller no pod needs a place.
-    ends = [f"{n_placed} of {n_wanted} placed"] if n_wanted else []
-    if n_wanted or stuck or document.obstacles:
-        ends.append(f"stuck {stuck}")
-    if document.obstacles:
-        ends.append(f"blocked {len(document.obstacles)}")
-    if counts[Action.EVICTED]:
-        ends.append(f"gone for good {counts[Action.EVICTED]}")
-    if document.summary.victims:
-        ends.append(f"preempted {document.summary.victims}")
-    return ends
+    ends = [f"{n_placed} of {count(n_wanted, 'pod')} placed"] if n_wanted else []
+    if stuck:
+        ends.append(f"{count(stuck, 'workload')} stuck")
+    numbers = (
+        (len(document.obstacles), "blocked"),
+        (counts[Action.EVICTED], "gone for good"),
+        (document.summary.victims, "preempted"),
+    )
+    return ends + [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
 
 
 def _name(workload: WorkloadChange) -> str:
@@ -89,7 +88,7 @@ def _name(workload: WorkloadChange) -> str:
 
 
 def _is_of(change: PodChange, names: AbstractSet[str]) -> bool:
-    """Tell whether a pod belongs to one of the workloads, or is one itself."""
+    """Return whether a pod belongs to one of the workloads, or is one itself."""
     name = workload_of(change)
     return name in names or f"Pod {name}" in names
 
@@ -99,7 +98,7 @@ def _is_subject(workload: WorkloadChange) -> bool:
 
 
 def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell what becomes of the workloads."""
+    """Yield a table of what becomes of the workloads."""
     shown = [workload for workload in document.workloads if options.is_wide or not _is_quiet(workload)]
     if shown:
         yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, shown)), "<<>>><")
@@ -112,7 +111,7 @@ def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
 
 
 def obstacles_blocks(document: PlanReport) -> Iterator[Block]:
-    """Tell what stands in the way of the workloads, and of pods that should go."""
+    """Yield what holds workloads up, and which pods may not be evicted."""
     explained = {
         pod
         for change in document.changes
@@ -153,7 +152,7 @@ def _row(workload: WorkloadChange) -> tuple[Cell, ...]:
 def _obstacles(obstacles: Sequence[Obstacle]) -> Iterator[Block]:
     if not obstacles:
         return
-    yield Heading((Span(f"{count(len(obstacles), 'pod')} may not go", "bad"),))
+    yield Heading((Span(f"{count(len(obstacles), 'pod')} may not be evicted", "bad"),))
     rows: list[tuple[Cell, ...]] = [(obstacle.pod, obstacle.node, obstacle.words) for obstacle in obstacles]
     yield Table(("POD", "NODE", "WHY"), tuple(rows), "<<<")
     texts: set[str] = set()
@@ -165,7 +164,7 @@ def _obstacles(obstacles: Sequence[Obstacle]) -> Iterator[Block]:
 
 
 def obstacle_text(obstacle: Obstacle) -> str:
-    """Say what it would take for a pod to go."""
+    """Return what it takes for a pod to be evicted; empty where no budget covers it."""
     if len(obstacle.budgets) > 1:
         names = listing([budget.name for budget in obstacle.budgets])
         return f"{obstacle.pod} is covered by {names}; leave it to one of them"
@@ -174,13 +173,13 @@ def obstacle_text(obstacle: Obstacle) -> str:
     budget = obstacle.budgets[0]
     missing = budget.desired + 1 - budget.healthy
     return (
-        f"budget {budget.name} wants {budget.desired} healthy pods and has {budget.healthy}: "
-        f"{count(max(missing, 1), 'more healthy pod')} elsewhere, or a budget that asks for fewer, lets one go"
+        f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}: with "
+        f"{count(max(missing, 1), 'more healthy pod')} elsewhere, or a budget that requires fewer, one may be evicted"
     )
 
 
 def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
-    """Tell everything that happens, in order."""
+    """Yield a table of everything that happens, in order."""
     if not steps:
         return
     yield Heading(("Steps",))
@@ -199,7 +198,7 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
 
 
 def change_cases(document: PlanReport) -> Iterator[Case]:
-    """Yield a case a pod that may not go, and one a workload that is refused, lacks pods or says nothing new."""
+    """Yield a case for each pod that may not be evicted, and for each workload that is refused, stuck or unchanged."""
     for obstacle in document.obstacles:
         counted = document.verdict.counted_of(obstacle.pod)
         yield _blocked(obstacle, "failed" if counted else "skipped")

@@ -1,4 +1,4 @@
-"""What becomes of the pods of a plan: a line for those of a workload that share their fate."""
+"""What becomes of the pods of a plan: a row for the pods of a workload that end alike."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kplan.documents.change import Change
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Span, Style, Table, line
 from kplan.report.daemons import DAEMON_SET, own_node
@@ -23,30 +24,30 @@ _STYLES: Mapping[Action, Style] = {
 }
 _LEGEND: Mapping[Action, str] = {
     Action.PLACED: "+ placed",
-    Action.MOVED: "~ moved (evicted and placed elsewhere)",
-    Action.EVICTED: "- evicted for good",
+    Action.MOVED: "~ moved to another node",
+    Action.EVICTED: "- gone for good",
     Action.PENDING: "! stays pending",
 }
 _PENDING: Mapping[str, str] = {"Unschedulable": "fits nowhere", "Gated": "gated", "Error": "cannot be scheduled"}
 _MOST_NODES = 3
 _MOST_ROWS = 60
-"""Rows of pods that need no attention, those that do included."""
+"""At most so many rows, unless more pods than that need attention."""
 
 
 def workload_of(change: PodChange) -> str:
-    """Name what makes a pod: KIND NAMESPACE/NAME, or the pod where nothing does."""
+    """Return the workload of a pod as KIND NAMESPACE/NAME, or the pod itself where it has none."""
     namespace = change.pod.partition("/")[0]
     kind, _, name = change.workload.partition("/")
     return f"{kind} {namespace}/{name}" if name else change.pod
 
 
 def is_daemon(change: PodChange) -> bool:
-    """Tell whether a pod is one of a DaemonSet."""
+    """Return whether a pod belongs to a DaemonSet."""
     return change.workload.partition("/")[0] == DAEMON_SET
 
 
 def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Table what becomes of pods, in the order of the queue."""
+    """Yield a table of what becomes of the pods, in the order of the queue."""
     changes = document.changes
     if not changes:
         return
@@ -67,7 +68,7 @@ def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Blo
 
 
 def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
-    """Group the pods of a workload that come from nowhere, and others by what becomes of them."""
+    """Return the pods in groups: new pods of a workload, and others by how they end."""
     groups: dict[tuple[str, ...], list[PodChange]] = {}
     for change in changes:
         fate: tuple[str, ...] = ()
@@ -78,7 +79,7 @@ def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
 
 
 def _shown(groups: Sequence[list[PodChange]]) -> list[list[PodChange]]:
-    """Leave out the last of those that are only placed, where there are many."""
+    """Return the groups that are shown: where there are many, without the last of those that are only placed."""
     n_others = sum(not _is_placed(group) for group in groups)
     left = max(_MOST_ROWS - n_others, 0)
     shown = []
@@ -120,14 +121,14 @@ def _without(text: str, suffix: str) -> str:
 
 
 def _sign(group: Sequence[PodChange]) -> Span:
-    """Say what becomes of pods, of different ends the one that needs attention."""
+    """Return the sign of a group; where its pods end differently, that of the end that needs attention most."""
     actions = {change.action for change in group}
     action = next(action for action in reversed(Action) if action in actions)
     return Span(action, _STYLES[action])
 
 
 def _who(document: PlanReport, group: Sequence[PodChange]) -> str:
-    """Name a workload, or a single pod, unless it is made up for a manifest."""
+    """Return the name of a workload, or of its only pod; a pod of a manifest has only a made-up name."""
     first = group[0]
     attempt = None if first.attempt is None else document.placements[first.attempt]
     is_of_manifest = attempt is not None and bool(attempt.pod.origin) and first.from_node is None
@@ -144,7 +145,7 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     if first.by is not None:
         parts.append(f"evicted for {first.by}")
     if first.because:
-        parts.append(first.because)
+        parts.append(f"rollout, {first.because}" if _is_rolled_out(document, first) else first.because)
     elif first.action is Action.EVICTED:
         parts.append("no controller recreates it")
     pending = [change for change in group if change.action is Action.PENDING]
@@ -158,8 +159,17 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     return ", ".join(parts)
 
 
+def _is_rolled_out(document: PlanReport, change: PodChange) -> bool:
+    """Return whether a rollout replaces a pod."""
+    name = workload_of(change)
+    return change.by is None and any(
+        f"{workload.kind} {workload.namespace}/{workload.name}" == name and workload.change is Change.ROLLOUT
+        for workload in document.workloads
+    )
+
+
 def _meant_for(document: PlanReport, change: PodChange) -> str:
-    """Name the node that a DaemonSet's pod is meant for, or the pod where the report does not say."""
+    """Return the node that a DaemonSet's pod is meant for, or the pod's name where the report does not hold it."""
     if change.from_node is not None:
         return change.from_node
     node = "" if change.attempt is None else own_node(document.placements[change.attempt])

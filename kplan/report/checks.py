@@ -1,4 +1,4 @@
-"""What `kplan pods`, `kplan snapshot check` and `kplan config check` found, for programs."""
+"""The results of `kplan pods`, `kplan snapshot check` and `kplan config check` as cases, for programs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from kplan.visible import shown, visible
 
 
 class Repository(msgspec.Struct, frozen=True):
-    """Where files are named from."""
+    """The directories that file names are relative to."""
 
     here: str = ""  #: the directory that relative names start from
     root: str = ""  #: of the repository; empty where it is not known
 
     def file(self, name: str) -> str:
-        """Return a file's path as the repository has it; empty for what is no file."""
+        """Return a file's path in the repository; empty for standard input and the like."""
         return file_in(self.root, self.here, name)
 
 
 def pods_cases(document: PodsReport, where: Repository) -> CaseReport:
-    """Return a case an object: the API server takes its pods, or refuses them."""
+    """Return a case for each object: the API server accepts its pods, or refuses them."""
     report = shown(document)
     n_refused = sum(1 for pods in report.pods if pods.refusal)
     cases = [_pods_case(pods, where) for pods in report.pods] + [_warning(warning) for warning in report.warnings]
@@ -61,7 +61,7 @@ def _pods_case(pods: PodsMade, where: Repository) -> Case:
 
 
 def snapshot_cases(document: SnapshotCheck, where: Repository) -> CaseReport:
-    """Return a case for each finding; what is only worth knowing does not count."""
+    """Return a case for each finding; those that are only worth knowing do not count."""
     report = shown(document)
     source = report.snapshot.source
     file = "" if source == "demo" else where.file(source)
@@ -89,7 +89,7 @@ def _finding(finding: InputWarning, file: str) -> Case:
 def configuration_cases(
     source: str, problems: Sequence[Problem], warnings: Sequence[InputWarning], where: Repository
 ) -> CaseReport:
-    """Return a case for each problem of a scheduler configuration, or one that says that it has none."""
+    """Return a case for each problem of a scheduler configuration, or one case for a valid one."""
     name = visible(source)
     if problems:
         return replace(

@@ -1,4 +1,4 @@
-"""A scheduler configuration for people and programs: the effective settings, with what differs from the default marked.
+"""The reports of `kplan config show` and `kplan config check`, and their text, which marks what is not the default.
 
 Marks, the same in words and in the table: `*` another value, `+` added, `-` left out, `~` moved.
 """
@@ -50,7 +50,7 @@ def config_report(config: SchedulerConfiguration) -> SchedulerConfigReport:
 def check_report(
     source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]
 ) -> SchedulerConfigCheck:
-    """Return the document of `kplan config check`; without a configuration it was refused."""
+    """Return the document of `kplan config check`; `config` is None for one that kube-scheduler refuses."""
     return SchedulerConfigCheck(
         source=source,
         valid=config is not None,
@@ -62,7 +62,7 @@ def check_report(
 
 
 def render_check(source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]) -> str:
-    """Write the verdict of `kplan config check` as text: `ok`, or every problem with its path and hint."""
+    """Return the verdict of `kplan config check` as text: `ok`, or every problem with its path and hint."""
     if config is not None:
         profiles = ", ".join(profile.scheduler_name for profile in config.profiles)
         return f"{source}: ok ({count(len(config.profiles), 'profile')}: {profiles})"
@@ -76,7 +76,7 @@ def render_check(source: str, config: SchedulerConfiguration | None, problems: S
 
 
 def render_config(config: SchedulerConfiguration, width: int = DEFAULT_WIDTH) -> str:
-    """Write the effective configuration as text of so many columns."""
+    """Return the effective configuration as text, at most `width` columns wide."""
     changed = differences(config)
     scheduler = f"kube-scheduler v{config.release.version}"
     is_default = config.source == "default"
@@ -96,7 +96,7 @@ def render_config(config: SchedulerConfiguration, width: int = DEFAULT_WIDTH) ->
 
 
 def _gates(release: Release, width: int) -> str:
-    """List the feature gates that scheduling depends on, those that are on first; `*` marks what is not default."""
+    """Return the feature gates that scheduling depends on, those that are on first; `*` marks what is not default."""
     lines = ["Feature gates that scheduling depends on"]
     for word, is_on in (("on", True), ("off", False)):
         names = [
@@ -110,7 +110,7 @@ def _gates(release: Release, width: int) -> str:
 
 
 def _settings(config: SchedulerConfiguration, changed: tuple[Difference, ...], width: int) -> str:
-    """List what every decision depends on, then whatever else is not at its default."""
+    """Return a table of the settings that every decision depends on, then of any other that is not at its default."""
     default = {difference.path: difference.default for difference in changed}
     rows = []
     for field, value in (
@@ -172,7 +172,7 @@ def _plugins(config: SchedulerConfiguration, profile: Profile, width: int) -> st
 
 
 def _marked(default: tuple[PluginRef, ...], effective: tuple[PluginRef, ...]) -> list[str]:
-    """Write the plugins of an extension point in order, each with its weight and its mark; those left out come last."""
+    """Return the plugins of an extension point in order, with weights and marks; those left out come last."""
     usual = {ref.name: ref.weight for ref in default}
     names = [ref.name for ref in effective]
     in_place = _longest_common([ref.name for ref in default], names)
@@ -192,7 +192,7 @@ def _marked(default: tuple[PluginRef, ...], effective: tuple[PluginRef, ...]) ->
 
 
 def _longest_common(default: list[str], effective: list[str]) -> frozenset[str]:
-    """Return a largest set of names that stand in the same order in both lists: the plugins that did not move."""
+    """Return the plugins that did not move: a largest set of names in the same order in both lists."""
     position = {name: i for i, name in enumerate(default)}
     shared = [name for name in effective if name in position]
     ending_at: list[list[str]] = []
@@ -204,7 +204,7 @@ def _longest_common(default: list[str], effective: list[str]) -> frozenset[str]:
 
 
 def _longest(chains: list[list[str]]) -> list[str]:
-    """Return the longest chain, of equals the last: what was put in front then counts as moved, not what it passed."""
+    """Return the last of the longest chains, so that a plugin put in front counts as moved, not those behind it."""
     return max([*reversed(chains), []], key=len)
 
 
@@ -224,7 +224,7 @@ def _arguments(config: SchedulerConfiguration, profile: Profile, width: int) -> 
 
 
 def _wrap(head: str, words: Sequence[str], indent: int, width: int) -> str:
-    """Join words by commas after `head`, on as many lines as they need; a word stays in one piece if it can."""
+    """Return words joined by commas after `head`, on as many lines as they need; a word breaks only if it must."""
     text = ", ".join(word.replace(" ", "\xa0") if len(word) < width // 2 else word for word in words)
     wrapped = textwrap.fill(
         text,

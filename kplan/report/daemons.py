@@ -1,4 +1,4 @@
-"""A DaemonSet's pods told as one: on how many nodes it runs, and of each other node why not."""
+"""The pods of a DaemonSet as one: on how many nodes it has a place, and why not on the others."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _MOST_NAMES = 3
 
 
 def nodes_text(members: Sequence[PodPlacement]) -> str:
-    """Say on how many of the nodes that it is meant for a DaemonSet has a place."""
+    """Return on how many of its nodes a DaemonSet has a place."""
     placed = sum(member.node is not None for member in members)
     return f"{placed} of {count(len(members), 'node')}"
 
 
 def daemon_message(placement: PodPlacement) -> str:
-    """Say of a DaemonSet's pod that has no place which node it is meant for, and what is against it."""
+    """Return the node that a DaemonSet's pod is meant for, and why it has no place there."""
     return f"{_where(placement)}: {_why(placement)}"
 
 
 def daemon_blocks(members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
-    """Tell of the nodes where a DaemonSet has no place why not, and what would help; nodes that say the same as one."""
+    """Yield a table of the nodes where a DaemonSet has no place, with the reason and a remedy, once for equal ones."""
     pending = [member for member in members if member.outcome is not Outcome.SCHEDULED]
     if not pending:
         return
@@ -50,7 +50,7 @@ def daemon_blocks(members: Sequence[PodPlacement], options: ReportOptions) -> It
 
 
 def own_node(placement: PodPlacement) -> str:
-    """Return the node that a DaemonSet's pod is meant for; empty where a report does not say."""
+    """Return the node that a DaemonSet's pod is meant for; empty where the report does not hold it."""
     if placement.node is not None:
         return placement.node
     # PreFilter leaves out all other nodes, without a plugin that names them.

@@ -1,4 +1,4 @@
-"""One placement told to people: the winner and why it won, or why every node was turned down."""
+"""The decision about one pod: the node and why it wins, or why every node is rejected."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ OUTCOME_WORDS: Mapping[Outcome, str] = {
     Outcome.GATED: "waits for its scheduling gates",
     Outcome.ERROR: "cannot be scheduled",
 }
-"""What came of a pod, in words."""
+"""How the decision about a pod ends, in words."""
 
 _NO_PLUGIN = "PreFilter"
 _MOST_DETAIL_LINES = 2
 
 
 def decision_heading(name: str, placement: PodPlacement, level: int = 1) -> Heading:
-    """Say in one line what came of a pod; with level 0 as the verdict."""
+    """Return the line that says where a pod goes; with level 0 it is the verdict."""
     return Heading(_decision(name, placement), level, placement.pod.key)
 
 
 def outcome_text(placement: PodPlacement) -> str:
-    """Say in a few words what came of a pod that has no node."""
+    """Return in a few words why a pod has no node."""
     preemption = placement.preemption
     if preemption is not None and preemption.nominated_node:
         return "fits nowhere as things are"
@@ -54,16 +54,16 @@ def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
 
 def _current_decision(name: str, current: Current) -> tuple[Cell, ...]:
     if current.still_best:
-        return (f"{name} runs on {current.node}, ", Span("where it would go again", "good"))
+        return (f"{name} runs on {current.node}, ", Span("and would go there again", "good"))
     if current.still_fits:
-        return (f"{name} runs on {current.node}; ", Span("today it would go elsewhere", "warn"))
-    return (f"{name} runs on {current.node}, ", Span("which would not take it again", "bad"))
+        return (f"{name} runs on {current.node}; ", Span("today it would go to another node", "warn"))
+    return (f"{name} runs on {current.node}, ", Span("which it would not fit on again", "bad"))
 
 
 def decision_blocks(
     placement: PodPlacement, n_nodes: int, options: ReportOptions, *, is_brief: bool = False
 ) -> Iterator[Block]:
-    """Tell what came of one pod, below its heading; in brief without what each node says."""
+    """Yield what stands below the heading of a pod; the brief form leaves single nodes out."""
     outcome = placement.outcome
     if placement.current:
         yield from _current(placement, placement.current)
@@ -87,9 +87,9 @@ def decision_blocks(
 
 
 def _current(placement: PodPlacement, current: Current) -> Iterator[Block]:
-    """Compare the node that a pod runs on with where it would go if it were placed now."""
+    """Yield how the node that a pod runs on compares with the one where it would be placed now."""
     node = current.node
-    yield line("Asked again as if it did not run yet, in the cluster as it is now:")
+    yield line("Placed again on paper, as if it did not run yet, in the cluster as it is now:")
     if current.still_best:
         return
     mine, best = placement.scores.get(node), placement.scores.get(placement.node or "")
@@ -106,11 +106,11 @@ def _current(placement: PodPlacement, current: Current) -> Iterator[Block]:
 
 
 _RULES: Mapping[str, str] = {
-    "scheduler": "taken is the one that this release takes most often, of equally likely ones the first by name",
-    "name": "taken is the first by name",
-    "even": "taken is the one that was drawn",
+    "scheduler": "chosen is the one that this release takes most often, of equally likely ones the first by name",
+    "name": "chosen is the first by name",
+    "even": "chosen is the one that was drawn",
 }
-"""Which of equal best nodes is taken, by --ties."""
+"""Which of the equally good nodes is chosen, by --ties."""
 
 
 def _winner(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> Iterator[Block]:
@@ -130,7 +130,7 @@ def _winner(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> It
 
 
 def _ranked(placement: PodPlacement) -> list[str]:
-    """Sort nodes with a score: the chosen one, then by total, then by name."""
+    """Return the nodes with a score: the chosen one, then by total, then by name."""
     scores = placement.scores
     return sorted(scores, key=lambda node: (node != placement.node, -scores[node].total, node))
 
@@ -142,7 +142,7 @@ def _margin(placement: PodPlacement, ranked: Sequence[str], rule: str) -> list[C
         others = listing([tie for tie in ties if tie != node])
         same = "the same score" if len(ties) == 2 else "the same best score"
         verb = "has" if len(ties) == 2 else "have"
-        chance = f"kube-scheduler may take any of them; {_RULES.get(rule, _RULES['name'])}."
+        chance = f"kube-scheduler may choose any of them; {_RULES.get(rule, _RULES['name'])}."
         return [Span("A tie", "warn"), f": {others} {verb} {same}, {total} points. {chance}"]
     if len(ranked) < 2:
         return [f"{node} scores best with {total} points."]
@@ -154,7 +154,7 @@ def _margin(placement: PodPlacement, ranked: Sequence[str], rule: str) -> list[C
 
 
 def _differences(mine: Mapping[str, int], theirs: Mapping[str, int]) -> list[tuple[str, int]]:
-    """List plugins that score two nodes differently, the greatest difference first."""
+    """Return the plugins that score two nodes differently, the greatest difference first."""
     deltas = [(plugin, score - theirs.get(plugin, 0)) for plugin, score in mine.items()]
     return sorted(((plugin, delta) for plugin, delta in deltas if delta), key=lambda item: (-abs(item[1]), item[0]))
 
@@ -241,13 +241,13 @@ def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> 
 
 
 def _is_hopeless(placement: PodPlacement, group: ReasonCount) -> bool:
-    """Tell whether nothing that happens on the closest node can help, so that other groups are told first."""
+    """Return whether nothing that happens on the closest node can help; such groups come last."""
     rejection = placement.rejections.get(group.closest[0]) if group.closest else None
     return rejection is not None and rejection.code == "UnschedulableAndUnresolvable"
 
 
 def _closest_of_all(placement: PodPlacement) -> str:
-    """Name the node that the fewest reasons keep the pod from, those that may go away first; empty for none."""
+    """Return the node with the fewest reasons against it, nodes where evictions can help first; empty for none."""
     heads = [group.closest[0] for group in placement.rejection_summary if group.closest]
     known = [(node, placement.rejections[node]) for node in heads if node in placement.rejections]
     return min(
@@ -260,11 +260,11 @@ def _reasons_against(rejection: Rejection) -> int:
 
 
 def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions, best: str) -> Iterator[Block]:
-    """Tell about the closest nodes of a group; nodes with the same to say share a line.
+    """Yield a line for each of the closest nodes of a group; nodes with equal text share a line.
 
     Parameters
     ----------
-    best : the closest node of all; empty where it has been told
+    best : the closest node of all groups; empty where it has been marked as such
     """
     nodes_by_text: dict[str, list[str]] = {}
     nodes = _nodes_of(placement, group, options.top)
@@ -281,7 +281,7 @@ def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions
 
 
 def _nodes_of(placement: PodPlacement, group: ReasonCount, top: int | None) -> list[str]:
-    """List the nodes of a group that are told about: the closest, then by name."""
+    """Return the nodes of a group that are shown: the closest, then by name."""
     rejections = placement.rejections
     known = [
         node
@@ -293,7 +293,7 @@ def _nodes_of(placement: PodPlacement, group: ReasonCount, top: int | None) -> l
 
 
 def _about(rejection: Rejection, reason: str) -> str:
-    """Say what a node lacks for one reason, and which other plugins reject it too."""
+    """Return what a node lacks for one reason, and which other plugins reject it too."""
     lines = failure_lines(rejection, reason)
     text = "; ".join(lines)
     others = [other for other in rejection.also_failing if other]
@@ -338,7 +338,7 @@ _WHY_NOT: Mapping[WhyNot, str] = {
 
 
 def preemption_line(preemption: Preemption) -> Line:
-    """Say whom a pod that fits nowhere would evict, or why it evicts nobody."""
+    """Return which pods a pod that fits nowhere would evict, or why it evicts none."""
     if preemption.nominated_node is None and preemption.why_not == "victims-are-leaving":
         return line(Span("Preemption", "strong"), f" is under way: {why_no_eviction(preemption)}.")
     if preemption.nominated_node is None:
@@ -355,7 +355,7 @@ def preemption_line(preemption: Preemption) -> Line:
 
 
 def why_no_eviction(preemption: Preemption) -> str:
-    """Say why a pod evicts nobody, without a full stop."""
+    """Return why a pod evicts no other, without a full stop."""
     if preemption.why_not == "not-tried":
         return f"it is not tried, since another plugin ends the search before (kube-scheduler: {preemption.message})"
     if preemption.why_not is None or preemption.why_not == "failed":

@@ -1,4 +1,4 @@
-"""The numbers and names behind a reason, written as one sentence: the only place where that is done."""
+"""The numbers and names behind a reason as a sentence: the only place where that is done."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared, not bound
 
 
 def failure_lines(failure: Failure | Rejection, reason: str | None = None) -> list[str]:
-    """Write what a plugin holds against a node, a line each; only what belongs to one of its reasons, if one is given.
+    """Return why a plugin rejects a node, a line for each detail; with a reason only its own.
 
     A reason without details stands for itself.
     """
@@ -32,14 +32,14 @@ def failure_lines(failure: Failure | Rejection, reason: str | None = None) -> li
 
 
 def listing(names: Sequence[str], and_more: int = 0, most: int = _MOST_NAMES) -> str:
-    """Join names by commas: the first few, and how many are left out."""
+    """Return names joined by commas: the first few, and how many are left out."""
     shown = list(names[:most])
     left_out = and_more + len(names) - len(shown)
     return ", ".join(shown) + (f" and {left_out} more" if left_out else "")
 
 
 def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one case a kind of detail, in one place
-    """Write one detail as a sentence without a full stop."""
+    """Return a detail as a sentence without a full stop."""
     match detail:
         case d.InsufficientResource():
             return _resource(detail)
@@ -185,7 +185,7 @@ def _claim(detail: d.UnboundClaim) -> str:
 
 
 def _words(key: str) -> str:
-    """Turn a field's name into words: ``andMore`` -> ``and more``."""
+    """Return a field's name as words: ``andMore`` -> ``and more``."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda capital: f" {capital[1].lower()}", key)
 
 

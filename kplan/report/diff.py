@@ -1,4 +1,4 @@
-"""The DiffReport for people and programs: what moved, what is newly pending or placed, and what tips it."""
+"""The DiffReport: which pods moved, which are newly pending or placed, and what tips the decision."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FACTS = {
 
 
 def diff_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell a DiffReport."""
+    """Yield what a DiffReport shows, block by block."""
     yield verdict_heading(_sentence(document))
     yield line("Before: ", _side(document.before))
     yield line("After: ", _side(document.after))
@@ -113,7 +113,7 @@ def _sentence(document: DiffReport) -> str:
 
 
 def _other_differences(document: DiffReport) -> str:
-    """Say what differs beside pods: how many replicas fit, and facts."""
+    """Return what differs besides the places of pods: how many replicas fit, and facts."""
     parts = []
     fits = [
         (fit.template, fit.before, fit.after)

@@ -1,4 +1,4 @@
-"""The DrainsReport for people: may any one node go, and which are the worst."""
+"""The DrainsReport: whether any one node may go, and which nodes are the worst to lose."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_NAMED = 5
 
 
 def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell a DrainsReport."""
+    """Yield what a DrainsReport shows, block by block."""
     stay = _that_stay(document)
     yield verdict_heading(Span(_sentence(document), "bad" if stay else "good"))
     yield from opening_blocks(document, options)
@@ -35,7 +35,7 @@ def drains_blocks(document: DrainsReport, options: ReportOptions) -> Iterator[Bl
     for drain in [drain for drain in stay if drain.because][:_MOST_TOLD]:
         yield Heading((f"{drain.name}: ", Span(_trouble(drain), "bad")))
         yield Preformatted(drain.pod, drain.because)
-    yield line(Span("Each goes alone, from the cluster as it is: a drain is undone before the next.", "dim"))
+    yield line(Span("Each is drained alone, in the cluster as it is: a drain is undone before the next.", "dim"))
     yield from closing_blocks(document)
 
 

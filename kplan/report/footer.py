@@ -1,4 +1,4 @@
-"""What every report for people starts and ends with: where the answer comes from, and what was odd."""
+"""What every report for people begins and ends with: the cluster and the scheduler, and warnings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kplan.report.words import count
 
 
 def verdict_heading(sentence: Cell) -> Heading:
-    """Say in the first line what the answer is."""
+    """Return the first line of a report, which is the answer."""
     return Heading((sentence,), 0)
 
 
 def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
-    """Say what was changed on paper; which cluster and which scheduler it is about, if much is asked for."""
+    """Yield what was changed on paper; with -o wide also which cluster and which scheduler the answer is about."""
     for change in document.snapshot.changes or ():
         yield line("On paper: ", change_text(change))
     if not options.is_wide:
@@ -35,7 +35,7 @@ def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
 
 
 def change_text(change: ClusterChange) -> str:
-    """Say what was changed on paper."""
+    """Return one change on paper in words."""
     word = change.change.replace("-", " ")
     if change.change == "settle":
         return f"settled, {count(change.count, 'pod')} moved" if change.count else "settled, nothing moved"
@@ -44,7 +44,7 @@ def change_text(change: ClusterChange) -> str:
 
 
 def closing_blocks(document: Report) -> Iterator[Block]:
-    """Tell warnings."""
+    """Yield the warnings."""
     warnings = warning_texts(document)
     if warnings:
         yield Heading((Span("Warnings", "warn"),), folds=False)
@@ -52,7 +52,7 @@ def closing_blocks(document: Report) -> Iterator[Block]:
 
 
 def summary_text(document: PlacementReport | PreemptionReport, workloads: int = 0) -> str:
-    """Count outcomes in one sentence; of so many workloads, if it is about some."""
+    """Return in one sentence how many pods, of how many workloads, end in which way."""
     summary = document.summary
     parts = [f"{summary.scheduled} scheduled"]
     others = ((summary.unschedulable, "unschedulable"), (summary.gated, "gated"), (summary.errors, "in error"))
@@ -66,9 +66,9 @@ def summary_text(document: PlacementReport | PreemptionReport, workloads: int = 
 
 
 def warning_texts(document: Report) -> list[str]:
-    """List everything that may make the answer differ from the cluster's, a sentence each.
+    """Return a sentence for everything that may make the answer differ from what the cluster does.
 
-    What is said of several objects in the same words comes once, under the first of them.
+    A warning about several objects comes once, under the first of them.
     """
     objects: dict[tuple[str, str], list[str]] = {}
     for warning in document.warnings:

@@ -10,7 +10,7 @@ _LEVELS = {"failed": "error", "warning": "warning", "skipped": "notice"}
 
 
 def render_github(report: CaseReport) -> str:
-    """Write an annotation for every workload of which something did not go well, and a notice that sums up."""
+    """Return an annotation for every workload with a failure or a warning, and a notice with the summary."""
     lines = [_annotation(cases) for cases in alike(case for case in report.cases if case.state in _LEVELS)]
     lines.append(f"::notice title=kplan::{_data(report.title)}")
     return "\n".join(lines) + "\n"

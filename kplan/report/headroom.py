@@ -1,4 +1,4 @@
-"""The HeadroomReport for people: how many more of each workload fit, a line each, the tightest first."""
+"""The HeadroomReport: how many more replicas of each workload fit, a row each, the tightest first."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kplan.report.words import count
 
 _MOST_REASONS = 2
 _OWN_AFFAIRS = frozenset({"TaintToleration", "NodeUnschedulable", "NodeAffinity", "NodeName"})
-"""Plugins that say what kind of node it is, not what room it has: told where nothing else stops a replica."""
+"""Plugins that judge the kind of a node, not its room: shown only where nothing else stops a replica."""
 _MOST_ROWS = 50
 _DETAIL_WIDTH = 120
 
 
 def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell a HeadroomReport."""
+    """Yield what a HeadroomReport shows, block by block."""
     short = _short(document)
     style: Style = "" if document.wanted is None else "bad" if short else "good"
     yield verdict_heading(Span(_sentence(document), style))
@@ -44,7 +44,9 @@ def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterato
             if workload.stop is not None:
                 yield Heading((f"What stops the next replica of {workload.workload}",))
                 yield from decision_blocks(workload.stop, document.snapshot.nodes, options)
-    yield line(Span("Each is asked alone, from the cluster as it is: together they share the same room.", "dim"))
+    yield line(
+        Span("Each workload is counted alone, in the cluster as it is; together they share the same room.", "dim")
+    )
     yield from closing_blocks(document)
 
 
@@ -63,8 +65,9 @@ def _sentence(document: HeadroomReport) -> str:
             return f"{more} of each workload: no, {n_short} of {len(workloads)} {has} room for fewer"
         return f"{more} of each workload: yes, of each of {len(workloads)}"
     full = sum(not workload.fits for workload in workloads)
-    without_room = f", {full} for no replica more" if full else ""
-    return f"Headroom of {count(len(workloads), 'workload')}{without_room}"
+    if not full:
+        return f"{count(len(workloads), 'workload')}: each has room for more replicas"
+    return f"{count(len(workloads), 'workload')}: {full} without room for one more replica"
 
 
 def _fits(workload: WorkloadHeadroom) -> str:
@@ -90,7 +93,7 @@ def _why(workload: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool)
 
 
 def stop_words(stop: PodPlacement, *, tells_all: bool = False) -> str:
-    """Say in short, in kube-scheduler's words, why a replica does not fit: what is missing, most nodes first."""
+    """Return in short, in kube-scheduler's words, why a replica does not fit, the reason of most nodes first."""
     reasons = stop.rejection_summary
     if stop.outcome is not Outcome.UNSCHEDULABLE or not reasons:
         return stop.message

@@ -1,7 +1,7 @@
 r"""JSONPath templates as kubectl has them: ``{range .placements[*]}{.pod.name}{"\n"}{end}``.
 
-By hand: libraries for Python speak another JSONPath, without text between braces, ``range``, quoted literals and
-kubectl's filters, so that what people know from kubectl would mean something else here.
+By hand: libraries for Python implement another JSONPath, without text between braces, ``range``, quoted literals and
+kubectl's filters, so that a template that works with kubectl would fail or mean something else here.
 
 What differs from upstream: the values of an object come in the document's order, null is equal to nothing, whole and
 other numbers can be compared, and an index out of bounds says so without the rest. Upstream: client-go/util/jsonpath.
@@ -21,7 +21,7 @@ from kplan.errors import UsageError
 
 Values = list[Any]
 Step = Callable[[Values], Values]
-"""What a piece of a path makes of the values before it."""
+"""One step of a path: from the values before it to those after it."""
 
 _HINT = "for example -o jsonpath='{.placements[*].pod.name}'; kplan schema KIND prints the fields"
 _MOST_CHARACTERS = 10_000
@@ -47,7 +47,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class Range(msgspec.Struct, frozen=True):
-    """What is written once for each value of a path."""
+    """A part of a template that is written once for each value of a path."""
 
     path: tuple[Step, ...]
     body: tuple[Node, ...]
@@ -57,14 +57,14 @@ Node = str | tuple[Step, ...] | Range
 
 
 def parse_jsonpath(template: str) -> tuple[Node, ...]:
-    """Read a template; raises UsageError for one that cannot be understood."""
+    """Return the parts of a template; raises UsageError for a template that cannot be read."""
     if len(template) > _MOST_CHARACTERS:
         raise _wrong(f"the template has more than {_MOST_CHARACTERS:,} characters")
     return _Parser(template).nodes()
 
 
 def render_jsonpath(template: str, document: Any) -> str:
-    """Write what a template picks from a document; raises UsageError for one that does not fit it."""
+    """Return what a template selects from a document; raises UsageError for a template that does not fit it."""
     return "".join(_written(parse_jsonpath(template), document))
 
 
@@ -111,7 +111,7 @@ def _all_children(values: Values) -> Values:
 
 
 def _descend(values: Values) -> Values:
-    """Return every object and list that is not empty, at any depth, each before what it holds."""
+    """Return every object and list that is not empty, at any depth, a parent before its children."""
     descendants: Values = []
     for value in values:
         if children := _children(value):
@@ -180,7 +180,7 @@ def _kind(value: Any) -> str:
 
 
 class _Parser:
-    """Reads a template from its beginning to its end."""
+    """Reads a template from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -188,7 +188,7 @@ class _Parser:
         self._depth = 0
 
     def nodes(self) -> tuple[Node, ...]:
-        """Read text and what stands in braces, up to the end of a range or of the template."""
+        """Return texts and paths, up to the end of a range or of the template."""
         nodes: list[Node] = []
         while self._at < len(self._text):
             if not self._takes("{"):
@@ -214,7 +214,7 @@ class _Parser:
         return tuple(nodes)
 
     def path(self, end: str) -> tuple[Step, ...]:
-        """Read a path up to what ends it."""
+        """Return the steps of a path, up to `end`."""
         steps: list[Step] = []
         while not self._takes(end):
             if not self._takes(" ", "@", "$"):

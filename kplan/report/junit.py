@@ -1,7 +1,7 @@
-"""Reports as JUnit XML: a test case a pod, so that a pipeline shows what does not fit as a failed test.
+"""Reports as JUnit XML: a test case for each pod, so that a pipeline shows a pod that does not fit as a failed test.
 
-Only what Jenkins' schema knows is written: a file is an attribute of its suite, and a failure's text begins with the
-line.
+Only what Jenkins' schema allows is written: the file is an attribute of the suite, and the text of a failure begins
+with the line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kplan.report.view import Case, CaseReport
 
 
 def render_junit(report: CaseReport) -> str:
-    """Write JUnit XML, a suite a manifest; what comes from the cluster is in a suite of its own."""
+    """Return JUnit XML with a suite for each manifest, and one for objects of the cluster."""
     name = f"kplan {report.kind}"
     tests = [case for case in report.cases if case.state != "warning"]
     files = list(dict.fromkeys(case.file for case in tests)) or [""]
@@ -30,7 +30,7 @@ def render_junit(report: CaseReport) -> str:
 
 
 def _suite(report: CaseReport, name: str, cases: Sequence[Case]) -> list[str]:
-    """Write a suite up to its end."""
+    """Return the lines of a suite without its closing tag."""
     file = f" file={_attribute(name)}" if any(case.file for case in cases) else ""
     skipped = f'skipped="{sum(case.state == "skipped" for case in cases)}"'
     when = f"timestamp={_attribute(report.generated_at)}"

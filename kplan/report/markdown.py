@@ -12,17 +12,17 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
 _AT_FIRST = re.compile(r"^([-+#])")
-"""What would make a heading or a list of a line."""
+"""Characters that make a line a heading or an item of a list."""
 
 _BACKTICKS = re.compile("`+")
 
 
 def render_markdown(blocks: Sequence[Block], title: str, verdict: Verdict) -> str:
-    """Write a report as Markdown with GitHub's tables: the verdict, what sums up, and details that are folded away.
+    """Return a report as Markdown with GitHub's tables: the verdict, the summary, and details that are folded away.
 
     Parameters
     ----------
-    title : says what came of the question, so that the blocks' own verdicts are left out
+    title : the answer in one line; it stands in place of the blocks' own verdict
     """
     ending = " - failed" if verdict.failed else ""
     parts = [f"## {escape_markdown(title)}{ending}"]
@@ -33,7 +33,7 @@ def render_markdown(blocks: Sequence[Block], title: str, verdict: Verdict) -> st
 
 
 def _parts(blocks: Sequence[Block]) -> Iterator[str]:
-    """Yield what stands in paragraphs of its own: sections, blocks, and items that follow each other as one list."""
+    """Yield paragraphs: sections, blocks, and items that follow each other as one list."""
     index = 0
     while index < len(blocks):
         block = blocks[index]
@@ -51,7 +51,7 @@ def _parts(blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def _section(heading: Heading, body: Sequence[Block]) -> Iterator[str]:
-    """Yield a section, folded away where it may be and holds something; GitHub wants blank lines around."""
+    """Yield a section; one that may fold is folded away, with the blank lines around it that GitHub needs."""
     if not body:
         yield f"**{_inline(map(plain, heading.spans))}**"
     elif heading.folds:

@@ -49,17 +49,17 @@ def _blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _certainty(summary: OddsSummary) -> Block:
-    """Say that all runs end alike, and of few runs what they may not show."""
+    """Return the sentence for runs that all end alike; of few runs it says which outcomes may not have shown."""
     if summary.runs >= _MANY_RUNS:
         return line(Span("Certain", "good"), f": every pod ends up the same in all {summary.runs} runs.")
     alike = "There is one run only" if summary.runs == 1 else f"Every pod ends up the same in all {summary.runs} runs"
     placed = summary.all_placed
     most = placed.high if placed.share == 0 else 1 - placed.low
-    return line(f"{alike}. Another end may come in up to {_percent(most)}, and not show in so few.")
+    return line(f"{alike}. In so few, an outcome with a probability of up to {_percent(most)} may not show.")
 
 
 def _variety(summary: OddsSummary) -> str:
-    """Say how many results the runs have, and whether that matters to who gets a place."""
+    """Return how many different results the runs have, and whether they differ in which pods get a place."""
     results = f"{count(summary.runs, 'run')} have {count(summary.distinct, 'different result')}"
     if summary.outcomes == 1:
         return f"{results}, which differ in nodes only: the same pods are placed, evicted and left pending in all."
@@ -67,7 +67,7 @@ def _variety(summary: OddsSummary) -> str:
 
 
 def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell about pods workload by workload."""
+    """Yield the pods workload by workload."""
     pods: dict[str, list[PodOdds]] = {}
     for pod in document.pods:
         pods.setdefault(pod.workload, []).append(pod)
@@ -80,7 +80,7 @@ def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Bloc
 
 
 def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell about the workloads of a change in a line each, and then about all pods."""
+    """Yield a table with a row for each workload of a change, then one with a row for each pod."""
     if document.workloads:
         yield Heading(("Workloads",))
         # A workload may lack nothing and yet have a pod that is gone or that may not go, and so on.
@@ -108,7 +108,7 @@ def _workload_row(workload: WorkloadOdds, options: ReportOptions, *, tells_compl
 
 
 def _is_certain(pod: PodOdds) -> bool:
-    """Tell whether a pod ends up the same in all runs."""
+    """Return whether a pod ends up the same in all runs."""
     return any(share.share == 1 for share in (*pod.nodes.values(), pod.pending)) or any(
         share is not UNSET and share.share == 1 for share in (pod.gone, pod.blocked)
     )
@@ -146,9 +146,9 @@ def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
 
 
 def _fate_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
-    """Tell in a word or two what becomes of each pod of a change."""
+    """Return a table that says in a word or two what becomes of each pod of a change."""
     rows = tuple((pod.pod, _fate(pod), _places(pod, options.top)) for pod in _shown(pods, options))
-    return Table(("POD", "IS THEN", "WHERE (95 % interval)"), rows, "<<<", note=_left_out(pods, options))
+    return Table(("POD", "OUTCOME", "WHERE (95 % interval)"), rows, "<<<", note=_left_out(pods, options))
 
 
 def _fate(pod: PodOdds) -> str:
@@ -164,7 +164,7 @@ def _shown(pods: Sequence[PodOdds], options: ReportOptions) -> Sequence[PodOdds]
 
 def _left_out(pods: Sequence[PodOdds], options: ReportOptions) -> str:
     n = len(pods) - len(_shown(pods, options))
-    return f"{count(n, 'more pod')}; --all-nodes tells all" if n else ""
+    return f"and {count(n, 'more pod')} (--all-nodes shows all)" if n else ""
 
 
 def _places(pod: PodOdds, most: int | None) -> str:

@@ -1,4 +1,4 @@
-"""How much a report tells, and for what it is written."""
+"""How much a report shows, and for which medium it is written."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ DEFAULT_WIDTH = 100
 
 
 JSONPATH = "jsonpath="
-"""What stands before a template in the name of a format."""
+"""The prefix of a template in the name of a format."""
 
 
 class JsonFormat(StrEnum):
-    """Formats of which one is JSON, so that ``jsonpath=TEMPLATE`` is one, too."""
+    """Formats that include JSON, and with it ``jsonpath=TEMPLATE``."""
 
     @classmethod
     def _missing_(cls, value: object) -> JsonFormat | None:
-        """Take a template; and a format after the ``=`` with which kubectl has it: ``-o=json``."""
+        """Accept a template, and a format after the ``=`` that kubectl allows: ``-o=json``."""
         if not isinstance(value, str):
             return None
         if value.startswith("="):
@@ -52,19 +52,19 @@ class OutputFormat(JsonFormat):
 
 
 class ReportOptions(msgspec.Struct, frozen=True):
-    """What the flags of the command line ask of a report."""
+    """What the flags of the command line say about a report."""
 
     top: int | None = DEFAULT_TOP  #: how many nodes of each kind are shown; None for all
-    explain: bool = False  #: tell per node every plugin that fails or scores
-    is_wide: bool = False  #: every plugin's score in a column, and where the answer comes from
+    explain: bool = False  #: show for each node every plugin that rejects or scores it
+    is_wide: bool = False  #: show every plugin's score in a column, and which cluster and scheduler the answer is about
     width: int = DEFAULT_WIDTH  #: of text, in characters
-    has_colour: bool = False  #: text may hold a terminal's control sequences
-    is_page: bool = False  #: it is for a page, which has room for what tables leave out
-    ties: str = ""  #: which of equal best nodes was taken, as the document says; empty where it does not
+    has_colour: bool = False  #: text may hold a terminal's control sequences for colour
+    is_page: bool = False  #: it is for an HTML page, which has room for what tables leave out
+    ties: str = ""  #: the --ties of the document; empty where it holds none
     here: str = ""  #: the directory that relative names of manifests start from
-    repository: str = ""  #: the root of what annotations are about; empty leaves names as they were given
+    repository: str = ""  #: its root; empty leaves the names of files as they are on the command line
 
     @property
     def in_full(self) -> bool:
-        """Tell of every workload why, and not only of those that need attention."""
+        """Whether the report gives reasons for every workload, and not only for those that need attention."""
         return self.explain or self.is_page

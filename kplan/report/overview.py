@@ -1,4 +1,4 @@
-"""A line for each workload: how many pods it wants, how many have a node, where, and what became of the others."""
+"""A row for each workload: how many pods it wants, how many have a node, where, and how the others end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kplan.report.tables import natural_width
 from kplan.report.words import count
 
 _MOST_ROWS = 50
-"""Of workloads that need no attention so many are listed at most, those that do included."""
+"""At most so many workloads are listed, unless more than that need attention."""
 
 _LEAST_SUFFIX = 8
 
@@ -36,7 +36,7 @@ _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED, Outcome.SCH
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A line of the overview."""
+    """A row of the overview."""
 
     name: str  #: of the workload, or of a pod of its own
     wanted: int
@@ -52,13 +52,13 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def workload_name(placement: PodPlacement) -> str:
-    """Name what a pod comes from: KIND NAMESPACE/NAME, or the pod where nothing else asks for it."""
+    """Return the workload of a pod as KIND NAMESPACE/NAME, or the pod itself where it has none."""
     pod = placement.pod
     return f"{pod.origin.kind} {pod.namespace}/{pod.origin.name}" if pod.origin else pod.key
 
 
 def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int) -> Row:
-    """Return the line about the pods of one workload.
+    """Return the row about the pods of one workload.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
 
 
 def _ends(members: Sequence[PodPlacement]) -> list[str]:
-    """Say what became of the pods of a workload; of pods alike whoever evicts somebody is the first of them."""
+    """Return how the pods of a workload end, once for all that end alike; a pod that evicts others counts first."""
     alike: dict[tuple[Outcome, str], list[PodPlacement]] = {}
     for member in members:
         alike.setdefault((member.outcome, member.message), []).append(member)
@@ -100,7 +100,7 @@ def _end(member: PodPlacement, n_alike: int) -> str:
 
 
 def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Block]:
-    """Tell what becomes of the workloads, those that need attention first."""
+    """Yield a table of the workloads, those that need attention first."""
     ordered = sorted(rows, key=lambda row: not row.needs_attention)
     n_first = sum(row.needs_attention for row in rows)
     shows_all = options.is_wide or options.top is None
@@ -125,7 +125,7 @@ def _table(rows: Sequence[Row], suffix: str, most: int | None) -> Table:
 
 
 def common_suffix(names: Iterable[str]) -> str:
-    """Return the domain that all of some nodes' names end with; empty where it is not worth leaving out."""
+    """Return the domain that all node names end with; empty where leaving it out saves little."""
     known = list(names)
     if len(known) < 2 or not all("." in name for name in known):
         return ""
@@ -141,13 +141,13 @@ def common_suffix(names: Iterable[str]) -> str:
 
 
 def suffix_line(suffix: str) -> Iterator[Line]:
-    """Say what node names of the table before are without."""
+    """Yield a line that says which suffix the node names of the table above have."""
     if suffix:
         yield Line((Span(f"node names without {suffix}", "dim"),))
 
 
 def where_text(nodes: Mapping[str, int], suffix: str, most: int | None) -> str:
-    """Write the first few nodes, each with its number of pods where that is more than one, and how many more there are.
+    """Return the first few nodes, with their number of pods where that is more than one, and how many more there are.
 
     Parameters
     ----------

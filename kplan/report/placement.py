@@ -1,4 +1,4 @@
-"""The PlacementReport for people: an overview of many workloads, and the decisions about those that need attention."""
+"""The PlacementReport: an overview of many workloads, and the decisions about those that need attention."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kplan.report.words import count, name_ranges
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
 _NOWHERE = "(nowhere)"
 _LEAST_NODES = 20
-"""A workload's nodes are its answer, so a few more of them are told than `--top` says."""
+"""A table of a workload's nodes has at least so many rows, even where `--top` is lower: they are the answer."""
 
 _MOST_NAMES = 2
 _MOST_DAEMONS = 200
@@ -34,7 +34,7 @@ _TELLS_MORE = "--explain tells why each goes where it goes, and what every other
 
 
 def placement_blocks(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell a PlacementReport."""
+    """Yield what a PlacementReport shows, block by block."""
     groups = _groups(document)
     n_nodes = document.snapshot.nodes
     if len(groups) == 1:
@@ -68,7 +68,7 @@ def _is_single_pod(members: Sequence[PodPlacement]) -> bool:
 
 
 def _sentence(document: PlacementReport) -> str:
-    """Say in one sentence what came of all pods."""
+    """Return in one sentence how many pods end in which way."""
     groups = _groups(document)
     if len(groups) == 1 and not document.unlisted:
         members = groups[0]
@@ -87,9 +87,9 @@ def _whereabouts_sentence(current: Sequence[Current]) -> str:
     elsewhere = sum(whereabouts.still_fits and not whereabouts.still_best for whereabouts in current)
     out = len(current) - stay - elsewhere
     numbers = (
-        (stay, "would go again where they run"),
-        (elsewhere, "would go elsewhere today"),
-        (out, "would not be taken again by their nodes"),
+        (stay, "would go to the same node again"),
+        (elsewhere, "would go to another node today"),
+        (out, "would not fit on their nodes again"),
     )
     return f"{count(len(current), 'pod')}: {', '.join(f'{number} {words}' for number, words in numbers if number)}"
 
@@ -128,7 +128,7 @@ def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
                 )
             )
         elif current.still_best:
-            rows.append((placement.pod.key, current.node, Span("there again", "good")))
+            rows.append((placement.pod.key, current.node, Span("the same node", "good")))
         elif placement.node is not None:
             style: Style = "warn" if current.still_fits else "bad"
             rows.append((placement.pod.key, current.node, Span(placement.node, style)))
@@ -138,7 +138,7 @@ def _whereabouts_table(placements: Sequence[PodPlacement]) -> Table:
 
 
 def _only(document: PlacementReport, members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
-    """Tell about the only workload, or the only pod, in full: its decision is the verdict."""
+    """Yield everything about the only workload, or the only pod; its decision is the verdict."""
     n_nodes = document.snapshot.nodes
     first = members[0]
     if document.unlisted:
@@ -167,7 +167,7 @@ def _in_full(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptio
 def _that_need_attention(
     groups: Sequence[Sequence[PodPlacement]], n_nodes: int, options: ReportOptions
 ) -> Iterator[Block]:
-    """Tell in brief about workloads of which not all pods are well; those that end for one reason together."""
+    """Yield the workloads that need attention, in brief; those with one reason together."""
     alike: dict[tuple[object, ...], list[Sequence[PodPlacement]]] = {}
     for members in groups:
         failed = [member for member in members if not _is_well(member)]
@@ -190,13 +190,13 @@ def _that_need_attention(
 
 
 def _reason(placement: PodPlacement) -> tuple[object, ...]:
-    """Return what pods have to share to be told about together; where one would go today is its own matter."""
+    """Return what pods must have in common to be shown together; a pod that would move is shown by itself."""
     own = placement.pod.key if placement.outcome is Outcome.SCHEDULED else ""
     return (placement.outcome, placement.message, placement.diagnosis, own)
 
 
 def _is_well(placement: PodPlacement) -> bool:
-    """Tell whether a pod has a node, and if it runs already, the one where it would go again."""
+    """Return whether a pod has a node; for a running pod, whether it would go to the same node again."""
     current = placement.current
     if isinstance(current, Current):
         return current.still_best
@@ -204,7 +204,7 @@ def _is_well(placement: PodPlacement) -> bool:
 
 
 def _ends(members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions) -> Iterator[Block]:
-    """Tell in brief why pods of a workload have no node: once for all that end alike."""
+    """Yield in brief why pods of a workload have no node, once for all that end alike."""
     if _is_daemon_set(members):
         yield from daemon_blocks(members, options)
         return
@@ -228,13 +228,13 @@ def _is_daemon_set(members: Sequence[PodPlacement]) -> bool:
 
 
 def placement_names(document: PlacementReport) -> list[str]:
-    """List pods with their nodes, a line each; ``-`` for one that has none."""
+    """Return a line for each pod with its node; ``-`` for none."""
     listed = [f"{placement.pod.key} {placement.node or '-'}" for placement in document.placements]
     return listed + unlisted_names(document.unlisted)
 
 
 def workload_groups(pods: Sequence[PodRef]) -> list[list[int]]:
-    """Group pods that follow each other and come from one workload; return their positions."""
+    """Return the positions of pods in groups: those that follow each other and come from one workload."""
     groups: list[list[int]] = []
     previous: object = None
     for index, pod in enumerate(pods):
@@ -248,7 +248,7 @@ def workload_groups(pods: Sequence[PodRef]) -> list[list[int]]:
 
 
 def unplaced_daemons(decisions: Sequence[tuple[Outcome, PodRef]]) -> set[int]:
-    """Return the first pods of DaemonSets that have no place: each is about a node of its own."""
+    """Return the positions of pods of DaemonSets without a node, up to a bound: each is meant for another node."""
     unplaced = (
         index
         for index, (outcome, pod) in enumerate(decisions)
@@ -258,7 +258,7 @@ def unplaced_daemons(decisions: Sequence[tuple[Outcome, PodRef]]) -> set[int]:
 
 
 def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[Sequence[int]]) -> set[int]:
-    """Choose the placements that are told in full: of a group the first of each outcome and message.
+    """Return the positions of the placements shown in full: in each group the first with each outcome and message.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
 
 
 def _workload_heading(members: Sequence[PodPlacement], level: int = 1) -> Heading:
-    """Say in one line what came of the pods of a workload."""
+    """Return the line that says how the pods of a workload end."""
     outcomes = Counter(member.outcome for member in members)
     worst = next((outcome for outcome in _WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
     name = workload_name(members[0])
@@ -327,7 +327,7 @@ _DETAIL_WIDTH = 120
 
 
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
-    """Return a case a pod; of a pod that was tried twice the last try counts."""
+    """Return a case for each pod; of a pod that was tried twice the last try counts."""
     placements = {placement.pod.key: placement for placement in document.placements}
     daemons = _daemons(placements.values())
     cases = [_case(placement, document, options, daemons) for placement in placements.values()]
@@ -335,7 +335,7 @@ def placement_cases(document: PlacementReport | PreemptionReport, options: Repor
 
 
 def _daemons(placements: Iterable[PodPlacement]) -> dict[str, list[PodPlacement]]:
-    """Group the pods of DaemonSets."""
+    """Return the pods of each DaemonSet."""
     groups: dict[str, list[PodPlacement]] = {}
     for placement in placements:
         if _is_daemon_set([placement]):

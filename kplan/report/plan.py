@@ -1,4 +1,4 @@
-"""The PlanReport for people: what changes, what stays pending and why, and how full the cluster gets."""
+"""The PlanReport: what changes, what stays pending and why, and how full the cluster gets."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from kplan.report.view import Case, State, View
 from kplan.report.words import count
 
 _MOST_TOLD = 5
-"""Of pods that stay pending for different reasons, so many are told about in full."""
+"""For so many of the different reasons why pods stay pending, one pod is shown in full."""
 
 _MOST_DAEMONS = 200
 
 
 def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell a PlanReport."""
+    """Yield what a PlanReport shows, block by block."""
     yield verdict_heading(plan_sentence(document))
     yield from opening_blocks(document, options)
     if is_change(document):
@@ -63,14 +63,14 @@ def plan_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]
 
 
 def plan_sentence(document: PlanReport) -> str:
-    """Count what becomes of the pods, in one sentence."""
+    """Return in one sentence how many pods end in which way."""
     if is_change(document):
         return change_sentence(document)
     summary = document.summary
     if not document.changes:
         return "Nothing to do: no pod is pending"
     stay = "stays pending" if summary.pending == 1 else "stay pending"
-    counts = ((summary.moved, "moved"), (summary.evicted, "evicted for good"), (summary.pending, stay))
+    counts = ((summary.moved, "moved"), (summary.evicted, "gone for good"), (summary.pending, stay))
     parts = [f"{summary.placed} placed", *(f"{number} {word}" for number, word in counts if number)]
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
@@ -79,7 +79,7 @@ def plan_sentence(document: PlanReport) -> str:
 
 
 def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell for each new workload why its first pod goes where it goes; of all workloads with --explain."""
+    """Yield why the first pod of the only new workload goes where it goes; with --explain that of every workload."""
     placed: dict[tuple[str, str], list[PodPlacement]] = {}
     for change in document.changes:
         if change.action in (Action.PLACED, Action.MOVED) and change.attempt is not None:
@@ -97,7 +97,7 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def verdict_for_tables(document: PlanReport) -> Verdict:
-    """Return the verdict with each pod that stays pending named as before the plan, as the tables have it."""
+    """Return the verdict with pods that stay pending under their names before the plan, as the tables have them."""
     before = {
         change.recreated_as: change.pod
         for change in document.changes
@@ -119,9 +119,9 @@ def verdict_for_tables(document: PlanReport) -> Verdict:
 
 
 def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
-    """List the placements that tables tell about in full: of pods that stay pending, the first of some messages.
+    """Return the indices of the placements that are shown in full: of pending pods the first with each message.
 
-    Of a DaemonSet's pods each is about a node of its own.
+    Every pending pod of a DaemonSet is among them, since each is meant for another node.
     """
     first: dict[tuple[str, str], int] = {}
     daemons: list[int] = []
@@ -134,7 +134,7 @@ def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
 
 
 def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell why pods stay pending: once for all that do so for one reason, and for all of a DaemonSet."""
+    """Yield why pods stay pending: once for all that share a reason, and once for the pods of a DaemonSet."""
     in_full = set(attempts_in_full(document.changes))
     groups: dict[tuple[str, ...], list[PodChange]] = {}
     for change in document.changes:
@@ -160,7 +160,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _names_of(members: Sequence[PodChange]) -> str:
-    """Name pods by their workloads where several of one are meant."""
+    """Return the names of pods; several of one workload by its name."""
     by_workload: dict[str, list[str]] = {}
     for member in members:
         by_workload.setdefault(workload_of(member), []).append(member.pod)
@@ -180,7 +180,7 @@ _DETAIL_WIDTH = 120
 
 
 def plan_cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
-    """Yield a case a pod that was pending or had to move."""
+    """Yield a case for each pod that was pending or had to move."""
     for change in document.changes:
         yield _case(document, change, options)
     yield from unlisted_cases(document)
@@ -232,7 +232,7 @@ def _message(change: PodChange, diagnosis: str) -> str:
         case Action.EVICTED:
             return evicted if change.because else f"{evicted}; no controller recreates it"
     reason = diagnosis or change.reason
-    return f"{evicted}; {reason}" if evicted else reason
+    return f"{evicted}. {reason}" if evicted else reason
 
 
 def _title(document: PlanReport) -> str:

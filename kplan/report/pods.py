@@ -1,4 +1,4 @@
-"""The pods that manifests make, for people and programs: YAML to apply, a table, names."""
+"""The pods that manifests make: YAML to apply, a table, names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMNS = ("NAMESPACE", "NAME", "FROM", "PODS", "TAKEN", "FILLED IN BY")
 
 
 def render_yaml(report: PodsReport) -> str:
-    """Write the pods as YAML; comments say where each comes from, what filled it in, or why it is refused."""
+    """Return the pods as YAML; comments say where each comes from, what filled it in, or why it is refused."""
     return "".join(_document(pods) for pods in report.pods)
 
 
@@ -34,7 +34,7 @@ def _from(pods: PodsMade) -> str:
 
 
 def _notable(changes: tuple[FilledField, ...]) -> Iterator[FilledField]:
-    """Yield what the cluster filled in; what every API server fills in needs no word."""
+    """Yield the fields that this cluster filled in, without those that every API server fills in."""
     return (
         change
         for change in changes
@@ -43,7 +43,7 @@ def _notable(changes: tuple[FilledField, ...]) -> Iterator[FilledField]:
 
 
 def _change_text(change: FilledField) -> str:
-    """Say what filled in a field: ``spec.priority 10 from PriorityClass usual``."""
+    """Return what filled in a field: ``spec.priority 10 from PriorityClass usual``."""
     if change.value is None:
         return visible(f"{change.field} taken away: {change.source}")
     text = change.value if isinstance(change.value, str) else json.dumps(change.value, ensure_ascii=False)
@@ -52,7 +52,7 @@ def _change_text(change: FilledField) -> str:
 
 
 def render_table(report: PodsReport) -> str:
-    """Write a line for each group of pods, and what the API server says to those that it refuses."""
+    """Return a row for each object that makes pods, and why the API server refuses those that it refuses."""
     from tabulate import tabulate
 
     rows: list[list[str]] = []
@@ -71,7 +71,7 @@ def render_table(report: PodsReport) -> str:
 
 
 def render_names(report: PodsReport) -> str:
-    """Write the names of the pods that would exist, a line each."""
+    """Return the names of the pods that would exist, a line each."""
     names = [
         f"pod/{pods.object['metadata']['namespace']}/{pods.object['metadata'].get('name', '')}"
         for pods in report.pods

@@ -1,4 +1,4 @@
-"""The PreemptionReport for people: whom a pod would evict, why those, what it breaks, and where the victims go."""
+"""The PreemptionReport: which pods a pod would evict, why those, which budgets that violates, where the victims go."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MOST_FREED = 3
 
 
 def preemption_blocks(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell a PreemptionReport."""
+    """Yield what a PreemptionReport shows, block by block."""
     tries = tries_of(document.placements)
     if len(tries) == 1:
         yield from _only(document, options)
@@ -60,7 +60,7 @@ def preemption_blocks(document: PreemptionReport, options: ReportOptions) -> Ite
 
 
 def _only(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell about the only pod in full: whom it evicts is the verdict. It may have been tried twice."""
+    """Yield everything about the only pod, which may have been tried twice; its victims are the verdict."""
     for index, placement in enumerate(document.placements):
         heading, *others = _pod_blocks(document, placement, options)
         if index == 0 and isinstance(heading, Heading):
@@ -83,7 +83,7 @@ def _needs_attention(placement: PodPlacement) -> bool:
 
 
 def _sentence(document: PreemptionReport) -> str:
-    """Say in one sentence how many pods get in, and over whom."""
+    """Return in one sentence how many pods get a node, and how many others they evict."""
     summary = document.summary
     if not document.placements:
         return "No pod needs to evict another: every pending pod that is looked at fits somewhere"
@@ -138,12 +138,12 @@ def _pod_blocks(
 def _choice(preemption: Preemption, chosen: str) -> Iterator[Block]:
     number = len(preemption.candidates)
     if number == 1:
-        yield line(f"{chosen} is taken: {_DECIDED_BY['only-candidate']}.")
+        yield line(f"{chosen} is chosen: {_DECIDED_BY['only-candidate']}.")
         return
     ties = [node for node in preemption.ties if node != chosen]
-    also = f" (equal: {listing(ties)}; kube-scheduler may take any of them)" if ties else ""
+    also = f" (equal: {listing(ties)}; kube-scheduler may choose any of them)" if ties else ""
     why = _DECIDED_BY[preemption.decided_by or "tie"]
-    yield line(f"{chosen} is chosen out of {number} nodes where it would help: {why}{also}.")
+    yield line(f"{chosen} is chosen out of {number} nodes where evictions make room: {why}{also}.")
 
 
 def _victims(document: PreemptionReport, victims: Sequence[Victim], options: ReportOptions) -> Iterator[Block]:
@@ -196,7 +196,7 @@ def _freed(victim: Victim) -> str:
         f"{readable(freed.amount)} {name}" + ("" if freed.percent is None else f" ({freed.percent}%)")
         for name, freed in (victim.frees or {}).items()
     ]
-    return listing(shares, most=_MOST_FREED) or "nothing but its place"
+    return listing(shares, most=_MOST_FREED) or "nothing but a place for a pod"
 
 
 def _broken_budgets(victims: Sequence[Victim]) -> Iterator[Block]:
@@ -218,7 +218,7 @@ def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Bloc
     rows = [_candidate_row(preemption, node, options) for node in (*chosen, *shown)]
     left_out = len(ranked) - len(shown)
     note = f"and {count(left_out, 'more node')} (--all-nodes shows all)" if left_out else ""
-    header = ("CANDIDATE", "VICTIMS", "BUDGETS BROKEN", "TOP PRIORITY", "THAT ONE SINCE", "LOST BY")
+    header = ("CANDIDATE", "VICTIMS", "BUDGETS BROKEN", "TOP PRIORITY", "TOP VICTIM SINCE", "LOST BY")
     if options.is_wide or options.explain:
         yield Table((*header[:-1], "PRIORITY SUM", header[-1], "WHO"), tuple(rows), "<>>>>><<", note=note)
     else:
@@ -248,19 +248,19 @@ def _rank(criteria: Criteria) -> tuple[int, int, int, int]:
 
 
 def _reprieves(preemption: Preemption, options: ReportOptions) -> Iterator[Block]:
-    """Tell for the candidates how each of their pods of lower priority fared when it was tried to be kept."""
+    """Yield a table of the pods of lower priority on each candidate: whether they may stay."""
     order = sorted(preemption.candidates, key=lambda node: node != preemption.nominated_node)
     shown = order if options.top is None else order[: options.top]
     rows: list[tuple[Cell, ...]] = []
     for node in shown:
         name: Cell = node
         for step in preemption.candidates[node].reprieve or ():
-            fate: Cell = "kept" if step.reprieved else Span("evicted", "warn")
+            fate: Cell = "stays" if step.reprieved else Span("evicted", "warn")
             first = "tried first, since its budget would be violated" if step.pdb_violation else ""
             rows.append((name, str(step.step), step.pod, fate, first))
             name = ""
     if rows:
-        yield Heading(("Who is kept, since there is room with it; tried from the most important down",), 2)
+        yield Heading(("Which pods of lower priority may stay, tried from the most important down",), 2)
         yield Table(("NODE", "STEP", "POD", "FATE", "NOTE"), tuple(rows), "<><<<")
 
 
@@ -276,7 +276,7 @@ def _not_helpful(preemption: Preemption) -> Iterator[Block]:
 
 
 def _aftermath(aftermath: Sequence[Aftermath], *, is_brief: bool) -> Iterator[Block]:
-    yield Heading(("Where the victims go, if all of these take place in queue order",))
+    yield Heading(("Where the victims go, when all these pods are scheduled in queue order",))
     for victim in aftermath:
         yield line(
             Span(victim.victim, "strong"),
@@ -289,7 +289,7 @@ def _aftermath(aftermath: Sequence[Aftermath], *, is_brief: bool) -> Iterator[Bl
 def _fate(victim: Aftermath, *, is_brief: bool) -> tuple[Cell, ...]:
     placement = victim.placement
     if victim.circling:
-        return Span("goes round", "bad"), ": its replacements are evicted again and again"
+        return Span("finds no rest", "bad"), ": its replacements are evicted again and again"
     if victim.recreated_as is None or placement is None:
         return Span("is gone", "bad"), ": no controller recreates it"
     if placement.node is not None:
@@ -306,7 +306,7 @@ def _capitalized(text: str) -> str:
 
 
 def _names(document: PreemptionReport) -> Iterator[str]:
-    """List pods with the node where they get in and whom they evict; ``-`` for nowhere and nobody."""
+    """Yield a line for each pod: its node, or the node where it evicts others, and its victims; ``-`` for none."""
     for placement in document.placements:
         preemption = placement.preemption
         victims = ",".join(victim.key for victim in preemption.victims) if preemption is not None else ""

@@ -1,4 +1,4 @@
-"""The QueueReport for people: in which order pending pods are tried, and why in this one."""
+"""The QueueReport: in which order pending pods are tried, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STYLES: Mapping[QueuePlace, Style] = {
 
 
 def queue_blocks(document: QueueReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell a QueueReport."""
+    """Yield what a QueueReport shows, block by block."""
     queue = document.queue
     yield verdict_heading(_sentence(document))
     yield from opening_blocks(document, options)
@@ -31,7 +31,7 @@ def queue_blocks(document: QueueReport, options: ReportOptions) -> Iterator[Bloc
 
 
 def queue_table(queue: Sequence[QueueEntry]) -> Table:
-    """Arrange a queue, first in turn first."""
+    """Return the queue as a table, in the order of its turns."""
     rows: list[tuple[Cell, ...]] = [
         (
             str(entry.position) if entry.place is QueuePlace.ACTIVE else "-",

@@ -1,4 +1,4 @@
-"""What is wrong with an input, for programs: a question that could not be answered is told where answers are."""
+"""Problems of an input in the formats of pipelines, so that a failed run shows them where answers are shown."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kplan.report.words import count
 from kplan.visible import visible
 
 _MOST_PROBLEMS = 50
-"""GitHub shows fewer annotations of a step."""
+"""So many problems are reported at most; GitHub shows no more annotations of a step than that."""
 
 _FAILED = 2
 
 
 def refused(problems: Sequence[Problem], here: str, repository: str) -> CaseReport:
-    """Return each problem as a case of its own, on its line."""
+    """Return a case for each problem, with its file and line."""
     return CaseReport(
         kind="Refusal",
         title=f"kplan: nothing was decided: {count(len(problems), 'problem')} with what was given",
@@ -48,7 +48,7 @@ def _case(problem: Problem, here: str, repository: str) -> Case:
 
 
 def refused_in_markdown(report: CaseReport) -> str:
-    """Write the page that sums a job up."""
+    """Return the summary of a job as Markdown."""
     items = [f"- **{escape_markdown(_place(case))}** {escape_markdown(case.message)}" for case in report.cases]
     return "\n".join([f"# {escape_markdown(report.title)}", "", *items, ""])
 

@@ -1,4 +1,4 @@
-"""Every document in every format.
+"""Every document in every format: the view of each kind, and the writer of each format.
 
 A kind of document is one module that has a ``VIEW``, and an entry in `_MODULES`. A format that is written from the
 cases of that view is one function, and an entry in `_WRITERS`.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FORMATS = tuple(OutputFormat)
 HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
-"""Formats that tell warnings to whoever reads them."""
+"""Formats that show warnings themselves, so that standard error need not."""
 
 _MODULES: Mapping[str, str] = {
     "PlacementReport": "kplan.report.placement",
@@ -50,13 +50,13 @@ PROGRAM_FORMATS = frozenset(_WRITERS)
 
 
 def view_of(kind: str) -> View[Any]:
-    """Return what a kind of document tells."""
+    """Return the view of a kind of document."""
     view: View[Any] = import_module(_MODULES[kind]).VIEW
     return view
 
 
 def render(document: Report, output: str, options: ReportOptions) -> str:
-    """Write a document in one of `FORMATS`, or as ``jsonpath=TEMPLATE`` says; a format's text ends with a line feed."""
+    """Return a document in one of `FORMATS`, which end with a line feed, or as ``jsonpath=TEMPLATE`` selects."""
     if output == "json":
         return escape_json(to_json(document)) + "\n"
     if output == "yaml":
@@ -95,7 +95,7 @@ def _for_people(document: Report, as_it_is: Report, output: str, view: View[Any]
 
 
 def _verdict_for_tables(document: Report) -> Verdict:
-    """Return the verdict in the names that the tables have."""
+    """Return the verdict with the names of pods that the tables use."""
     if document.kind != "PlanReport":
         return document.verdict
     from kplan.report.plan import verdict_for_tables
@@ -117,14 +117,14 @@ def _for_programs(document: Report, output: str, view: View[Any], options: Repor
 
 
 def _cases(document: Report, view: View[Any], options: ReportOptions) -> list[Case]:
-    """Return what went well and what did not, with files named as the repository has them."""
+    """Return the cases of a document, its warnings included, with files named as the repository has them."""
     cases = [*view.cases(document, options), *warning_cases(document)]
     files = {case.file: file_in(options.repository, options.here, case.file) for case in cases}
     return [replace(case, file=files[case.file]) for case in cases]
 
 
 def render_for_programs(report: CaseReport, output: str) -> str:
-    """Write what went wrong in one of the formats for programs, such as `junit`."""
+    """Return the cases in one of the formats for programs, such as `junit`."""
     module, _, function = _WRITERS[output].partition(":")
     text: str = getattr(import_module(module), function)(report)
     return text

@@ -1,4 +1,4 @@
-"""Why a pod has no node and what would help, for people: the only place where a remedy becomes a sentence."""
+"""Why a pod has no node and what would help: the only place where a remedy becomes a sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RULES = {
 
 
 def diagnosis_blocks(placement: PodPlacement, options: ReportOptions) -> Iterator[Block]:
-    """Say why a pod has no node and what would help: the best of it, or all where that was asked."""
+    """Yield why a pod has no node and what would help: with --explain, or for a pending pod, every remedy."""
     if not isinstance(placement.diagnosis, str):
         return
     yield line(Span(placement.diagnosis, "strong"))
@@ -43,7 +43,7 @@ def diagnosis_blocks(placement: PodPlacement, options: ReportOptions) -> Iterato
 
 
 def remedy_text(remedy: r.Remedy) -> str:
-    """Write a remedy as a sentence without a full stop, and what comes of it."""
+    """Return a remedy and its effect as a sentence without a full stop."""
     then = f" -> {remedy.then}" if remedy.then is not None else ""
     return f"{_change(remedy)}{then}{_helps(remedy.helps)}{'' if remedy.checked else ' (not tried)'}"
 
@@ -55,12 +55,12 @@ def _helps(helps: r.Helped | UnsetType) -> str:
 
 
 def remedy_change(remedy: r.Remedy) -> str:
-    """Write a remedy as a sentence without a full stop."""
+    """Return a remedy as a sentence without a full stop."""
     return f"{_change(remedy)}{'' if remedy.checked else ' (not tried)'}"
 
 
 def located(case: Case, placement: PodPlacement) -> Case:
-    """Add to a case where its pod comes from, what would help it, and how to ask for more."""
+    """Return a case with the place of its manifest, what would help, and the command that shows more."""
     would_help = remedy_text(placement.remedies[0]) if placement.remedies else ""
     origin = placement.pod.origin
     if not origin:

@@ -1,4 +1,4 @@
-"""Where manifests stand in the repository that a pipeline works on."""
+"""Paths of manifests, as the repository has them that a pipeline works on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def file_in(repository: str, here: str, name: str) -> str:
     ----------
     repository : its root; empty where it is not known
     here : the directory that relative names start from
-    name : as it was given
+    name : as the command line has it
     """
     if not name or _STREAM.fullmatch(name) or _BUILT.fullmatch(name):
         return ""
@@ -29,7 +29,7 @@ def file_in(repository: str, here: str, name: str) -> str:
 
 
 def as_argument(name: str) -> str:
-    """Return what to write on a command line to have manifests read again."""
+    """Return the argument with which a command reads the same manifests again."""
     if _STREAM.fullmatch(name):
         return "-"
     built = _BUILT.fullmatch(name)

@@ -1,4 +1,4 @@
-"""What the rules mean whose names results carry: what it is, and what one does about it."""
+"""The rules that SARIF results name: what each means, and what to do about it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import msgspec
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A kind of outcome."""
+    """One kind of result."""
 
     what: str  #: in one sentence
-    help: str  #: what one does about it
+    help: str  #: what to do about it
     is_failure: bool = True  #: it fails a job by default
 
 

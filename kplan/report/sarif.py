@@ -19,7 +19,7 @@ _ANSWERED = (0, 1)
 
 
 def render_sarif(report: CaseReport) -> str:
-    """Write a SARIF log with one run: a result a workload; what went well is not in it."""
+    """Return a SARIF log with one run: a result for each workload with a failure or a warning."""
     groups = alike(case for case in report.cases if case.state in _LEVELS)
     rules = sorted({cases[0].rule for cases in groups})
     run = {
@@ -76,7 +76,7 @@ def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[st
 
 
 def _fingerprint(case: Case) -> str:
-    """Return what stays the same while other lines come and go."""
+    """Return what identifies a result while other lines of the file come and go."""
     within = f":{case.file}:{case.document}" if case.file and not case.workload else ""
     return f"{case.rule}:{case.about}{within}"
 

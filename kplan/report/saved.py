@@ -17,7 +17,7 @@ _HINT = "save the report anew; kplan schema KIND prints what it must look like"
 
 
 def read_report(path: str) -> Report:
-    """Read a report that kplan wrote as JSON or YAML, packed with gzip or not; ``-`` for standard input.
+    """Return a report that kplan wrote as JSON or YAML, compressed with gzip or not; ``-`` reads standard input.
 
     Raises InputError when it cannot be read, or is no report of a kind that can be printed.
     """
@@ -40,7 +40,7 @@ def _hinted(problem: Problem) -> Problem:
 
 
 def _with_kinds(value: Any) -> Any:
-    """Return a document in which every detail says of which kind it is; in format 1.0 none did.
+    """Return a document in which every detail has its ``kind``, which format 1.0 did not write.
 
     Such details are told fact by fact.
     """
@@ -62,7 +62,7 @@ def _with_kind(detail: Any) -> Any:
 
 
 def _strange(value: Any) -> Problem | None:
-    """Return what is wrong with a document that is no report; None when it says that it is one."""
+    """Return what is wrong with a document that is not a report; None for a report."""
     if not isinstance(value, dict) or value.get("apiVersion") != _API_VERSION:
         message, hint = f"not a kplan report: apiVersion is not {_API_VERSION}", "kplan plan --save FILE writes one"
         return Problem(message, json_path="$.apiVersion", hint=hint)

@@ -1,4 +1,4 @@
-"""The ShrinkReport for people: which nodes can go, in order, what that frees, and why the others stay."""
+"""The ShrinkReport: which nodes can go, in order, what that frees, and why the others stay."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _WORDS: Mapping[Why, str] = {
     "no-place": "a pod would find no other place",
     "budget": "a disruption budget objects",
     "not-evictable": "kubectl drain would not take a pod away",
-    "moves-others": "others would have to make room",
+    "moves-others": "other pods would have to make room",
     "control-plane": "the control plane runs there",
 }
 
 
 def shrink_blocks(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
-    """Tell a ShrinkReport."""
+    """Yield what a ShrinkReport shows, block by block."""
     yield verdict_heading(Span(_sentence(document), "good" if document.freed else ""))
     yield from opening_blocks(document, options)
     freed = document.freed
@@ -49,8 +49,8 @@ def shrink_blocks(document: ShrinkReport, options: ReportOptions) -> Iterator[Bl
     yield from _staying(document, options)
     yield line(
         Span(
-            "Found greedily, the emptiest first: each is drained when the pods of those before are in place, and every "
-            "budget is kept. Another order might free more.",
+            "Searched greedily, the emptiest node first: each is drained when the pods of those before it are in "
+            "place, and every budget is respected. Another order might free more.",
             "dim",
         )
     )
@@ -81,7 +81,7 @@ def _changed_usage(document: ShrinkReport) -> Iterator[tuple[str, Usage]]:
 
 
 def _staying(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
-    """Say why the others stay: counted by reason, each by itself if much is asked for."""
+    """Yield why the other nodes stay: counted by reason; with --all-nodes or -o wide a row for each node."""
     stays = document.stays
     if not stays:
         return
@@ -94,7 +94,7 @@ def _staying(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
         mine = [stay for stay in stays if stay.why == why]
         if mine:
             names = name_ranges([stay.name for stay in mine], most=_MOST_NAMES)
-            yield line(f"{len(mine)}: {words}{_example(mine[0])} ({names})", is_item=True)
+            yield line(f"{count(len(mine), 'node')}: {words}{_example(mine[0])} ({names})", is_item=True)
 
 
 def _example(stay: StayingNode) -> str:

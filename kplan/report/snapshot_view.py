@@ -1,4 +1,4 @@
-"""Snapshots for people and programs: what is in one, and what in one does not fit together."""
+"""The reports of `kplan snapshot show` and `kplan snapshot check`, and their text."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _inspected(snapshot: Snapshot) -> InspectedSnapshot:
 
 
 def _resources(snapshot: Snapshot) -> tuple[ResourceTotal, ...]:
-    """Add up what nodes offer and what pods on them ask for, in cores, bytes or pieces."""
+    """Return what all nodes offer and what the pods on them request, in cores, bytes or pieces."""
     offered: Counter[str] = Counter()
     requested: Counter[str] = Counter()
     for node in snapshot.nodes:
@@ -90,12 +90,12 @@ def _resources(snapshot: Snapshot) -> tuple[ResourceTotal, ...]:
 
 
 def _units(nanos: int) -> float | int:
-    """Return whole units as an integer, and parts of them with three digits."""
+    """Return a number of whole units as an integer, any other rounded to three digits."""
     return nanos // _NANOS if nanos % _NANOS == 0 else round(nanos / _NANOS, 3)
 
 
 def render_overview(report: SnapshotOverview) -> str:
-    """Write the document of `kplan snapshot show` as text."""
+    """Return the document of `kplan snapshot show` as text."""
     from tabulate import tabulate
 
     facts = report.snapshot
@@ -135,7 +135,7 @@ def render_overview(report: SnapshotOverview) -> str:
 
 
 def render_check(report: SnapshotCheck) -> str:
-    """Write the document of `kplan snapshot check` as text: `ok`, or all that was found."""
+    """Return the document of `kplan snapshot check` as text: `ok`, or every finding."""
     facts = report.snapshot
     size = f"{_count(facts.nodes, 'node')}, {_count(facts.pods, 'pod')}"
     verdict = "ok" if report.valid else _count(len(report.findings), "problem")

@@ -1,4 +1,4 @@
-"""Tables in text: columns that fit the width, long cells folded between words or after dots and dashes."""
+"""Tables as text: columns that fit the width; long cells fold between words, or after dots and dashes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PIECE = re.compile(r"\s+|\S+?(?:(?<=\w[-/,;=:])(?=\w)|(?<=\w\.)(?=[A-Za-z])|(?<
 
 
 def fold(text: str, width: int) -> list[str]:
-    """Break a text into lines between words, and where one is too long after dots, dashes and the like."""
+    """Return a text broken into lines between words; a word that is too long breaks after dots, dashes and the like."""
     lines: list[str] = []
     line = ""
     for word in text.split():
@@ -54,7 +54,7 @@ def plain_table(table: Table, width: int) -> list[str]:
 
 
 def rich_table(table: Table, width: int, styles: dict[str, str]) -> RichTable:
-    """Return a table for a terminal, in colour; the same as `plain_table` but for that."""
+    """Return a table for a terminal: that of `plain_table` in colour."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -75,14 +75,14 @@ def rich_table(table: Table, width: int, styles: dict[str, str]) -> RichTable:
 
 
 def natural_width(table: Table) -> int:
-    """Return how wide a table is when no cell of it is folded."""
+    """Return the width of a table without folded cells."""
     columns = zip(table.header, *table.rows, strict=True)
     widths = [max(len(plain(cell)) for cell in column) for column in columns]
     return len(_STEP) * table.indent + sum(widths) + GAP * (len(widths) - 1)
 
 
 def _widths(table: Table, width: int) -> list[int]:
-    """Return a width for each column, so that all fit as far as words allow."""
+    """Return a width for each column, so that all fit into `width` as far as the words allow."""
     rows = [[" ".join(plain(cell).split()) for cell in row] for row in (table.header, *table.rows)]
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, cells)) for cells in columns]
@@ -99,7 +99,7 @@ def _widths(table: Table, width: int) -> list[int]:
 
 
 def _narrow(widths: list[int], least: Sequence[int], most: int) -> None:
-    """Take from the widest columns that may be narrower, until all together are as wide as allowed."""
+    """Narrow the widest columns that may be narrower, until all together are at most `most` wide."""
     while sum(widths) > most:
         index = max(range(len(widths)), key=lambda column: (widths[column] > least[column], widths[column]))
         if widths[index] <= least[index]:

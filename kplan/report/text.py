@@ -1,4 +1,4 @@
-"""Reports as text: the same layout for a terminal, where it has colour, and for a file."""
+"""Reports as text: the same layout for a terminal, in colour, and for a file, without."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ TextLine = list[Span]
 
 
 def render_plain(blocks: Iterable[Block], width: int) -> str:
-    """Write a report without any colour."""
+    """Return a report without colour."""
     return "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, width)) + "\n"
 
 
 def render_terminal(blocks: Iterable[Block], width: int) -> str:
-    """Write a report with the terminal's control sequences for colour."""
+    """Return a report with a terminal's control sequences for colour."""
     import io
 
     from rich.console import Console
@@ -62,7 +62,7 @@ def render_terminal(blocks: Iterable[Block], width: int) -> str:
 
 
 def layout(blocks: Iterable[Block], width: int) -> list[TextLine]:
-    """Arrange a report in lines of at most `width` characters, as far as names allow."""
+    """Return a report as lines of at most `width` characters, as far as names allow."""
     lines: list[TextLine] = []
     for block, has_gap in _with_gaps(blocks):
         lines += [[]] if has_gap else []
@@ -108,7 +108,7 @@ def _note(table: Table, width: int) -> list[TextLine]:
 
 
 def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:
-    """Break pieces at blanks into lines; a word that is too long stays whole.
+    """Return pieces broken into lines at blanks; a word that is too long stays whole.
 
     By hand: `textwrap` knows no styled pieces, and Rich no indent of the lines that follow the first.
     """
@@ -132,7 +132,7 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
 
 
 def _words(spans: Sequence[Span]) -> Iterator[tuple[str, Style]]:
-    """Yield words and blanks; pieces that meet without a blank between stay together with their first style."""
+    """Yield words and blanks; a word that several pieces make up has the style of the first."""
     text = "".join(span.text for span in spans)
     styles: list[Style] = []
     for span in spans:

@@ -1,4 +1,4 @@
-"""A line for each pod that needs room: whom it evicts, and on which node."""
+"""A row for each pod that finds no room: which pods it evicts, and on which node."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _TELLS_MORE = "--explain, or kplan preempt with the name of one, tells why those
 
 
 class Tries(msgspec.Struct, frozen=True):
-    """What came of a pod that was tried once, or once more after its victims had gone."""
+    """How the scheduler decided about a pod that was tried once, or again after its victims had gone."""
 
     placement: PodPlacement
-    evicts: Preemption | None  #: None where it evicts nobody
-    node: str | None  #: where it gets in, by eviction or without; None for nowhere
+    evicts: Preemption | None  #: None where it evicts no pod
+    node: str | None  #: where it is placed, after evictions or without; None for nowhere
 
 
 def tries_of(placements: Sequence[PodPlacement]) -> list[Tries]:
-    """Put the decisions about each pod together."""
+    """Return one item for each pod, however often it was tried."""
     by_pod: dict[str, list[PodPlacement]] = {}
     for placement in placements:
         by_pod.setdefault(placement.pod.key, []).append(placement)
@@ -43,7 +43,7 @@ def _of(tries: Sequence[PodPlacement]) -> Tries:
 
 
 def tries_blocks(tries: Sequence[Tries], options: ReportOptions) -> Iterator[Block]:
-    """Table what came of pods, those that get in nowhere first."""
+    """Yield a table of the pods, those without any node first."""
     ordered = sorted(tries, key=lambda pod: pod.node is not None)
     yield Table(("POD", "EVICTS", "ON NODE", "STATE"), tuple(_row(pod, options) for pod in ordered), "<<<<")
     if not options.in_full and any(pod.evicts for pod in tries):

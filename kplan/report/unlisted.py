@@ -1,4 +1,4 @@
-"""Pods that are too many to be listed one by one, in every format."""
+"""Pods beyond --max-listed, which are counted and not listed one by one, in every format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST_NODES = 20
 
 
 def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Iterator[Block]:
-    """Tell how many more there are, and how they end."""
+    """Yield how many there are of each workload, and how they end."""
     if not groups:
         return
     yield Heading((Span(f"{count(sum(group.pods for group in groups), 'pod')} not listed one by one", "strong"),))
@@ -27,7 +27,7 @@ def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Itera
 
 
 def unlisted_names(groups: Sequence[Unlisted]) -> list[str]:
-    """Write a line for each workload and node: what it is, the node or ``-``, how many."""
+    """Return a line for each workload and node: the workload, the node or ``-``, the number of pods."""
     lines = []
     for group in groups:
         lines += [f"{group.workload} {node} {n}" for node, n in group.nodes.items()]
@@ -37,7 +37,7 @@ def unlisted_names(groups: Sequence[Unlisted]) -> list[str]:
 
 
 def unlisted_cases(document: PlacementReport | PlanReport) -> list[Case]:
-    """Return a case for the pods of a workload that end alike; failed where such an end fails the verdict."""
+    """Return a case for the pods of a workload that end alike; it fails where --fail-on lists that end."""
     counts = {Outcome.UNSCHEDULABLE: "unschedulable", Outcome.ERROR: "unschedulable", Outcome.GATED: "gated"}
     cases = []
     for group in document.unlisted:

@@ -1,4 +1,4 @@
-"""How full nodes are before and after, and how large a pod still fits, for people."""
+"""How full nodes are before and after, and how large a pod still fits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_FITS = 2
 
 
 def fullness_blocks(utilisation: Utilisation, fits: Sequence[LargestFit]) -> Iterator[Block]:
-    """Tell in a sentence how full the cluster is, and how large a pod still fits."""
+    """Yield in a sentence each how full the cluster is, and how large a pod still fits."""
     whole = utilisation.cluster
     if not whole.nodes:
         return
@@ -34,7 +34,7 @@ def _percent(usage: Usage) -> str:
 
 
 def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iterator[Block]:
-    """Tell how full the cluster, its zones and its pools are; node by node if much is asked for."""
+    """Yield a table of how full the cluster, its zones and its pools are; with -o wide every node, too."""
     whole = utilisation.cluster
     if not whole.nodes:
         return
@@ -71,7 +71,7 @@ def _share(usage: Usage | None, options: ReportOptions) -> Cell:
 
 
 def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> Iterator[Block]:
-    """Tell how large a further pod can be, resource by resource, and how much is free in all."""
+    """Yield a table of how large one more pod can be, by resource, and how much is free in all."""
     shown = [fit for fit in fits if fit.before.node is not None or fit.after.node is not None]
     if not shown:
         return

@@ -1,4 +1,4 @@
-"""What a kind of document tells, whatever the format."""
+"""What every kind of document provides for the formats: a title, blocks, cases and names."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ State = Literal["passed", "failed", "skipped", "warning"]
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One thing that went well or did not."""
+    """One result for programs: a pod, a workload or a warning."""
 
-    name: str  #: what it is about, such as NAMESPACE/NAME
-    state: State  #: ``failed`` when `--fail-on` holds for it; ``skipped`` when it did not go well but does not count
-    rule: str  #: what kind of outcome it is, in one word
+    name: str  #: of the pod or object, such as NAMESPACE/NAME
+    state: State  #: ``failed`` when `--fail-on` lists it; ``skipped`` when it did not go well and does not count
+    rule: str  #: the kind of outcome, in one word, as `kplan.report.rules` has them
     message: str  #: in one sentence; a second line may say more
-    detail: str = ""  #: the whole story
-    file: str = ""  #: where it comes from; empty when it comes from the snapshot
-    #: document, line: where in that file its object stands, and the field at fault or that object's name
+    detail: str = ""  #: everything that is known about it
+    file: str = ""  #: its manifest; empty for an object of the snapshot
+    #: document, line: of the object in that file, and of the field at fault or of the object's name
     document: int | None = None
     line: int | None = None
-    workload: str = ""  #: the object that asks for it, such as Deployment default/web; empty for itself
-    would_help: str = ""  #: the smallest change that would, in a sentence; empty for none
-    more: str = ""  #: the command that tells more
+    workload: str = ""  #: the owner, such as Deployment default/web; empty for a case without one
+    would_help: str = ""  #: the smallest change that would help, in a sentence; empty for none
+    more: str = ""  #: the command that shows more
     hint: str = ""  #: the next step, where there is no remedy
 
     @property
     def about(self) -> str:
-        """The workload, or what it is about itself."""
+        """The workload of a pod, or the name of the case."""
         return self.workload or self.name
 
 
 class CaseReport(msgspec.Struct, frozen=True):
-    """What programs are told of an answer."""
+    """An answer as cases, for JUnit, GitHub and SARIF."""
 
     kind: str  #: of document, such as PlacementReport
     title: str  #: the answer in one line
@@ -47,11 +47,11 @@ class CaseReport(msgspec.Struct, frozen=True):
     source: str  #: where the cluster comes from
     cases: Sequence[Case]
     exit_code: int = 0
-    facts: Sequence[tuple[str, str]] = ()  #: what else is known of the question, by name
+    facts: Sequence[tuple[str, str]] = ()  #: further facts about the question, by name
 
 
 def alike(cases: Iterable[Case]) -> list[list[Case]]:
-    """Put together what is to be said once: the replicas of a workload that end the same way."""
+    """Return cases in groups that are reported once: the replicas of a workload that end alike."""
     groups: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
         end: tuple[object, ...] = (case.state, case.rule, case.file, case.document, case.about)
@@ -61,7 +61,7 @@ def alike(cases: Iterable[Case]) -> list[list[Case]]:
 
 
 def brief_lines(cases: Sequence[Case]) -> list[str]:
-    """Say of cases that are alike how many, why, what would help, and how to ask for more: a line each."""
+    """Return lines about cases that are alike: how many, why, what would help, and the command that shows more."""
     case = cases[0]
     names = name_ranges([case.name for case in cases])
     lines = [f"{count(len(cases), 'pod')}: {names}"] if len(cases) > 1 else []
@@ -73,7 +73,7 @@ def brief_lines(cases: Sequence[Case]) -> list[str]:
 
 
 def warning_cases(document: Report) -> list[Case]:
-    """Return what may make the answer differ from the cluster's; it counts as failed when `--fail-on` says so."""
+    """Return a case for each warning; it fails where `--fail-on` lists it."""
     counted = {(event.object, event.rule) for event in document.verdict.counted}
     return [
         Case(
@@ -90,7 +90,7 @@ R = TypeVar("R", bound=Report)
 
 
 class View(msgspec.Struct, Generic[R], frozen=True):
-    """How a kind of document is told."""
+    """The functions that turn a kind of document into the material of the formats."""
 
     title: Callable[[R], str]  #: the document in one line
     blocks: Callable[[R, ReportOptions], Iterable[Block]]  #: for people

@@ -1,4 +1,4 @@
-"""Small things that every report for people needs: counts, names, lists, what a plugin is about."""
+"""Words that every report for people needs: counts, names, ages, what a plugin is about."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """Write a number of things: ``1 node``, ``2 nodes``."""
+    """Return a number with its noun: ``1 node``, ``2 nodes``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def points(number: int) -> str:
-    """Write a difference of scores with its sign."""
+    """Return a difference of scores with its sign."""
     return f"{number:+d}"
 
 
 def scored_by(plugin: str) -> str:
-    """Name a plugin with what its score is about."""
+    """Return the name of a plugin with what its score is about."""
     about = _ABOUT.get(plugin)
     return f"{plugin} ({about})" if about else plugin
 
 
 def name_ranges(names: Sequence[str], most: int | None = 4) -> str:
-    """Join names in their order, runs of numbered ones as a range: ``web-0..web-9, web-12``."""
+    """Return names joined by commas, consecutive numbers as a range: ``web-0..web-9, web-12``."""
     runs: list[list[str]] = []
     previous: tuple[str, int] | None = None
     for name in names:
@@ -63,7 +63,7 @@ _TWO_DAYS = 2 * _DAY
 
 
 def age_text(since: str | None, now: str | None) -> str:
-    """Return the time between two moments in short; the first moment when the second is not known."""
+    """Return the time between two moments, such as ``5d``; the first moment where the second is not known."""
     if since is None:
         return "unknown"
     start, end = _parse(since), None if now is None else _parse(now)
@@ -78,7 +78,7 @@ def age_text(since: str | None, now: str | None) -> str:
 
 
 def moment_text(moment: str) -> str:
-    """Write a moment to the minute, in UTC; what is no time as it is."""
+    """Return a moment to the minute, in UTC; a text that is no time as it is."""
     time = _parse(moment)
     return moment if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 

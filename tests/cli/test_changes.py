@@ -48,7 +48,7 @@ def with_image(written: dict[str, Any]) -> dict[str, Any]:
 def test_what_says_nothing_new_places_nothing(tmp_path: Path, key: str, command: str) -> None:
     found = place(tmp_path, manifest(key), command=command)
 
-    assert found.stdout.startswith("unchanged 1: nothing to place\n"), found.output
+    assert found.stdout.startswith("1 unchanged: nothing to place\n"), found.output
     assert found.exit_code == 0
 
 
@@ -99,7 +99,7 @@ def test_pods_that_a_quota_refuses_fail_the_job_on_the_line_of_their_workload(tm
     assert github.stdout.startswith(f"::error file={tmp_path / 'changed.yaml'},line=")
     assert "exceeded quota: full" in github.stdout.splitlines()[0]
     assert 'failures="1"' in junit.stdout
-    assert table.stdout.startswith("scaled 1: stuck 1; ")
+    assert table.stdout.startswith("1 scaled: 1 workload stuck; ")
 
 
 def test_runs_in_which_a_quota_refuses_all_pods_name_the_workload(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_runs_in_which_a_quota_refuses_all_pods_name_the_workload(tmp_path: Path
 def test_never_rolls_nothing_and_always_rolls_what_is_the_same(tmp_path: Path) -> None:
     changed, same = with_image(manifest(INFERENCE)), manifest(INFERENCE)
 
-    assert place(tmp_path, changed, "--rollout", "never").stdout.startswith("unchanged 1: nothing to place")
-    assert place(tmp_path, same, "--rollout", "always").stdout.startswith("rolled 1: ")
+    assert place(tmp_path, changed, "--rollout", "never").stdout.startswith("1 unchanged: nothing to place")
+    assert place(tmp_path, same, "--rollout", "always").stdout.startswith("1 rolled out: ")
 
 
 def test_steps_are_told_when_asked_for(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_table_tells_the_workloads_first_and_then_why_the_first_new_pod_goes_w
 
     lines = invoke("place", both, "-s", cluster).stdout.splitlines()
 
-    assert lines[0] == "unchanged 1, new 1: 2 of 2 placed, stuck 0"
+    assert lines[0] == "1 unchanged, 1 new: 2 of 2 pods placed"
     told = next(index for index, each in enumerate(lines) if "(the first of them) -> n-c" in each)
     assert lines[told + 1].startswith("  3 of 3 nodes can take it. n-c wins with")
 
@@ -262,13 +262,15 @@ def test_a_table_tells_the_workloads_first_and_then_why_the_first_new_pod_goes_w
 def test_the_first_line_counts_the_pods_of_the_manifests_apart_from_those_that_move_beside_them() -> None:
     lines = invoke("place", FIXTURES / "cart.yaml", "-s", "demo").stdout.splitlines()
 
-    assert lines[0] == "rolled 1: 6 of 6 placed, stuck 0, preempted 2; other pods: 3 placed, 1 moved, 1 left pending"
+    assert (
+        lines[0] == "1 rolled out: 6 of 6 pods placed, 2 pods preempted; other pods: 3 placed, 1 moved, 1 left pending"
+    )
 
 
 def test_of_a_workload_that_only_gets_smaller_the_first_line_counts_who_goes(tmp_path: Path) -> None:
     first = place(tmp_path, manifest("StatefulSet/data/postgres", replicas=1), command="plan").stdout.splitlines()[0]
 
-    assert first.startswith("scaled 1: gone for good 2, ")
+    assert first.startswith("1 scaled: 2 pods gone for good, ")
 
 
 def test_why_a_stuck_workload_waits_is_told_once_with_the_pod_that_it_waits_for() -> None:

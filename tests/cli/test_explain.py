@@ -18,7 +18,7 @@ def _cluster(path: Path, *objects: dict[str, object]) -> Path:
 def test_a_running_pod_that_would_go_there_again() -> None:
     found = invoke("explain", "batch/report-daily-knqdn")
     assert found.exit_code == 0
-    assert found.stdout.startswith("batch/report-daily-knqdn runs on general-a-2, where it would go again")
+    assert found.stdout.startswith("batch/report-daily-knqdn runs on general-a-2, and would go there again")
 
 
 def test_a_running_pod_that_would_go_elsewhere(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_running_pod_that_would_go_elsewhere(tmp_path: Path) -> None:
         tmp_path / "c.yaml", node("full"), node("free"), pod("p", node="full"), pod("q", cpu="3", node="full")
     )
     found = invoke("explain", "default/p", "-s", cluster)
-    assert "default/p runs on full; today it would go elsewhere" in found.stdout
+    assert "default/p runs on full; today it would go to another node" in found.stdout
     assert "fewer than free: NodeResourcesFit (unused resources) +" in " ".join(found.stdout.split())
     current = json.loads(invoke("explain", "default/p", "-s", cluster, "-o", "json").stdout)["placements"][0]["current"]
     assert (current["node"], current["stillFits"], current["stillBest"]) == ("full", True, False)
@@ -37,13 +37,13 @@ def test_a_running_pod_whose_node_would_not_take_it_again(tmp_path: Path) -> Non
     cordoned = node("a", unschedulable=True)
     cluster = _cluster(tmp_path / "c.yaml", cordoned, pod("p", node="a"))
     found = invoke("explain", "default/p", "-s", cluster)
-    assert "default/p runs on a, which would not take it again" in found.stdout
+    assert "default/p runs on a, which it would not fit on again" in found.stdout
     assert "a is turned down by NodeUnschedulable: the node is cordoned" in " ".join(found.stdout.split())
 
 
 def test_a_pod_does_not_stand_in_its_own_way(tmp_path: Path) -> None:
     cluster = _cluster(tmp_path / "c.yaml", node("a", cpu="1"), pod("p", node="a"))
-    assert "where it would go again" in invoke("explain", "default/p", "-s", cluster).stdout
+    assert "and would go there again" in invoke("explain", "default/p", "-s", cluster).stdout
 
 
 def test_among_pods_that_run_a_pending_pod_is_told_with_the_node_where_it_would_go(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_a_workload_is_told_pod_by_pod_briefly_where_all_is_well() -> None:
     lines = [line for line in found.stdout.splitlines() if line]
 
     assert found.exit_code == 0
-    assert lines[0] == "6 pods: 6 would go again where they run"
-    assert lines[1].strip() == "Same for all: WOULD GO TODAY there again"
+    assert lines[0] == "6 pods: 6 would go to the same node again"
+    assert lines[1].strip() == "Same for all: WOULD GO TODAY the same node"
     assert [line.split()[0] for line in lines[3:9]] == sorted(line.split()[0] for line in lines[3:9])
     assert all(line.strip().startswith("shop/cart-") for line in lines[3:9])
     assert "6 of 13 nodes" in invoke("explain", "Deployment/shop/cart", "--explain").stdout
@@ -141,5 +141,5 @@ def test_a_pod_that_has_ended_is_told_apart_from_one_that_is_not_there(command: 
 def test_pods_that_would_go_elsewhere_are_told_one_by_one_since_each_has_a_node_of_its_own() -> None:
     text = invoke("explain", "deployment/shop/storefront", "-s", "demo").stdout
 
-    assert "storefront-9fmxtzc95-ff2km runs on general-c-2, which would not take it again" in text
-    assert "storefront-9fmxtzc95-x69n9 runs on spot-a-1; today it would go elsewhere" in text
+    assert "storefront-9fmxtzc95-ff2km runs on general-c-2, which it would not fit on again" in text
+    assert "storefront-9fmxtzc95-x69n9 runs on spot-a-1; today it would go to another node" in text

@@ -39,7 +39,7 @@ def test_the_whole_queue_through_a_real_process() -> None:
     assert "  ~  batch/report-daily-4swkz  general-c-1  spot-a-1     evicted for shop/flash-sale\n" in found.stdout
     assert "How full, before -> after: cpu 58% -> 61%" in found.stdout
     assert "The most that one more pod can get: 2450m cpu" in found.stdout
-    assert found.stdout.splitlines()[-2].startswith("Failed (exit code 1): --fail-on unschedulable,pdb-violation holds")
+    assert found.stdout.splitlines()[-2].startswith("Failed (exit code 1, --fail-on unschedulable,pdb-violation). ")
 
 
 @pytest.mark.parametrize("output", FORMATS)
@@ -184,5 +184,5 @@ def test_a_pod_of_a_manifest_counts_when_it_fits_nowhere(tmp_path: Path) -> None
     found = invoke("plan", path, "--only-given")
 
     assert found.exit_code == 1
-    assert "Unschedulable default/hello" in " ".join(found.stdout.split())
+    assert "Unschedulable: default/hello" in " ".join(found.stdout.split())
     assert "asks for 900 cpu" in found.stdout

@@ -35,7 +35,7 @@ def test_plan_tells_how_often_each_outcome_comes() -> None:
 
     assert found.exit_code == 1
     assert found.stdout.startswith("5 pods, 20 runs (seed 7): all placed in 0% - failed\n")
-    assert "Unschedulable in 20 of 20 runs ml/llm-eval" in " ".join(found.stdout.split())
+    assert "Unschedulable in 20 of 20 runs: ml/llm-eval" in " ".join(found.stdout.split())
     assert invoke("plan", "--runs", "20", "--exit-zero").exit_code == 0
 
 

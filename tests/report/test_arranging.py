@@ -21,7 +21,7 @@ def test_a_failure_stands_in_the_first_and_the_last_line() -> None:
     lines = told(SUM, *SECTION, verdict=FAILED)
 
     assert lines[0] == "2 pods: 1 scheduled - failed"
-    assert lines[-1] == "Failed (exit code 1): --fail-on unschedulable holds: Unschedulable a/b, a/c"
+    assert lines[-1] == "Failed (exit code 1, --fail-on unschedulable). Unschedulable: a/b, a/c"
 
 
 def test_a_verdict_is_said_again_below_details_but_not_below_a_short_block() -> None:
@@ -32,9 +32,9 @@ def test_a_verdict_is_said_again_below_details_but_not_below_a_short_block() -> 
 
 def test_reasons_that_are_about_no_object_are_told_and_many_are_counted() -> None:
     verdict = Verdict.of(["warning"], [Counted("services", "MissingKind")], ["web fits 3 times only"])
-    assert failure_text(verdict).endswith("holds: web fits 3 times only; MissingKind services")
+    assert failure_text(verdict).endswith("). web fits 3 times only; MissingKind: services")
     many = Verdict.of(["unschedulable"], [Counted(f"a/{i}", "Unschedulable") for i in range(9)])
-    assert failure_text(many).endswith("Unschedulable a/0, a/1, a/2 and 6 more")
+    assert failure_text(many).endswith("Unschedulable: a/0, a/1, a/2 and 6 more")
 
 
 def test_a_section_that_says_the_same_of_another_pod_refers_to_it() -> None:

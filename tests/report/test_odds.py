@@ -50,8 +50,11 @@ def test_what_is_certain_is_said_to_be() -> None:
 @pytest.mark.parametrize(
     ("runs", "told"),
     [
-        (1, "There is one run only. Another end may come in up to 79.3%"),
-        (5, "Every pod ends up the same in all 5 runs. Another end may come in up to 43.4%"),
+        (1, "There is one run only. In so few, an outcome with a probability of up to 79.3% may not show."),
+        (
+            5,
+            "Every pod ends up the same in all 5 runs. In so few, an outcome with a probability of up to 43.4%",
+        ),
     ],
 )
 def test_few_runs_make_nothing_certain(runs: int, told: str) -> None:

@@ -39,7 +39,7 @@ def test_a_chart_of_fifty_workloads_of_which_two_fail_is_told_in_a_line_each_and
     rows = [line for line in lines if line.startswith("  Deployment default/svc-")]
     assert len(rows) == 50
     assert [row.split()[1] for row in rows[:3]] == ["default/svc-17", "default/svc-31", "default/svc-00"]
-    assert lines[-2].startswith("Failed (exit code 1): --fail-on unschedulable,preemption,gated holds")
+    assert lines[-2].startswith("Failed (exit code 1, --fail-on unschedulable,preemption,gated). ")
     assert len(lines) < 80
 
 

@@ -23,7 +23,7 @@ def test_ties_are_told_with_what_the_scheduler_does() -> None:
     text = _table([node("a"), node("b"), node("c"), pod("p")], ["default/p"])
     assert "default/p -> a" in text
     assert "A tie: b, c have the same best score" in text
-    assert "kube-scheduler may take any of them" in " ".join(text.split())
+    assert "kube-scheduler may choose any of them" in " ".join(text.split())
     assert "Same for all: SCORE 454" in text
     assert "  b         tie\n" in text
 

@@ -90,5 +90,5 @@ def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:
     told = text(report)
 
     assert report.verdict.counted[0].object == "default/low-again1"
-    assert told.splitlines()[-1].endswith("holds: Unschedulable default/low")
+    assert told.splitlines()[-1].endswith("). Unschedulable: default/low")
     assert "low-again1" not in told

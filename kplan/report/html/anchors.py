@@ -1,4 +1,4 @@
-"""Where links inside the page lead: ids of nodes and pods."""
+"""The ids of nodes and pods inside the page, and links to them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def node_anchor(index: int) -> str:
 
 
 def pod_anchor(key: str) -> str:
-    """Return the id of what is told about a pod NAMESPACE/NAME."""
+    """Return the id of the part about a pod NAMESPACE/NAME."""
     return "p" + hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:10]
 
 
 def pod_link(key: str) -> str:
-    """Return a link to what is told about a pod."""
+    """Return a link to the part about a pod."""
     return f'<a href="#{pod_anchor(key)}">{escape(key)}</a>'

@@ -10,7 +10,7 @@ from kplan.report.html.anchors import node_anchor, pod_anchor, pod_link
 from kplan.report.html.picture import share
 
 MOST_LISTED = 20
-"""So many pods that come to a node, or leave it, are named."""
+"""At most so many pods that come to a node, or leave it, are named."""
 
 
 _MANY = 40
@@ -18,11 +18,11 @@ _MANY = 40
 
 
 def nodes_table(cluster: ClusterMap, described: Collection[str]) -> str:
-    """Write a row a node: its group, how full it is before and after, which pods come and go.
+    """Return a table with a row for each node: its group, how full it is before and after, which pods come and go.
 
     Parameters
     ----------
-    told : pods that the report tells about in a part of their own; links to all others lead to this table
+    described : pods that have a heading of their own on the page; links to other pods lead to this table
     """
     placed = set(described)
     has_groups = cluster.group_label is not None
@@ -55,7 +55,7 @@ def _share(node: NodeLoad, position: int) -> str:
 
 
 def _moves(node: NodeLoad, placed: set[str]) -> str:
-    """List the pods that come and go; `placed` are those that links find already."""
+    """Return the pods that come and go, a line each; those in `placed` have an anchor already."""
     return "<br>".join([*_listed("+", node.arriving, placed), *_listed("\u2212", node.leaving, placed)])
 
 

@@ -1,4 +1,4 @@
-"""The page: a picture of the cluster, what the report tells, all nodes as a table, the whole document at the end."""
+"""The page: the verdict, a picture of the cluster, the report, all nodes as a table, and the document as JSON."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from kplan.report.view import Case
 from kplan.visible import as_json
 
 MAX_EMBEDDED = 400_000
-"""A document of more characters is not repeated at the end of the page."""
+"""A page with a longer document, in characters, leaves its JSON out."""
 
 _SCRIPT = "SCRIPT"
-"""The only script's tag, in capitals: a search for injected ``<script`` finds nothing that belongs here."""
+"""The tag of the page's own script, in capitals, so that a search for injected ``<script`` finds only injected ones."""
 
 _STRIPES = (
     '<svg width="0" height="0" aria-hidden="true" style="position:absolute"><defs>'
@@ -39,7 +39,14 @@ _STRIPES = (
 
 
 def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is: Report, cases: Iterable[Case]) -> str:
-    """Write a page with the report, and the whole document, as it is, at its end; `cases` are what went wrong."""
+    """Return the page.
+
+    Parameters
+    ----------
+    blocks, document : with every text made visible
+    as_it_is : the document as it was, for the JSON at the end of the page
+    cases : for the verdict at its top
+    """
     style, script = (files("kplan.report.html").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     cluster = _map_of(document)
     inner = _Inside(cluster, document)
@@ -126,7 +133,7 @@ class _Inside:
         self._has_bars = isinstance(document, CapacityReport | DrainsReport)
 
     def body(self, blocks: Iterable[Block]) -> Iterator[str]:
-        """Write the blocks one after the other; items that follow each other make a list."""
+        """Yield the blocks as HTML; items that follow each other make one list."""
         in_list = False
         for block in blocks:
             is_item = isinstance(block, Line) and block.is_item
@@ -153,7 +160,7 @@ class _Inside:
                 return self._table(block)
 
     def _id(self, heading: str) -> str:
-        """Give the first heading about a pod its place to lead links to."""
+        """Return the id attribute for the first heading about a pod, where links lead; empty for other headings."""
         key = heading.split(" ", 1)[0].removesuffix(":")
         if key not in self._pods or key in self.anchored:
             return ""
@@ -172,7 +179,7 @@ class _Inside:
         return f'<div class="scroll">{body}</div>{note}'
 
     def _most(self, cells: Sequence[Cell]) -> int:
-        """Return the largest of the numbers in a column that is to have bars; 0 for none."""
+        """Return the largest number of a column whose cells get bars; 0 for a column without bars."""
         texts = [plain(cell) for cell in cells]
         has_bars = self._has_bars and len(texts) > 1 and all(text.isdecimal() for text in texts)
         return max(map(int, texts)) if has_bars else 0

@@ -1,4 +1,4 @@
-"""The cluster as a picture: every node a card with a bar a resource, or, where there are many, a cell of a heat map.
+"""The cluster as a picture: a card for each node with a bar for each resource; many nodes as the cells of a heat map.
 
 Colours tell the group of a node (pool or zone); texts and shapes tell the same, so that nothing depends on colour: what
 arrives is striped, what leaves is outlined, and every bar and cell has its numbers in words.
@@ -15,27 +15,27 @@ from kplan.documents.cluster_map import ClusterMap, NodeLoad
 from kplan.report.html.anchors import node_anchor, pod_link
 
 MAX_CARDS = 150
-"""Up to so many nodes are drawn as cards."""
+"""Up to so many nodes are drawn as cards, more as a heat map."""
 
 _CELL = 12
 _MOST_COLUMNS = 90
 _FEWEST_COLUMNS = 10
 _WIDE = 3
-"""A group is drawn about so many times as wide as high."""
+"""How many times as wide as high a group of the heat map is, about."""
 
 _LARGEST = 2.0
-"""Few cells are drawn so much larger."""
+"""Cells are drawn up to so many times as large where there are few."""
 
 _PALETTE = 8
-"""How many colours of groups there are; further groups take them in turn."""
+"""How many colours there are; further groups use them again, in the same order."""
 _LISTED_PODS = 12
-"""No more than the table of nodes names, where links to pods lead."""
+"""A card lists at most so many pods: no more than the table of nodes names, where links to pods lead."""
 
 Moment = Literal["before", "after"]
 
 
 def picture(cluster: ClusterMap, *, two_moments: bool) -> str:
-    """Draw the cluster, before and after side by side where something may move."""
+    """Return the picture; with two moments before and after are side by side."""
     moments: tuple[Moment, ...] = ("before", "after") if two_moments else ("after",)
     draw = _cards if len(cluster.nodes) <= MAX_CARDS else _heat_map
     colours = _colours(cluster)
@@ -89,7 +89,7 @@ def _marks(node: NodeLoad, moment: Moment) -> str:
 
 
 def _bar(resource: str, node: NodeLoad, position: int, moment: Moment) -> str:
-    """Draw a resource as one bar: what stays, then what arrives (striped) or leaves (outlined)."""
+    """Return the bar of a resource: requests that stay, then those that arrive (striped) or leave (outlined)."""
     then, now = share(node, position, "before"), share(node, position, "after")
     staying, changed = (min(then, now), abs(now - then))
     shown = then if moment == "before" else now
@@ -115,7 +115,7 @@ def _pods(node: NodeLoad, moment: Moment) -> Iterator[str]:
 
 
 def _heat_map(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int]) -> str:
-    """Draw each group as rows of cells, the darker the fuller its scarcest resource is."""
+    """Return each group as rows of cells; the fuller the scarcest resource of a node, the darker its cell."""
     parts = []
     for group in colours:
         indices = [index for index, node in enumerate(cluster.nodes) if node.group == group]
@@ -151,14 +151,14 @@ def _cell(cluster: ClusterMap, index: int, place: tuple[int, int], moment: Momen
 
 
 def share(node: NodeLoad, position: int, moment: Moment) -> float:
-    """Return the requested part of a resource, 0 to 1; more where a node is overcommitted."""
+    """Return which part of a resource is requested, 0 to 1, and more than 1 on an overcommitted node."""
     there = node.allocatable[position]
     used = node.before[position] if moment == "before" else node.after[position]
     return used / there if there > 0 else float(used > 0)
 
 
 def fullest(node: NodeLoad, moment: Moment) -> float:
-    """Return the share of the resource of which least is left."""
+    """Return which part is requested of the scarcest resource of a node."""
     return max((share(node, position, moment) for position in range(len(node.allocatable))), default=0.0)
 
 

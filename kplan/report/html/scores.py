@@ -1,4 +1,4 @@
-"""Scores of the best nodes by plugin, as small bars side by side: who wins where."""
+"""Scores of the best nodes by plugin, as small bars side by side: which plugin decides for which node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_NODES = 12
 
 
 def scores_by_plugin(placements: Sequence[PodPlacement]) -> str:
-    """Draw the scores of each placement that has some, those that look alike once."""
+    """Return a table of scores for each placement that has them; equal tables are shown once."""
     drawn: list[str] = []
     tables: set[str] = set()
     for placement in placements:

@@ -1,4 +1,4 @@
-"""What a reader wants first: passed or failed, and of what failed why, and what would help."""
+"""The box at the top of the page: passed or failed, and for each failure why, and what would help."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST = 5
 
 
 def verdict_box(document: Report, cases: Iterable[Case]) -> str:
-    """Write the verdict with a few lines for each workload that failed."""
+    """Return the box, with a few lines for each workload that failed."""
     if not document.verdict.failed:
         return '<div class="verdict"><p><strong>Passed.</strong> Nothing that counts as a failure happened.</p></div>'
     groups = alike(case for case in cases if case.state == "failed")
