@@ -13,6 +13,9 @@ from kplan.documents.base import Code as RejectionCode
 from kplan.documents.details import Detail
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 
+MAX_NAMES = 5
+"""How many names a detail lists at most."""
+
 
 class Code(enum.IntEnum):
     """The code of a rejection; of several reasons on a node the largest code counts."""
@@ -65,6 +68,11 @@ class Verdicts(msgspec.Struct, frozen=True):
         return Verdicts(rejected.astype(np.uint32), (reason,))
 
     @staticmethod
+    def error(n_view: int, text: str) -> Verdicts:
+        """Return verdicts of a plugin that failed on all nodes."""
+        return Verdicts.where(np.ones(n_view, np.bool_), Reason(text, Code.ERROR))
+
+    @staticmethod
     def by_index(indices: RowArray, reasons: Sequence[Reason]) -> Verdicts:
         """Return verdicts with at most one reason per node: its index into `reasons`, or -1."""
         wide = np.uint32 if len(reasons) <= 32 else np.uint64 if len(reasons) <= 64 else np.object_
@@ -107,6 +115,12 @@ class Verdicts(msgspec.Struct, frozen=True):
             harder = self.unresolvable & (self.bits != 0)
             np.maximum(codes, np.where(harder, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 0).astype(np.int8), out=codes)
         return codes
+
+
+def first_names(names: Sequence[str]) -> tuple[tuple[str, ...], int | msgspec.UnsetType]:
+    """Return the first few names for a detail, and how many more there are; UNSET when there are no more."""
+    n_more = len(names) - MAX_NAMES
+    return tuple(names[:MAX_NAMES]), n_more if n_more > 0 else msgspec.UNSET
 
 
 def _moved(reason: Reason, positions: RowArray) -> Reason:

@@ -11,6 +11,11 @@ from kplan.framework.status import Status
 class PluginError(Exception):
     """A plugin failed; ends the cycle with the text that kube-scheduler would report."""
 
+    @staticmethod
+    def in_score(plugin: str, text: str) -> PluginError:
+        """Return the error of a plugin that failed in Score."""
+        return PluginError(f'running Score plugins: plugin "{plugin}" failed with: {text}')
+
 
 class PreFilterOutcome(msgspec.Struct, frozen=True):
     """The combined result of all PreFilter plugins."""

@@ -1,4 +1,4 @@
-"""Prefers nodes that already have the pod's images.
+"""ImageLocality: prefers nodes that already have the pod's images.
 
 Upstream: plugins/imagelocality/image_locality.go, backend/cache/cache.go addNodeImageStates.
 """
@@ -20,9 +20,9 @@ from kplan.rules.pod_info import PodInfo
 
 _MEGABYTE = 1024 * 1024
 MIN_THRESHOLD = 23 * _MEGABYTE
-"""Less than this of images on a node scores 0."""
+"""Up to this total size of images a node scores 0."""
 MAX_CONTAINER_THRESHOLD = 1000 * _MEGABYTE
-"""This much a container scores 100."""
+"""From this size per container on a node scores 100."""
 
 
 class ImageLocality:
@@ -40,7 +40,7 @@ class ImageLocality:
         return tuple(images), len(pod.pod.spec.init_containers) + len(pod.pod.spec.containers)
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Score from 0 to 100 by how many bytes of images need not be pulled."""
+        """Return scores from 0 to 100 by the size of the images on each node."""
         pod, table = cycle.pod.pod, cycle.cluster.nodes
         total = np.zeros(len(nodes), np.int64)
         for image in pod_images(pod, with_volumes=self._with_volumes):
@@ -48,7 +48,7 @@ class ImageLocality:
         return image_score(total, len(pod.spec.init_containers) + len(pod.spec.containers))
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Name the images that are on a node."""
+        """Return the pod's images that are on a node, a line each."""
         index = ImageIndex.of(cycle.cluster.nodes)
         images = pod_images(cycle.pod.pod, with_volumes=self._with_volumes)
         present = [image for image in dict.fromkeys(images) if row in index.rows(image)]
@@ -59,7 +59,7 @@ class ImageLocality:
 
 
 def pod_images(pod: Pod, *, with_volumes: bool) -> list[str]:
-    """List the images of a pod's containers, and volumes, with their tags; repeated ones repeated."""
+    """Return the images of a pod's containers, and volumes, with their tags; an image used twice is listed twice."""
     spec = pod.spec
     images = [container.image for container in (*spec.init_containers, *spec.containers)]
     if with_volumes:
@@ -77,7 +77,7 @@ def scaled_sizes(nodes: NodeTable, image: str) -> Int64Array:
 
     Notes
     -----
-    Share and product in float64, then cut off; int64 of shape (n_nodes,). Upstream: scaledImageScore.
+    int64 of shape (n_nodes,); share and product are float64, the product truncated. Upstream: scaledImageScore.
     """
 
     def column() -> Int64Array:
@@ -92,12 +92,12 @@ def scaled_sizes(nodes: NodeTable, image: str) -> Int64Array:
 
 
 def image_score(sizes: Int64Array, n_containers: int) -> Int64Array:
-    """Scale sums of image sizes to 0 to 100, int64 of the same shape.
+    """Return sums of image sizes scaled to 0 to 100, int64 of the same shape.
 
     Notes
     -----
-    Dividend and divisor have the same sign, so that cutting off and rounding down are one. The order in which the
-    bounds are checked shows when a pod has no containers. Upstream: calculatePriority.
+    Dividend and divisor have the same sign, so truncating and flooring are the same. The order of the two bounds
+    matters for a pod without containers. Upstream: calculatePriority.
     """
     most = MAX_CONTAINER_THRESHOLD * n_containers
     bounded = np.where(sizes < MIN_THRESHOLD, MIN_THRESHOLD, np.minimum(sizes, most))

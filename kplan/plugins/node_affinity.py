@@ -1,4 +1,4 @@
-"""Rejects nodes that the pod's node selector or affinity does not take, and prefers those that it would rather have.
+"""NodeAffinity: filters by node selector and required node affinity, and scores by preferred node affinity.
 
 Upstream: plugins/nodeaffinity/node_affinity.go.
 """
@@ -40,13 +40,13 @@ _encoder = msgspec.json.Encoder()
 
 
 class _PreScoreState(msgspec.Struct, frozen=True):
-    """The terms that earn something, those of the configuration first."""
+    """The preferred terms, those of the configuration first."""
 
     terms: tuple[WeightedTerm, ...]
 
 
 class NodeAffinity:
-    """Filters by required and scores by preferred node affinity, the pod's own and what the profile adds."""
+    """Filters and scores by the pod's node affinity and by that which the profile adds."""
 
     name: ClassVar[str] = "NodeAffinity"
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
@@ -66,7 +66,7 @@ class NodeAffinity:
         return _encoder.encode((spec.node_selector, node_affinity)) if spec.node_selector or node_affinity else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Skip pods that take any node, and name the nodes where every term names some."""
+        """Skip pods without required affinity; return the node names where every term names some."""
         terms = _required_terms(cycle.pod.pod)
         if terms is None and self._added_selector is None and not cycle.pod.pod.spec.node_selector:
             return SKIP_SHAPE
@@ -78,11 +78,11 @@ class NodeAffinity:
         return PreFilterResult(nodes=names)
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes that the profile's own affinity does not take, then those that the pod's does not."""
+        """Reject nodes that do not match the profile's affinity, then those that do not match the pod's."""
         table, pod, added = cycle.cluster.nodes, cycle.pod.pod, self._added_selector
-        wanted = match_required_affinity(table, pod)
-        own = (
-            np.zeros(len(nodes), np.bool_) if wanted is None else ~nodes.take(wanted),
+        required = match_required_affinity(table, pod)
+        pod_mismatch = (
+            np.zeros(len(nodes), np.bool_) if required is None else ~nodes.take(required),
             Reason(
                 REASON_POD,
                 Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
@@ -90,8 +90,8 @@ class NodeAffinity:
             ),
         )
         if added is None:
-            return Verdicts.first_of(own)
-        enforced = (
+            return Verdicts.first_of(pod_mismatch)
+        enforced_mismatch = (
             ~nodes.take(match_node_selector(table, added)),
             Reason(
                 REASON_ENFORCED,
@@ -99,7 +99,7 @@ class NodeAffinity:
                 lambda position: _term_details(table.nodes[nodes.row(position)], added),
             ),
         )
-        return Verdicts.first_of(enforced, own)
+        return Verdicts.first_of(enforced_mismatch, pod_mismatch)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
         """Compile the preferred terms; skip when there are none."""
@@ -120,49 +120,49 @@ class NodeAffinity:
         return _PreScoreState((*self._added_terms, *compile_preferred_terms(preferred)))
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Add up the weights of the terms that hold."""
+        """Return the sum of the weights of the matching terms."""
         state = cycle.find(_PreScoreState)
         if state is None:
-            # PreScore is switched off in the profile.
+            # PreScore is disabled in the profile.
             try:
                 state = self._pre_score_state(cycle.pod.pod)
             except InvalidSelector as error:
-                raise PluginError(f'running Score plugins: plugin "{self.name}" failed with: {error}') from error
+                raise PluginError.in_score(self.name, str(error)) from error
         total = np.zeros(len(nodes), np.int64)
-        for each in state.terms if state is not None else ():
-            total += each.weight * nodes.take(match_term(cycle.cluster.nodes, each.term))
+        for preferred in state.terms if state is not None else ():
+            total += preferred.weight * nodes.take(match_term(cycle.cluster.nodes, preferred.term))
         return total
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
-        """Give 100 to the best nodes, the others in proportion."""
+        """Scale scores so that the best nodes have 100."""
         return default_normalize_score(scores, reverse=False)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Name the preferred terms that hold on a node, with their weights."""
+        """Return the preferred terms that a node matches, with their weights."""
         state = cycle.find(_PreScoreState)
         node = cycle.cluster.nodes.nodes[row]
         return [
-            f"preferred term {_term_text(each.term)} holds: weight {each.weight}"
-            for each in (state.terms if state is not None else ())
-            if each.term.matches(node.metadata.labels, node.metadata.name)
+            f"preferred term {_term_text(preferred.term)} holds: weight {preferred.weight}"
+            for preferred in (state.terms if state is not None else ())
+            if preferred.term.matches(node.metadata.labels, node.metadata.name)
         ]
 
 
 def named_nodes(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
-    """Return the only node names that the terms allow; None when some term goes without names, or there is no term.
+    """Return the only node names that the terms allow; None when a term names none, or there is no term.
 
-    The names of one term are what all its ``In`` conditions on the name have in common; a term more adds its names.
+    The names of a term are those in all its ``In`` requirements on ``metadata.name``; the names of all terms add up.
     """
     names: frozenset[str] | None = None
     for term in terms:
-        of_term: frozenset[str] | None = None
-        for condition in term.match_fields:
-            if condition.key == NAME_FIELD and condition.operator == "In":
-                values = frozenset(condition.values)
-                of_term = values if of_term is None else of_term & values
-        if of_term is None:
+        term_names: frozenset[str] | None = None
+        for requirement in term.match_fields:
+            if requirement.key == NAME_FIELD and requirement.operator == "In":
+                values = frozenset(requirement.values)
+                term_names = values if term_names is None else term_names & values
+        if term_names is None:
             return None
-        names = of_term if names is None else names | of_term
+        names = term_names if names is None else names | term_names
     return names
 
 
@@ -186,7 +186,7 @@ def _pod_details(node: Node, pod: Pod) -> list[Detail]:
 
 
 def _term_details(node: Node, selector: CompiledNodeSelector) -> list[Detail]:
-    """Say of every term which conditions fail; a node is taken as soon as one term has none."""
+    """Return for every term which of its requirements fail; a node matches as soon as a term has none."""
     if not selector.terms:
         return [UnmatchedNodeAffinity(term="", failed=("no term has any condition",))]
     return [_unmatched(term, node) for term in selector.terms]
@@ -195,9 +195,9 @@ def _term_details(node: Node, selector: CompiledNodeSelector) -> list[Detail]:
 def _unmatched(term: CompiledTerm, node: Node) -> UnmatchedNodeAffinity:
     if term.errors:
         return UnmatchedNodeAffinity(term=_term_text(term), failed=tuple(term.errors))
-    conditions = _failed_conditions(term, node)
-    failed = tuple(f"{condition.condition} ({_has(condition.actual)})" for condition in conditions)
-    return UnmatchedNodeAffinity(term=_term_text(term), failed=failed, conditions=conditions)
+    failed_conditions = _failed_conditions(term, node)
+    failed = tuple(f"{condition.condition} ({_has(condition.actual)})" for condition in failed_conditions)
+    return UnmatchedNodeAffinity(term=_term_text(term), failed=failed, conditions=failed_conditions)
 
 
 def _has(actual: str | None) -> str:
@@ -206,13 +206,13 @@ def _has(actual: str | None) -> str:
 
 def _failed_conditions(term: CompiledTerm, node: Node) -> tuple[FailedCondition, ...]:
     labels = node.metadata.labels
-    conditions = term.labels.requirements if term.labels is not None else ()
+    requirements = term.labels.requirements if term.labels is not None else ()
     name = node.metadata.name
     return (
         *(
-            FailedCondition(str(condition), labels.get(condition.key))
-            for condition in conditions
-            if not condition.matches(labels)
+            FailedCondition(str(requirement), labels.get(requirement.key))
+            for requirement in requirements
+            if not requirement.matches(labels)
         ),
         *(
             FailedCondition(f"{field.key}{'!=' if field.is_negated else '='}{field.value}", name, is_name=True)
@@ -223,6 +223,6 @@ def _failed_conditions(term: CompiledTerm, node: Node) -> tuple[FailedCondition,
 
 
 def _term_text(term: CompiledTerm) -> str:
-    parts = [str(condition) for condition in term.labels.requirements] if term.labels is not None else []
+    parts = [str(requirement) for requirement in term.labels.requirements] if term.labels is not None else []
     parts += [f"{field.key}{'!=' if field.is_negated else '='}{field.value}" for field in term.fields or ()]
     return ",".join(parts)

@@ -1,4 +1,4 @@
-"""Rejects nodes that do not declare a feature without which the pod would not run as it says.
+"""NodeDeclaredFeatures: rejects nodes that do not declare a feature that the pod needs.
 
 Upstream: plugins/nodedeclaredfeatures/nodedeclaredfeatures.go, component-helpers/nodedeclaredfeatures.
 """
@@ -43,7 +43,7 @@ FEATURES: dict[str, Callable[[Pod], bool] | None] = {
     "RestartAllContainersOnContainerExits": _restarts_all_containers,
     "UserNamespacesHostNetworkSupport": _has_users_on_host_network,
 }
-"""The features that nodes can declare, by name, and which pods need one to be scheduled (None: no pod does)."""
+"""The features that nodes can declare, and which pods need each of them to be scheduled (None: no pod does)."""
 
 
 class _PreFilterState(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ class NodeDeclaredFeatures:
         """Reject nodes that lack any of the features."""
         state = cycle.find(_PreFilterState)
         if state is None:
-            return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(REASON_NO_STATE, Code.ERROR))
+            return Verdicts.error(len(nodes), REASON_NO_STATE)
         table = cycle.cluster.nodes
         rejected = np.zeros(len(nodes), np.bool_)
         for feature in state.features:
@@ -89,7 +89,7 @@ class NodeDeclaredFeatures:
 
 
 def needed_features(pod: Pod) -> tuple[str, ...]:
-    """List the features that a pod needs."""
+    """Return the features that a pod needs."""
     return tuple(feature for feature, is_needed in FEATURES.items() if is_needed and is_needed(pod))
 
 
@@ -105,20 +105,20 @@ def declares(nodes: NodeTable, feature: str) -> BoolArray:
 
 
 def known_features(declared: Sequence[str]) -> frozenset[str]:
-    """Return the features that count of what a node declares.
+    """Return the known features among those that a node declares.
 
-    Upstream walks the list and the known features side by side, taking both to be sorted, so a name that stands too
-    late in an unsorted list goes unseen. Upstream: FeatureMapper.TryMap.
+    Upstream merges the node's list and the known features as two sorted lists, and so misses a name that comes too
+    late in an unsorted list. Upstream: FeatureMapper.TryMap.
     """
     known = list(FEATURES)
-    found: set[str] = set()
+    declared_features: set[str] = set()
     i = j = 0
     while i < len(declared) and j < len(known):
         if declared[i] == known[j]:
-            found.add(known[j])
+            declared_features.add(known[j])
             i, j = i + 1, j + 1
         elif declared[i] < known[j]:
             i += 1
         else:
             j += 1
-    return frozenset(found)
+    return frozenset(declared_features)

@@ -1,4 +1,4 @@
-"""Rejects every node but the one that the pod asks for by name.
+"""NodeName: rejects every node but the one that the pod names.
 
 Upstream: plugins/nodename/node_name.go.
 """
@@ -20,7 +20,7 @@ REASON_NOT_REQUESTED = "node(s) didn't match the requested node name"
 
 
 class NodeName:
-    """Compares ``spec.nodeName``; an empty one takes any node."""
+    """Compares ``spec.nodeName``; an empty one allows every node."""
 
     name: ClassVar[str] = "NodeName"
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
@@ -33,15 +33,15 @@ class NodeName:
         return pod.pod.spec.node_name
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject the nodes of other names."""
-        wanted = cycle.pod.pod.spec.node_name
+        """Reject nodes with other names."""
+        requested = cycle.pod.pod.spec.node_name
         table = cycle.cluster.nodes
-        rejected = np.full(len(nodes), bool(wanted))
-        row = table.row_of.get(wanted)
+        rejected = np.full(len(nodes), bool(requested))
+        row = table.row_of.get(requested)
         if row is not None:
             rejected[row if nodes.rows is None else nodes.rows == row] = False
 
         def details(position: int) -> list[Detail]:
-            return [OtherNodeName(requested=wanted, node=table.names[nodes.row(position)])]
+            return [OtherNodeName(requested=requested, node=table.names[nodes.row(position)])]
 
         return Verdicts.where(rejected, Reason(REASON_NOT_REQUESTED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details))

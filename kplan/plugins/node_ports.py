@@ -1,4 +1,4 @@
-"""Rejects nodes on which a host port that the pod wants is taken.
+"""NodePorts: rejects nodes on which a host port of the pod is in use.
 
 Upstream: plugins/nodeports/node_ports.go, kube-scheduler/framework/types.go HostPortInfo.
 """
@@ -10,26 +10,22 @@ from typing import ClassVar
 
 import msgspec
 import numpy as np
-from msgspec import UNSET
 
 from kplan.documents.details import Detail, TakenHostPort
 from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.pod_table import PodTable
 from kplan.engine.recent import Recent
-from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
 from kplan.rules.pod_info import ANY_ADDRESS, HostPort, PodInfo
 
-REASON_TAKEN = "node(s) didn't have free ports for the requested pod ports"
+REASON_IN_USE = "node(s) didn't have free ports for the requested pod ports"
 REASON_NO_STATE = 'reading "PreFilterNodePorts" from cycleState: not found'
 
-MAX_KEPT = 256
-"""Ports, and sets of wanted ports, of which something is kept at a time: a byte a node each."""
-
-MAX_NAMED_PODS = 5
-"""How many of the pods in the way a detail names."""
+MAX_CACHED = 256
+"""How many ports' columns, a byte a node each, and how many pods' conflicting ports are cached."""
 
 
 class _PreFilterState(msgspec.Struct, frozen=True):
@@ -37,29 +33,29 @@ class _PreFilterState(msgspec.Struct, frozen=True):
 
 
 class _InUse(msgspec.Struct):
-    """On which nodes a port is in use, and how far in the cluster's log that is up to date."""
+    """On which nodes a port is in use, and the place in the cluster's log up to which this is current."""
 
     column: BoolArray
     position: int
 
 
-class _Holders:
-    """Which pods, running or not, take which host port; pods are only ever added."""
+class _PodsByPort:
+    """Index of the pods, running or not, by host port; pods are only ever added."""
 
     def __init__(self) -> None:
         self.pods_of: dict[HostPort, list[int]] = {}
         self._masks: dict[HostPort, BoolArray] = {}
         self._n_pods = 0
 
-    def follow(self, pods: PodTable) -> None:
-        """Take in the pods that were added."""
+    def update(self, pods: PodTable) -> None:
+        """Add the new pods of a table to the index."""
         known, self._n_pods = self._n_pods, len(pods)
         for pod in (np.flatnonzero(pods.n_host_ports[known:]) + known).tolist():
             for port in pods.infos[pod].host_ports:
                 self.pods_of.setdefault(port, []).append(pod)
 
     def mask(self, port: HostPort) -> BoolArray:
-        """Return which pods take a port, bool of shape (n_pods,)."""
+        """Return which pods use a port, bool of shape (n_pods,)."""
         mask = self._masks.get(port)
         if mask is None or len(mask) < self._n_pods:
             mask = self._masks[port] = np.zeros(self._n_pods, np.bool_)
@@ -68,50 +64,51 @@ class _Holders:
 
 
 class NodePorts:
-    """Compares host ports by address, protocol and number; the address 0.0.0.0 stands for every address."""
+    """Compares host ports by address, protocol and number; address 0.0.0.0 conflicts with every address."""
 
     name: ClassVar[str] = "NodePorts"
     scope: ClassVar[Scope] = Scope.NODE
 
     def __init__(self, args: None, handle: Handle) -> None:
-        self._holders = _Holders()
-        self._columns: Recent[_InUse] = Recent(MAX_KEPT)
-        self._rivals: Recent[list[HostPort]] = Recent(MAX_KEPT)
+        self._pods_by_port = _PodsByPort()
+        self._columns: Recent[_InUse] = Recent(MAX_CACHED)
+        self._conflicting: Recent[list[HostPort]] = Recent(MAX_CACHED)
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return the host ports that the pod wants."""
+        """Return the pod's host ports."""
         return pod.host_ports
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Skip pods that want no host port."""
+        """Skip pods without host ports."""
         if not cycle.pod.host_ports:
             return SKIP_SHAPE
         cycle.write(_PreFilterState(cycle.pod.host_ports))
         return None
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes on which any of the ports is taken."""
+        """Reject nodes on which any of the ports is in use."""
         state = cycle.find(_PreFilterState)
         if state is None:
-            return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(REASON_NO_STATE, Code.ERROR))
+            return Verdicts.error(len(nodes), REASON_NO_STATE)
         rejected = np.zeros(len(nodes), np.bool_)
-        for port in self._rivals_of(cycle.cluster.pods, state.ports):
+        for port in self._conflicting_ports(cycle.cluster.pods, state.ports):
             in_use = nodes.take(self._in_use(cycle.cluster, port))
-            rejected |= in_use if nodes.delta is None else _changed(in_use, nodes.delta, self._holders.mask(port))
+            rejected |= in_use if nodes.delta is None else _changed(in_use, nodes.delta, self._pods_by_port.mask(port))
         return Verdicts.where(
-            rejected, Reason(REASON_TAKEN, Code.UNSCHEDULABLE, lambda position: _details(state.ports, nodes, position))
+            rejected, Reason(REASON_IN_USE, Code.UNSCHEDULABLE, lambda position: _details(state.ports, nodes, position))
         )
 
-    def _rivals_of(self, pods: PodTable, wanted: tuple[HostPort, ...]) -> list[HostPort]:
-        """List the ports of any pod that cannot be in use beside those wanted."""
-        self._holders.follow(pods)
-        known = self._holders.pods_of
-        return self._rivals.get(
-            (wanted, len(known)), lambda: [port for port in known if any(conflicts(each, port) for each in wanted)]
+    def _conflicting_ports(self, pods: PodTable, wanted: tuple[HostPort, ...]) -> list[HostPort]:
+        """Return the ports of all pods that conflict with any of the wanted ports."""
+        self._pods_by_port.update(pods)
+        pods_of = self._pods_by_port.pods_of
+        return self._conflicting.get(
+            (wanted, len(pods_of)),
+            lambda: [port for port in pods_of if any(conflicts(wanted_port, port) for wanted_port in wanted)],
         )
 
     def _in_use(self, cluster: Cluster, port: HostPort) -> BoolArray:
-        """Return on which nodes a port is in use, kept up to date node by node as pods come and go."""
+        """Return on which nodes a port is in use, bool of shape (n_nodes,); cached, and updated by changed nodes."""
 
         def count() -> _InUse:
             column = np.zeros(len(cluster), np.bool_)
@@ -126,52 +123,45 @@ class NodePorts:
 
 
 def conflicts(wanted: HostPort, used: HostPort) -> bool:
-    """Tell whether two host ports cannot be on one node."""
+    """Whether two host ports cannot be in use on the same node."""
     address, protocol, number = used
     return (protocol, number) == wanted[1:] and (ANY_ADDRESS in (address, wanted[0]) or address == wanted[0])
 
 
-def is_taken(wanted: HostPort, used: Iterable[HostPort]) -> bool:
-    """Tell whether a port conflicts with any that is in use."""
-    return any(conflicts(wanted, each) for each in used)
+def is_in_use(wanted: HostPort, used: Iterable[HostPort]) -> bool:
+    """Whether a port conflicts with any that is in use."""
+    return any(conflicts(wanted, used_port) for used_port in used)
 
 
-def _changed(in_use: BoolArray, delta: PodDelta, holds: BoolArray) -> BoolArray:
-    """Return at which positions a port is in use after their own pods changed.
+def _changed(in_use: BoolArray, delta: PodDelta, uses_port: BoolArray) -> BoolArray:
+    """Return at which positions a port is in use after the changes of a delta.
 
-    The last change of a pod that takes it decides: as upstream keeps no count, a port that two pods share is free once
-    either has left. Unless the changes come in order, pods that leave go first.
+    The last change of a pod with the port decides: upstream does not count, so a port that two pods share is free once
+    either has left. Unless the delta is in order, removals apply first.
 
     Parameters
     ----------
     in_use : bool array of shape (n_view,), before the changes
-    holds : bool array of shape (n_pods,), which pods take the port
+    uses_port : bool array of shape (n_pods,), which pods use the port
     """
-    changes = np.flatnonzero(holds[delta.pods])
+    changes = np.flatnonzero(uses_port[delta.pods])
     if not delta.in_order:
         changes = changes[np.argsort(delta.signs[changes], kind="stable")]
     changed = in_use.copy()
-    changed[delta.positions[changes]] = delta.signs[changes] > 0  # of several values for a position the last stays
+    changed[delta.positions[changes]] = delta.signs[changes] > 0  # the last of several values for a position wins
     return changed
 
 
 def _details(wanted: Iterable[HostPort], nodes: NodeView, position: int) -> list[Detail]:
-    """Name the ports that are taken and the pods that have them."""
+    """Return the ports that are in use, with the pods that use them."""
     infos = nodes.cluster.pods.infos
     neighbours = [infos[pod] for pod in nodes.pods_at(position)]
     details: list[Detail] = []
     for port in wanted:
-        holders = sorted(neighbour.key for neighbour in neighbours if is_taken(port, neighbour.host_ports))
+        holders = sorted(neighbour.key for neighbour in neighbours if is_in_use(port, neighbour.host_ports))
         if not holders:
             continue
         address, protocol, number = port
-        details.append(
-            TakenHostPort(
-                host_ip=address,
-                protocol=protocol,
-                host_port=number,
-                pods=tuple(holders[:MAX_NAMED_PODS]),
-                and_more=len(holders) - MAX_NAMED_PODS if len(holders) > MAX_NAMED_PODS else UNSET,
-            )
-        )
+        pods, more = first_names(holders)
+        details.append(TakenHostPort(host_ip=address, protocol=protocol, host_port=number, pods=pods, and_more=more))
     return details

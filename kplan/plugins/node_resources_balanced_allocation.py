@@ -1,4 +1,4 @@
-"""Prefers nodes whose resources would be used to like shares.
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources would be used in equal shares.
 
 Upstream: plugins/noderesources/balanced_allocation.go.
 """
@@ -22,8 +22,8 @@ from kplan.rules.resources import quantity_text
 
 _HALF = MAX_NODE_SCORE // 2
 
-MAX_KEPT = 16
-"""Sets of resources for which the balance of all nodes is kept: eight bytes a node each."""
+MAX_CACHED = 16
+"""How many sets of resources have the balance of all nodes cached: eight bytes a node each."""
 
 
 class _PreScoreState(msgspec.Struct, frozen=True):
@@ -31,14 +31,14 @@ class _PreScoreState(msgspec.Struct, frozen=True):
 
 
 class _Balance(msgspec.Struct):
-    """How evenly each node is used, and how far in the cluster's log that is up to date."""
+    """How evenly each node is used, and the place in the cluster's log up to which this is current."""
 
     column: Int64Array
     position: int
 
 
 class NodeResourcesBalancedAllocation:
-    """Scores by how much more or less evenly a node would be used with the pod than without."""
+    """Scores by how much more evenly a node would be used with the pod than without."""
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
     scope: Scope = Scope.NODE
@@ -49,13 +49,13 @@ class NodeResourcesBalancedAllocation:
         classes = handle.listers.extended_resource_classes
         devices = frozenset(resource.name for resource in args.resources if resource.name in classes)
         if devices:
-            # What a plan allocates of a class may change what any node has left.
+            # Allocating devices of a class in a plan may change what is left on any node.
             self.scope = Scope.CLUSTER
-        self._before: Recent[_Balance] = Recent(MAX_KEPT)
+        self._before: Recent[_Balance] = Recent(MAX_CACHED)
         self._scoring = ResourceScoring(args.resources, use_requested=True, device_resources=devices)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | None:
-        """Add up what the pod asks for; skip pods that ask for nothing, which would all go to one node."""
+        """Prepare the pod's requests; skip pods without any, because they would all go to one node."""
         state = self._state(cycle)
         if state is None:
             return PreScoreResult.SKIP_SHAPE
@@ -69,7 +69,7 @@ class NodeResourcesBalancedAllocation:
         return _PreScoreState(self._scoring.request_for(cycle.cluster.nodes, amounts))
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Score each node from 50 (much less even) over 75 to 100 (much more even).
+        """Return scores from 50 (much less even with the pod) over 75 (as even) to 100 (much more even).
 
         In older releases the balance with the pod is the score.
         """
@@ -79,18 +79,18 @@ class NodeResourcesBalancedAllocation:
         request = state.request
         if not self._scores_change:
             return self._balance(request, nodes, with_pod=True)
-        only = nodes.only_row
-        if only is not None and not request.devices and len(request.names) == 2 and request.capacities.is_complete:
-            balances = _balances_of_one(request, nodes.cluster, only)
+        row = nodes.only_row
+        if row is not None and not request.devices and len(request.names) == 2 and request.capacities.is_complete:
+            balances = _balances_of_row(request, nodes.cluster, row)
             if balances is not None:
                 return np.asarray([(balances[1] - balances[0] + _HALF) // 2 + _HALF], np.int64)
         if nodes.rows is None and not request.devices:
-            # What is asked of all nodes pod after pod, while little changes.
+            # For all nodes the balance without the pod is cached: it changes little from pod to pod.
             score = self._balance(request, nodes, with_pod=True)
             before = self._balance_before(request, nodes.cluster)
         else:
             score, before = self._both_balances(request, nodes)
-        # In place: fresh arrays of this size cost more than the arithmetic.
+        # In place: new arrays of this size cost more than the arithmetic.
         score -= before
         score += _HALF
         score //= 2
@@ -116,19 +116,19 @@ class NodeResourcesBalancedAllocation:
         return after, before
 
     def _balance_before(self, request: ScoredRequest, cluster: Cluster) -> Int64Array:
-        """Return how evenly all nodes are used without the pod, kept up to date; not to be written to."""
+        """Return how evenly all nodes are used without the pod; cached, so do not write to it."""
         n_changes = len(cluster.log)
-        kept = self._before.get(
+        balance = self._before.get(
             request.names, lambda: _Balance(self._balance(request, NodeView(cluster), with_pod=False), n_changes)
         )
-        if kept.position < n_changes:
-            changed = cluster.changed_rows(kept.position)
-            kept.column[changed] = self._balance(request, NodeView(cluster, changed), with_pod=False)
-            kept.position = n_changes
-        return kept.column
+        if balance.position < n_changes:
+            changed = cluster.changed_rows(balance.position)
+            balance.column[changed] = self._balance(request, NodeView(cluster, changed), with_pod=False)
+            balance.position = n_changes
+        return balance.column
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Say which share of each resource is used without and with the pod."""
+        """Return the used share of each resource without and with the pod, a line each."""
         state = cycle.find(_PreScoreState) or self._state(cycle)
         if state is None:
             return []
@@ -144,8 +144,8 @@ class NodeResourcesBalancedAllocation:
         ]
 
 
-def _balances_of_one(request: ScoredRequest, cluster: Cluster, row: int) -> tuple[int, int] | None:
-    """Return what `evenness` gives for two resources of one node, without the pod and with it; None for odd sums."""
+def _balances_of_row(request: ScoredRequest, cluster: Cluster, row: int) -> tuple[int, int] | None:
+    """Return the `evenness` of two resources on a node, without the pod and with it; None where sums overflow."""
     (first, second), capacities = request.names, request.capacities
     used, has = cluster.requested(first).item(row), capacities.divisor.item(0, row)
     other_used, other_has = cluster.requested(second).item(row), capacities.divisor.item(1, row)
@@ -153,7 +153,7 @@ def _balances_of_one(request: ScoredRequest, cluster: Cluster, row: int) -> tupl
     used += request.requests.item(0, 0)
     other_used += request.requests.item(1, 0)
     if max(used, other_used) > MAX_INT64:
-        return None  # they wrap around
+        return None  # int64 columns wrap around
     return before, _evenness_of_two(used / has, other_used / other_has)
 
 
@@ -162,11 +162,11 @@ def _evenness_of_two(share: float, other: float) -> int:
 
 
 def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
-    """Score nodes by how like the used shares of their resources are, 50 to 100; 100 for fewer than two resources.
+    """Return scores by how equal the used shares of resources are, 50 to 100; 100 for fewer than two resources.
 
     Parameters
     ----------
-    shares : float64 array of shape (n_resources, n_cases, n_view), used part of each resource; it is used up
+    shares : float64 array of shape (n_resources, n_cases, n_view), used share of each resource; overwritten
 
     Returns
     -------
@@ -174,8 +174,8 @@ def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
 
     Notes
     -----
-    100 times one less the standard deviation of the shares, each 1 at most; resources that the node does not have do
-    not count. Float64 in upstream's order of operations, with its shorter form for exactly two shares, then cut off.
+    100 times (1 - standard deviation of the shares), each share at most 1; resources that the node does not have do
+    not count. Float64 in upstream's order of operations, with its shorter form for exactly two shares, then truncated.
     Upstream: balancedResourceScore.
     """
     np.minimum(shares, 1.0, out=shares)
@@ -196,7 +196,7 @@ def _deviation(shares: FloatArray, capacities: Capacities) -> FloatArray:
     """Return the standard deviation of the shares of each case and node; shapes as for `evenness`."""
     present = capacities.allocatable != 0
     n_present = present.sum(axis=0)
-    # Resource by resource, as upstream adds them up: numpy's own sums may take another order. Adding 0 changes nothing.
+    # Resource by resource, in upstream's order: numpy's sums may use another order. Adding 0 changes nothing.
     total = np.zeros(shares.shape[1:])
     for share, counts in zip(shares, present, strict=True):
         total += np.where(counts, share, 0.0)
@@ -206,9 +206,9 @@ def _deviation(shares: FloatArray, capacities: Capacities) -> FloatArray:
     for share, counts in zip(shares, present, strict=True):
         squares += np.where(counts, (share - mean) * (share - mean), 0.0)
     of_many = np.sqrt(squares / divisor)
-    in_each_case = present[:, None]
-    largest = np.where(in_each_case, shares, -np.inf).max(axis=0, initial=-np.inf)
-    smallest = np.where(in_each_case, shares, np.inf).min(axis=0, initial=np.inf)
+    is_present = present[:, None]
+    largest = np.where(is_present, shares, -np.inf).max(axis=0, initial=-np.inf)
+    smallest = np.where(is_present, shares, np.inf).min(axis=0, initial=np.inf)
     of_two = np.where(n_present == 2, np.abs((largest - smallest) / 2), 0.0)
     deviation: FloatArray = np.where(n_present > 2, of_many, of_two)
     return deviation

@@ -1,4 +1,4 @@
-"""Rejects nodes without room for the pod, and scores nodes by how full they would be.
+"""NodeResourcesFit: rejects nodes with too little of a resource, and scores nodes by how full they would be.
 
 Upstream: plugins/noderesources/fit.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go.
 """
@@ -35,25 +35,26 @@ REASON_INSUFFICIENT = "Insufficient {}"
 REASON_NO_STATE = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 
 _MANY = 256
-"""Nodes from which on other ways to calculate the same are faster."""
+"""From this number of nodes on other ways to compute the same are faster."""
 
 MAX_CUSTOM_SCORE = 10
-"""Scores of a RequestedToCapacityRatio shape go from 0 to this."""
+"""The highest score in a RequestedToCapacityRatio shape."""
 
 
 class _Request(msgspec.Struct, frozen=True):
-    """A resource that the pod asks for, with the nodes where a device class answers for it instead of the node."""
+    """A pod's request for a resource."""
 
     resource: str
     amount: int
+    #: bool array of shape (n_nodes,), nodes on which DynamicResources checks the request; None for no nodes
     delegated: BoolArray | None
 
 
 class _PreFilterState(msgspec.Struct, frozen=True):
-    """What the pod asks for, in the order of the reasons."""
+    """The pod's requests, in the order of the reasons."""
 
     requests: tuple[_Request, ...]
-    too_large: BoolArray  #: bool array of shape (n_nodes,); nodes that could not hold the pod if they were empty
+    too_large: BoolArray  #: bool array of shape (n_nodes,); nodes that are too small for the pod even when empty
 
 
 class _PreScoreState(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ class _PreScoreState(msgspec.Struct, frozen=True):
 
 
 class NodeResourcesFit:
-    """Compares what the pod asks for with what is free; scores by least or most allocated, or by a given shape."""
+    """Compares requests with what is free; scores by least allocated, most allocated or a configured shape."""
 
     name: ClassVar[str] = "NodeResourcesFit"
     scope: Scope = Scope.NODE
@@ -75,13 +76,13 @@ class NodeResourcesFit:
         strategy = args.scoring_strategy
         devices = frozenset(resource.name for resource in strategy.resources if resource.name in self._classes)
         if devices:
-            # What a plan allocates of a class may change what any node has left.
+            # Allocating devices of a class in a plan may change what is left on any node.
             self.scope = Scope.CLUSTER
         self._scoring = ResourceScoring(strategy.resources, use_requested=False, device_resources=devices)
         self._combine = _score_function(strategy)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Add up what the pod asks for."""
+        """Prepare the pod's requests."""
         amounts = cycle.pod.requests
         table = cycle.cluster.nodes
         requests: list[_Request] = []
@@ -107,12 +108,12 @@ class NodeResourcesFit:
         )
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes with too many pods or too little of any resource; every reason counts."""
+        """Reject nodes with too many pods or too little of any resource; all reasons are reported."""
         state = cycle.find(_PreFilterState)
         if state is None:
-            return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(REASON_NO_STATE, Code.ERROR))
-        only = nodes.only_row
-        bits = _bits_of_all(state, nodes) if only is None else _bits_of_one(state, nodes, only)
+            return Verdicts.error(len(nodes), REASON_NO_STATE)
+        row = nodes.only_row
+        bits = _bits_of_all(state, nodes) if row is None else _bits_of_row(state, nodes, row)
         reasons = [Reason(REASON_TOO_MANY_PODS, Code.UNSCHEDULABLE, partial(_pod_details, nodes))]
         reasons += [
             Reason(
@@ -126,34 +127,34 @@ class NodeResourcesFit:
         return Verdicts(bits, tuple(reasons), nodes.take(state.too_large) if self._is_final else None)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
-        """Add up what the pod counts for."""
+        """Prepare the requests that scores count."""
         cycle.write(self._state(cycle))
 
     def _state(self, cycle: CycleState) -> _PreScoreState:
         return _PreScoreState(self._scoring.request_for(cycle.cluster.nodes, cycle.pod.scored_requests))
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Score each node as it would be with the pod."""
+        """Return the score of each node with the pod on it."""
         state = cycle.find(_PreScoreState) or self._state(cycle)
         capacities, requested = state.request.on(nodes, self._handle.device_totals, with_pod=True)
         return self._combine(requested, capacities)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Say how full each resource would be with the pod."""
+        """Return how much of each resource would be requested with the pod, a line each."""
         request = (cycle.find(_PreScoreState) or self._state(cycle)).request
         view = NodeView(cycle.cluster, np.asarray([row], np.intp))
         capacities, allocated = request.on(view, self._handle.device_totals)
         return [
-            f"{name}: {quantity_text(name, int(wanted))} of {quantity_text(name, int(has))} with this pod"
-            for name, wanted, has in zip(
+            f"{name}: {quantity_text(name, int(requested))} of {quantity_text(name, int(allocatable))} with this pod"
+            for name, requested, allocatable in zip(
                 request.names, (allocated + request.requests)[:, 0], capacities.allocatable[:, 0], strict=True
             )
-            if has
+            if allocatable
         ]
 
 
 def least_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64Array:
-    """Score nodes by the share that stays unused, 0 (full) to 100 (empty), averaged by weight.
+    """Return scores by the unused share, 0 (full) to 100 (empty), the weighted average of the resources.
 
     Parameters
     ----------
@@ -161,8 +162,8 @@ def least_allocated_score(requested: Int64Array, capacities: Capacities) -> Int6
 
     Notes
     -----
-    Integer division that cuts off, multiply before divide; a resource that would be exceeded gives 0, one that the node
-    does not have does not count. Upstream: leastResourceScorer.
+    Integer division that truncates, after multiplication; a resource that would be exceeded scores 0, and one that the
+    node does not have does not count. Upstream: leastResourceScorer.
     """
     unused = capacities.allocatable - requested
     np.maximum(unused, 0, out=unused)
@@ -170,7 +171,7 @@ def least_allocated_score(requested: Int64Array, capacities: Capacities) -> Int6
 
 
 def most_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64Array:
-    """Score nodes by the share that is used, 0 (empty) to 100 (full or exceeded), averaged by weight.
+    """Return scores by the used share, 0 (empty) to 100 (full or exceeded), the weighted average of the resources.
 
     Notes
     -----
@@ -183,7 +184,7 @@ def most_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64
 def requested_to_capacity_ratio_score(
     by_utilization: Int64Array, requested: Int64Array, capacities: Capacities
 ) -> Int64Array:
-    """Score nodes by a table of scores for each per cent of utilization, averaged over the resources that score at all.
+    """Return scores by a table of scores per percent of utilization, averaged over the resources that score above 0.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def requested_to_capacity_ratio_score(
 
     Notes
     -----
-    The utilization is cut off to a whole number, the average rounded, halves away from zero.
+    The utilization is truncated to a whole number, the average rounded, halves away from zero.
     Upstream: buildRequestedToCapacityRatioScorerFunction.
     """
     used = np.minimum(requested, capacities.allocatable)
@@ -204,11 +205,11 @@ def requested_to_capacity_ratio_score(
 
 
 def utilization_table(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
-    """Evaluate a broken line at 0 to 100, int64 of shape (101,); flat before its first and after its last point.
+    """Return a piecewise linear function at 0 to 100, int64 of shape (101,); constant outside its points.
 
     Notes
     -----
-    Between two points the rise is divided last and cut off toward zero. Upstream: helper.BuildBrokenLinearFunction.
+    Between two points the division comes last and truncates toward zero. Upstream: helper.BuildBrokenLinearFunction.
     """
     scale = MAX_NODE_SCORE // MAX_CUSTOM_SCORE
     points = [(point.utilization, point.score * scale) for point in shape]
@@ -236,11 +237,11 @@ def _score_function(strategy: ScoringStrategy) -> Callable[[Int64Array, Capaciti
     return least_allocated_score
 
 
-# Both work in place: what is passed is their caller's own, and fresh arrays of this size cost more than the arithmetic.
+# These two overwrite their arguments: new arrays of this size cost more than the arithmetic.
 
 
 def _to_percent(part: Int64Array, capacities: Capacities) -> Int64Array:
-    # Floats are several times as fast where there are many, and exact. A negative number is too large unsigned.
+    # Floats are several times faster for many nodes, and exact. Seen as unsigned, a negative number is too large.
     if (
         part.shape[1] > _MANY
         and capacities.is_exact
@@ -249,15 +250,15 @@ def _to_percent(part: Int64Array, capacities: Capacities) -> Int64Array:
         percent = part * np.float64(MAX_NODE_SCORE)
         percent /= capacities.divisor
         return percent.astype(np.int64)
-    has = capacities.allocatable
+    allocatable = capacities.allocatable
     part *= MAX_NODE_SCORE
-    part //= has if capacities.is_complete else np.where(has != 0, has, 1)
+    part //= allocatable if capacities.is_complete else np.where(allocatable != 0, allocatable, 1)
     return part
 
 
 def _average(scores: Int64Array, capacities: Capacities) -> Int64Array:
     scores *= capacities.weights
-    # Row by row where there are many: to add up few rows takes longer at once.
+    # Row by row for many nodes: numpy's sum over the first axis is slower there.
     average: Int64Array = sum(scores[1:], start=scores[0]) if len(scores) and scores.shape[1] > _MANY else scores.sum(0)
     average //= capacities.weight_sum
     return average
@@ -274,13 +275,13 @@ def _bits_of_all(state: _PreFilterState, nodes: NodeView) -> BitArray:
     return bits
 
 
-def _bits_of_one(state: _PreFilterState, nodes: NodeView, row: int) -> BitArray:
+def _bits_of_row(state: _PreFilterState, nodes: NodeView, row: int) -> BitArray:
     cluster, table = nodes.cluster, nodes.cluster.nodes
     bits = int(cluster.pod_count.item(row) >= table.allowed_pods.item(row))
     for k, request in enumerate(state.requests, start=1):
         free = table.allocatable(request.resource).item(row) - cluster.requested(request.resource).item(row)
         if not -MAX_INT64 <= free <= MAX_INT64:
-            return _bits_of_all(state, nodes)  # where sums wrap around
+            return _bits_of_all(state, nodes)  # int64 columns wrap around
         if request.amount > free and (request.delegated is None or not request.delegated[row]):
             bits |= 1 << k
     return np.asarray([bits], _bit_type(state))

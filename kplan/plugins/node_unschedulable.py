@@ -1,4 +1,4 @@
-"""Rejects cordoned nodes.
+"""NodeUnschedulable: rejects cordoned nodes.
 
 Upstream: plugins/nodeunschedulable/node_unschedulable.go.
 """
@@ -19,13 +19,13 @@ from kplan.rules.pod_info import PodInfo
 
 REASON_UNSCHEDULABLE = "node(s) were unschedulable"
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
-"""What a pod must tolerate to run on a cordoned node, whether the node carries that taint yet or not."""
+"""The taint that a pod must tolerate to run on a cordoned node, whether or not the node has it yet."""
 
 _CORDONED = UntoleratedTaint(taint=f"{UNSCHEDULABLE_TAINT.key}:{UNSCHEDULABLE_TAINT.effect}", unschedulable=True)
 
 
 class NodeUnschedulable:
-    """Looks at ``spec.unschedulable``, which ``kubectl cordon`` sets."""
+    """Reads ``spec.unschedulable``, which ``kubectl cordon`` sets."""
 
     name: ClassVar[str] = "NodeUnschedulable"
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
@@ -38,7 +38,7 @@ class NodeUnschedulable:
         return pod.pod.spec.tolerations
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject cordoned nodes, unless the pod tolerates that."""
+        """Reject cordoned nodes, unless the pod tolerates their taint."""
         reason = Reason(REASON_UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, lambda _: [_CORDONED])
         if tolerations_tolerate(cycle.pod.pod.spec.tolerations, UNSCHEDULABLE_TAINT):
             return Verdicts(np.zeros(len(nodes), np.uint32), (reason,))

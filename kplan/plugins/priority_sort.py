@@ -1,4 +1,4 @@
-"""Orders the queue by priority.
+"""PrioritySort: orders the queue by priority.
 
 Upstream: plugins/queuesort/priority_sort.go.
 """
@@ -12,13 +12,14 @@ from kplan.framework.interface import Handle, Scope
 from kplan.rules.pod_info import PodInfo
 
 _NOT_YET = 2**62
-"""Queue time of a pod that no API server has seen: after all that it has."""
+"""Queue time of a pod that is in no API server yet: after all that are."""
 
 
 class PrioritySort:
-    """Puts pods of higher priority first, and among equals the one that has waited longer.
+    """Puts pods of higher priority first, and among equals the one that entered the queue earlier.
 
-    A fresh scheduler queues what it finds in the order of creation, which stands for the time in the queue.
+    A scheduler that has just started queues pods in the order of their creation, so the creation time stands for the
+    time in the queue.
     """
 
     name: ClassVar[str] = "PrioritySort"

@@ -1,8 +1,8 @@
-"""Every plugin by its name: kube-scheduler's own, and those that somebody brings along.
+"""Registry of plugins by name: in-tree and out-of-tree ones.
 
-A plugin that kube-scheduler does not bring along is compiled into it, and then enabled by a profile of the
-configuration. Here its class is given to the planner, ``Planner(snapshot, config, plugins=[MyPlugin])``, and a profile
-enables it just so; `docs/plugins.md` has an example.
+An out-of-tree plugin is compiled into kube-scheduler and enabled by a profile of the configuration. Here its class is
+passed to the planner, ``Planner(snapshot, config, plugins=[MyPlugin])``, and a profile enables it in the same way;
+`docs/plugins.md` has an example.
 
 Upstream: pkg/scheduler/framework/runtime/registry.go.
 """
@@ -55,12 +55,12 @@ POINT_METHODS: Mapping[str, str] = MappingProxyType(
 
 
 class PluginClass(Protocol):
-    """A class whose objects are plugins; `args` is what `pluginConfig` says, typed for in-tree plugins."""
+    """A class of plugins; `args` are the plugin's arguments from `pluginConfig`, typed for in-tree plugins."""
 
     name: str
 
     def __call__(self, args: Any, handle: Handle) -> Plugin:
-        """Make the plugin."""
+        """Create the plugin."""
 
 
 PLUGINS: Mapping[str, PluginClass] = {
@@ -90,27 +90,32 @@ PLUGINS: Mapping[str, PluginClass] = {
 
 
 def out_of_tree(plugins: Iterable[PluginClass]) -> dict[str, frozenset[str]]:
-    """Return plugins that are brought along with the extension points that each implements.
+    """Return the extension points that each out-of-tree plugin implements, by plugin name.
 
-    Raises UsageError when two have the same name, one has the name of an in-tree plugin, or one implements nothing.
+    Raises UsageError when two plugins, or a plugin and an in-tree plugin, have the same name, or a plugin implements no
+    extension point.
     """
-    found: dict[str, frozenset[str]] = {}
+    points_of: dict[str, frozenset[str]] = {}
     for plugin in plugins:
         points = frozenset(point for point, method in POINT_METHODS.items() if hasattr(plugin, method))
-        if plugin.name in PLUGINS or plugin.name in found:
+        if plugin.name in PLUGINS or plugin.name in points_of:
             raise UsageError(f"a plugin named {plugin.name} already exists", hint="give it a name of its own")
         if not points:
             methods = ", ".join(POINT_METHODS.values())
             raise UsageError(f"plugin {plugin.name} implements no extension point", hint=f"give it one of {methods}")
-        found[plugin.name] = points
-    return found
+        points_of[plugin.name] = points
+    return points_of
 
 
 def plugin_factory(others: Iterable[PluginClass] = ()) -> PluginFactory:
-    """Return what makes a profile's plugins out of those of kube-scheduler and `others`."""
+    """Return a function that creates a profile's plugins, in-tree ones and those of `others`."""
     return partial(_make_plugins, {**PLUGINS, **{plugin.name: plugin for plugin in others}})
 
 
-def _make_plugins(known: Mapping[str, PluginClass], profile: Profile, handle: Handle) -> dict[str, Plugin]:
+def _make_plugins(plugin_classes: Mapping[str, PluginClass], profile: Profile, handle: Handle) -> dict[str, Plugin]:
     wanted = set(profile.plugin_names())
-    return {name: make(profile.args.get(name), handle) for name, make in known.items() if name in wanted}
+    return {
+        name: plugin_class(profile.args.get(name), handle)
+        for name, plugin_class in plugin_classes.items()
+        if name in wanted
+    }

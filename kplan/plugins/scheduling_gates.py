@@ -1,4 +1,4 @@
-"""Keeps pods with scheduling gates out of the queue.
+"""SchedulingGates: keeps pods with scheduling gates out of the queue.
 
 Upstream: plugins/schedulinggates/scheduling_gates.go.
 """
@@ -12,7 +12,7 @@ from kplan.rules.pod_info import PodInfo
 
 
 class SchedulingGates:
-    """Turns a pod down before the queue as long as ``spec.schedulingGates`` has an entry."""
+    """Rejects a pod before it enters the queue while ``spec.schedulingGates`` has an entry."""
 
     name: ClassVar[str] = "SchedulingGates"
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
@@ -21,7 +21,7 @@ class SchedulingGates:
         pass
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Name all gates of the pod, in their order."""
+        """Reject a pod with gates; the message lists them all, in their order."""
         gates = pod.pod.spec.scheduling_gates
         if not gates:
             return SUCCESS

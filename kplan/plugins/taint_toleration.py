@@ -1,4 +1,4 @@
-"""Rejects nodes with taints that the pod does not tolerate, and prefers nodes with few that merely repel it.
+"""TaintToleration: rejects nodes with untolerated taints, and prefers nodes with few PreferNoSchedule taints.
 
 Upstream: plugins/tainttoleration/taint_toleration.go.
 """
@@ -27,13 +27,13 @@ from kplan.rules.pod_info import PodInfo
 
 
 class _PreScoreState(msgspec.Struct, frozen=True):
-    """Tolerations that say something about PreferNoSchedule."""
+    """Tolerations that apply to PreferNoSchedule taints."""
 
     tolerations: tuple[Toleration, ...]
 
 
 class TaintToleration:
-    """Holds the pod's tolerations against NoSchedule and NoExecute (filter) and PreferNoSchedule taints (score)."""
+    """Filters by NoSchedule and NoExecute taints, and scores by PreferNoSchedule taints."""
 
     name: ClassVar[str] = "TaintToleration"
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
@@ -66,7 +66,7 @@ class TaintToleration:
         return Verdicts.by_index(nodes.take(first), [Reason(text, code, details) for text in texts])
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> None:
-        """Pick the tolerations that count for scores."""
+        """Select the tolerations that count for scores."""
         tolerations = cycle.pod.pod.spec.tolerations
         cycle.write(
             _PreScoreState(
@@ -78,21 +78,17 @@ class TaintToleration:
         """Count the PreferNoSchedule taints that are not tolerated."""
         state = cycle.find(_PreScoreState)
         if state is None:
-            msg = (
-                'running Score plugins: plugin "TaintToleration" failed with: '
-                'failed to read "PreScoreTaintToleration" from cycleState: not found'
-            )
-            raise PluginError(msg)
+            raise PluginError.in_score(self.name, f'failed to read "PreScore{self.name}" from cycleState: not found')
         counts = count_untolerated_soft_taints(cycle.cluster.nodes, state.tolerations)
-        # A copy where the view is all nodes: the runtime keeps and patches what it is given.
+        # A copy where the view is all nodes: the runtime caches the scores and writes to them.
         return counts.copy() if nodes.rows is None else counts[nodes.rows]
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
-        """Give 100 where nothing repels the pod and 0 where most does."""
+        """Scale counts in reverse: 100 without untolerated taints, 0 with the most."""
         return default_normalize_score(scores, reverse=True)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Name the taints that count against a node."""
+        """Return the untolerated PreferNoSchedule taints of a node, a line each."""
         return [
             f"taint {taint_text(taint)} is not tolerated"
             for taint in cycle.cluster.nodes.nodes[row].spec.taints
@@ -101,5 +97,5 @@ class TaintToleration:
 
 
 def taint_text(taint: Taint) -> str:
-    """Write a taint as ``kubectl taint`` takes it."""
+    """Return a taint as ``kubectl taint`` accepts it."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that one node can mount once only, and claims that one pod at a time may use.
+"""VolumeRestrictions: disks that a node can mount only once, and claims that only one pod at a time may use.
 
 Upstream: plugins/volumerestrictions/volume_restrictions.go.
 """
@@ -12,14 +12,13 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, UnsetType
 
 from kplan.api.core import Pod
 from kplan.api.volumes import Volume
 from kplan.documents.details import ClaimInUse, Detail, MountedDisk
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
-from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, Status
 from kplan.rules.pod_info import PodInfo
@@ -28,56 +27,55 @@ from kplan.rules.volume_claims import ClaimKey, not_found
 REASON_DISK_CONFLICT = "node(s) had no available disk"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
-_MAX_NAMED_PODS = 5
 _DISK_SOURCES = ("gce_persistent_disk", "aws_elastic_block_store", "iscsi", "rbd")
 
 Disk = tuple[str, ...]
-"""What makes two disks one: the type, and the names by which that type knows it."""
+"""The identity of a disk: its type, and the names that identify it within the type."""
 
 
 class DiskUse(NamedTuple):
-    """A disk that a pod mounts; two pods may share it on a node when both only read and the type allows it."""
+    """A disk that a pod mounts; two pods may share it on a node when both mounts are shareable."""
 
     disk: Disk
     is_shareable: bool
 
 
 class _Users(msgspec.Struct):
-    """Pods of one node that mount a disk, volume by volume: all, and those that would not share it."""
+    """How many volumes of a node's pods mount a disk: all, and those that are not shareable."""
 
     all: int = 0
     unsharing: int = 0
 
 
 class _PreFilterState:
-    """What the incoming pod mounts and claims, and what other pods have of it."""
+    """The incoming pod's disks and ReadWriteOncePod claims, and how other pods use them."""
 
     def __init__(
         self, disks: tuple[DiskUse, ...], once_claims: frozenset[str], n_conflicts: int, uses: VolumeUses
     ) -> None:
         self.disks = disks
         self.once_claims = once_claims
-        self.n_conflicts = n_conflicts  #: how many of `once_claims` pods of the cluster use
-        #: counts each pod's volumes whose claims have the name of one of `once_claims`
+        self.n_conflicts = n_conflicts  #: how many of `once_claims` are in use in the cluster
+        #: how many volumes of each pod refer to a claim with the name of one of `once_claims`
         self.references = _PodCounts(lambda: uses.references(once_claims))
-        #: disk -> counts each pod's mounts that stand in the way
+        #: disk -> how many mounts of each pod conflict with it
         self.mounts = {use: _PodCounts(partial(uses.mounts, use)) for use in disks}
 
 
 class _PodCounts:
-    """A count of something for each pod, made when some view changes and asks."""
+    """A count for each pod, computed when first read: only views with changed pods need it."""
 
-    def __init__(self, make: Callable[[], Int64Array]) -> None:
-        self._make = make
+    def __init__(self, count: Callable[[], Int64Array]) -> None:
+        self._count = count
 
     @cached_property
     def column(self) -> Int64Array:
-        """One element a pod, int64 of shape (n_pods,)."""
-        return self._make()
+        """One element per pod, int64 of shape (n_pods,)."""
+        return self._count()
 
 
 class VolumeRestrictions:
-    """Rejects nodes where a disk of the pod is mounted already, and all nodes while a claim is taken by another pod."""
+    """Rejects nodes where a disk of the pod is mounted already, and all nodes while another pod uses a claim."""
 
     name: ClassVar[str] = "VolumeRestrictions"
     scope: ClassVar[Scope] = Scope.CLUSTER
@@ -88,11 +86,11 @@ class VolumeRestrictions:
         self.uses = VolumeUses(handle.cluster)
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return nothing for pods without volumes, and all that others say."""
+        """Return None for pods without volumes, and the shape of others."""
         return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Count the pod's ReadWriteOncePod claims that are in use; nothing to filter without them or shared disks."""
+        """Count the pod's ReadWriteOncePod claims that are in use; skip without any and without disks."""
         pod = cycle.pod.pod
         disks = tuple(disk_uses(pod))
         names = claim_names(pod)
@@ -107,7 +105,7 @@ class VolumeRestrictions:
                 once_claims.add(name)
         n_conflicts = 0
         if once_claims:
-            self.uses.follow()
+            self.uses.update()
             n_conflicts = sum((cycle.pod.namespace, name) in self.uses.claims for name in once_claims)
         if not _has_disks(pod) and n_conflicts == 0:
             return SKIP
@@ -115,9 +113,9 @@ class VolumeRestrictions:
         return None
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes with a conflicting disk first, then nodes that still see a claim in use."""
+        """Reject nodes with a conflicting disk, then nodes for which a claim is still in use."""
         state = cycle.read(_PreFilterState)
-        self.uses.follow()
+        self.uses.update()
 
         def disk_details(position: int) -> list[Detail]:
             return self._disk_details(state, nodes, position)
@@ -144,12 +142,12 @@ class VolumeRestrictions:
         return rejected
 
     def _claim_conflicts(self, state: _PreFilterState, nodes: NodeView) -> BoolArray:
-        """Tell which nodes see conflicts.
+        """Return for which nodes a ReadWriteOncePod claim of the pod is in use, bool of shape (n_view,).
 
         Notes
         -----
-        As upstream's AddPod and RemovePod, a change counts every volume whose claim has the name of one of the pod's,
-        in whatever namespace, while the cluster counts a claim once.
+        As in upstream's AddPod and RemovePod, a changed pod counts with every volume whose claim has the name of one of
+        the incoming pod's claims, in any namespace, while the cluster counts each claim once.
         """
         conflicts_left = np.full(len(nodes), state.n_conflicts, np.int64)
         if nodes.is_changed and state.once_claims:
@@ -158,7 +156,7 @@ class VolumeRestrictions:
 
     def _disk_details(self, state: _PreFilterState, nodes: NodeView, position: int) -> list[Detail]:
         infos = nodes.cluster.pods.infos
-        found: list[Detail] = []
+        details: list[Detail] = []
         for use in state.disks:
             keys = [
                 infos[pod].key
@@ -167,14 +165,14 @@ class VolumeRestrictions:
             ]
             if keys:
                 kind, *names = use.disk
-                pods, more = _some(keys)
+                pods, more = first_names(keys)
                 disk, is_shared = "/".join(names), use.is_shareable
-                found.append(MountedDisk(type=kind, disk=disk, read_only=is_shared, pods=pods, and_more=more))
-        return found
+                details.append(MountedDisk(type=kind, disk=disk, read_only=is_shared, pods=pods, and_more=more))
+        return details
 
     def _claim_details(self, state: _PreFilterState, namespace: str) -> list[Detail]:
         infos, names, node_of = self.uses.cluster.pods.infos, self.uses.cluster.nodes.names, self.uses.cluster.node_of
-        found: list[Detail] = []
+        details: list[Detail] = []
         for claim in sorted(state.once_claims):
             users = [
                 f"{info.key} on {names[row]}"
@@ -182,13 +180,13 @@ class VolumeRestrictions:
                 if row >= 0 and info.namespace == namespace and claim in claim_names(info.pod)
             ]
             if users:
-                names_of, more = _some(users)
-                found.append(ClaimInUse(claim=f"{namespace}/{claim}", used_by=names_of, and_more=more))
-        return found
+                used_by, more = first_names(users)
+                details.append(ClaimInUse(claim=f"{namespace}/{claim}", used_by=used_by, and_more=more))
+        return details
 
 
 class VolumeUses:
-    """Claims and disks that bound pods use, kept up to date change by change."""
+    """Claims and disks that bound pods use, updated change by change."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -199,8 +197,8 @@ class VolumeUses:
         self._mounting: dict[Disk, list[tuple[int, DiskUse]]] = {}
         self._n_indexed = 0
 
-    def follow(self) -> None:
-        """Take in what happened to the cluster since it was last looked at."""
+    def update(self) -> None:
+        """Apply the changes to the cluster since the last call."""
         log = self.cluster.log
         if self._position is None:
             for row, pods in enumerate(self.cluster.pods_on):
@@ -235,7 +233,7 @@ class VolumeUses:
         return column
 
     def mounts(self, use: DiskUse) -> Int64Array:
-        """Return how many mounts of each pod stand in the way of this one, int64 of shape (n_pods,)."""
+        """Return how many mounts of each pod conflict with a mount, int64 of shape (n_pods,)."""
         self._index_pods()
         column = np.zeros(self._n_indexed, np.int64)
         for pod, other in self._mounting.get(use.disk, ()):
@@ -243,7 +241,7 @@ class VolumeUses:
         return column
 
     def _index_pods(self) -> None:
-        """Note which pods, running or not, name which claims and mount which disks."""
+        """Index new pods, running or not, by the claims that they name and the disks that they mount."""
         pods = self.cluster.pods
         fresh = np.flatnonzero(pods.n_storage_volumes[self._n_indexed :]) + self._n_indexed
         for pod in fresh.tolist():
@@ -254,7 +252,7 @@ class VolumeUses:
         self._n_indexed = len(pods)
 
     def disk_column(self, use: DiskUse) -> Int64Array:
-        """Return how many mounts stand in the way of this one on each node, int64 of shape (n_nodes,)."""
+        """Return how many mounts on each node conflict with a mount, int64 of shape (n_nodes,)."""
         column = np.zeros(len(self.cluster), np.int64)
         for row, users in self._disks.get(use.disk, {}).items():
             column[row] = users.unsharing if use.is_shareable else users.all
@@ -262,12 +260,12 @@ class VolumeUses:
 
 
 def conflicts(use: DiskUse, other: DiskUse) -> bool:
-    """Tell whether two mounts cannot be on one node."""
+    """Whether two mounts cannot be on the same node."""
     return use.disk == other.disk and not (use.is_shareable and other.is_shareable)
 
 
 def disk_uses(pod: Pod) -> Iterator[DiskUse]:
-    """List the disks that a pod mounts directly and that a node mounts once; an RBD image once per monitor."""
+    """Yield the disks that a pod mounts directly and that a node can mount only once; an RBD image once per monitor."""
     for volume in pod.spec.volumes:
         yield from _disks_of(volume)
 
@@ -290,15 +288,9 @@ def _has_disks(pod: Pod) -> bool:
 
 
 def claim_names(pod: Pod) -> list[str]:
-    """List the claims that a pod's volumes name, one entry a volume; generated claims are not among them."""
+    """Return the claims that a pod's volumes name, an entry per volume, without those of generic ephemeral volumes."""
     return [
         volume.persistent_volume_claim.claim_name
         for volume in pod.spec.volumes
         if volume.persistent_volume_claim is not None
     ]
-
-
-def _some(names: list[str]) -> tuple[tuple[str, ...], int | UnsetType]:
-    """Return the first few, and how many more there are."""
-    more = len(names) - _MAX_NAMED_PODS
-    return tuple(names[:_MAX_NAMED_PODS]), more if more > 0 else UNSET

@@ -1,4 +1,4 @@
-"""VolumeZone: a pod goes where the zones and regions written on its volumes are.
+"""VolumeZone: a pod runs only in the zones and regions that the labels of its volumes name.
 
 Upstream: plugins/volumezone/volume_zone.go.
 """
@@ -32,14 +32,14 @@ _CURRENT_LABEL = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
 class VolumeTopology(NamedTuple):
-    """One topology label of a volume: nodes must have one of the values, for the label or its current name."""
+    """A topology label of a volume: nodes must have one of its values, under the same key or its current name."""
 
     volume: str
     key: str
     values: tuple[str, ...]
 
     def node_value(self, labels: dict[str, str]) -> str | None:
-        """Return what a node says about it."""
+        """Return the value of a node's label, under the same key or its current name."""
         return labels.get(self.key, labels.get(_CURRENT_LABEL.get(self.key, self.key)))
 
 
@@ -48,7 +48,7 @@ class _PreFilterState(msgspec.Struct, frozen=True):
 
 
 class VolumeZone:
-    """Rejects nodes outside the zone or region of a bound volume; nodes without such labels take everything."""
+    """Rejects nodes outside the zone or region of a bound volume; nodes without such labels are not rejected."""
 
     name: ClassVar[str] = "VolumeZone"
     scope: ClassVar[Scope] = Scope.CLUSTER
@@ -58,11 +58,11 @@ class VolumeZone:
         self.listers = handle.listers
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return nothing for pods without volumes, and all that others say."""
+        """Return None for pods without volumes, and the shape of others."""
         return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Find the topology labels of the pod's bound volumes; claims that can never be bound reject the pod."""
+        """Read the topology labels of the pod's bound volumes; reject a pod with a claim that can never be bound."""
         names = [
             volume.persistent_volume_claim.claim_name
             for volume in cycle.pod.pod.spec.volumes
@@ -83,7 +83,7 @@ class VolumeZone:
         return None
 
     def _bound_volume(self, namespace: str, name: str) -> PersistentVolume | Status | None:
-        """Return the volume of a claim, None for one that waits for its first consumer, or why the pod is rejected."""
+        """Return the volume of a claim, None if it waits for its first consumer, or the status that rejects the pod."""
         if not name:
             return Status.unresolvable("PersistentVolumeClaim had no name")
         claim = self.listers.persistent_volume_claims.get((namespace, name))
@@ -109,7 +109,7 @@ class VolumeZone:
         return Status.unresolvable("PersistentVolume had no name")
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes that have topology labels, but not the ones of every volume."""
+        """Reject nodes that have topology labels, but not those of every volume."""
         topologies = cycle.read(_PreFilterState).topologies
         table = cycle.cluster.nodes
         rejected = np.zeros(len(table), np.bool_)
@@ -135,18 +135,18 @@ class VolumeZone:
 
 
 def volume_topologies(volume: PersistentVolume) -> list[VolumeTopology]:
-    """List the topology labels of a volume; a label that is no list of zones is as if absent."""
-    found = []
+    """Return the topology labels of a volume; a label that is no list of zones is ignored."""
+    topologies = []
     for key in _TOPOLOGY_LABELS:
         if key in volume.metadata.labels:
             values = {part.strip() for part in volume.metadata.labels[key].split(ZONE_DELIMITER)}
             if "" not in values:
-                found.append(VolumeTopology(volume.metadata.name, key, tuple(sorted(values))))
-    return found
+                topologies.append(VolumeTopology(volume.metadata.name, key, tuple(sorted(values))))
+    return topologies
 
 
 def _nodes_in(nodes: NodeTable, topology: VolumeTopology) -> BoolArray:
-    """Return which nodes say one of the values under the label, or under its current name where they lack it."""
+    """Return which nodes have one of the values, under the same key or, if they lack it, under its current name."""
     key, values = topology.key, topology.values
 
     def matches() -> BoolArray:

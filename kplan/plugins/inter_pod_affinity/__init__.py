@@ -1,1 +1,1 @@
-"""Keeps pods near or away from other pods. Upstream: plugins/interpodaffinity."""
+"""InterPodAffinity: affinity and anti-affinity between pods. Upstream: plugins/interpodaffinity."""

@@ -1,4 +1,4 @@
-"""Which terms fail on a node, and the pods that stand in the way."""
+"""Details of rejections: the terms that fail on a node, and the pods because of which they fail."""
 
 from __future__ import annotations
 
@@ -21,43 +21,42 @@ from kplan.engine.arrays import BoolArray
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_table import PodColumn, PodMatch
 from kplan.engine.terms import TermKind
+from kplan.engine.verdicts import MAX_NAMES
 from kplan.engine.view import NodeView
 from kplan.plugins.inter_pod_affinity.incoming import Clause, RequiredTerms
 from kplan.plugins.inter_pod_affinity.running import RunningTerms
 from kplan.rules.affinity import AffinityTerm
 
-MAX_NAMES = 5
-
 A = TypeVar("A", OwnAntiAffinity, ForeignAntiAffinity)
 
 
 class Explainer:
-    """Reads details of a view's verdicts out of the live cluster; what holds for a whole domain is worked out once."""
+    """Reads the details of a view's verdicts from the live cluster; what is the same in a whole domain is cached."""
 
     def __init__(self, required: RequiredTerms | None, running: RunningTerms, nodes: NodeView) -> None:
         self._required = required
         self._running = running
         self._nodes = nodes
         self._cluster = nodes.cluster
-        self._known: dict[tuple[PodColumn, int], list[int]] = {}
+        self._cache: dict[tuple[PodColumn, int], list[int]] = {}
 
     def affinity(self, position: int) -> list[Detail]:
-        """Name the affinity terms without a topology label on the node, or without a pod in its domain."""
+        """Return the affinity terms for which the node lacks the topology label or its domain lacks matching pods."""
         required = self._required
         if required is None:
             return []
-        found: list[Detail] = []
+        details: list[Detail] = []
         here = self._nodes.at(position)
         for term in required.affinity:
             terms = tuple(_clause(affinity_clause) for affinity_clause in required.affinity_clauses)
             slot = self._slot(term.column, position)
             if slot is None:
                 key = term.topology_key
-                found.append(AffinityLabelMissing(topology_key=key, terms=terms, missing_label=key))
+                details.append(AffinityLabelMissing(topology_key=key, terms=terms, missing_label=key))
             elif int(term.counts[slot] + here.delta_matches(term.match)[0]) <= 0:
                 occupied = np.flatnonzero(term.counts > 0)
-                names = [term.column.values[each] for each in occupied[:MAX_NAMES]]
-                found.append(
+                names = [term.column.values[slot] for slot in occupied[:MAX_NAMES]]
+                details.append(
                     UnmetAffinity(
                         topology_key=term.topology_key,
                         terms=terms,
@@ -66,32 +65,34 @@ class Explainer:
                         and_more=len(occupied) - len(names),
                     )
                 )
-        return found
+        return details
 
     def anti_affinity(self, position: int) -> list[Detail]:
-        """Name the anti-affinity terms that fail, and the pods in the node's domain that they mean."""
-        found: list[Detail] = []
+        """Return the anti-affinity terms that fail, and the pods in the node's domain that they match."""
+        details: list[Detail] = []
         for term in self._required.anti_affinity if self._required is not None else ():
-            meant = self._cluster.pods.mask(term.match)
-            pods = self._pods_in_domain(position, term.column, meant, partial(self._nodes_with_matches, term.match))
+            mask = self._cluster.pods.mask(term.match)
+            pods = self._pods_in_domain(position, term.column, mask, partial(self._nodes_with_matches, term.match))
             if pods:
                 domain, terms = self._domain(term.column, position), (_clause(term.match.clauses[0]),)
-                found.append(self._in_the_way(OwnAntiAffinity, term.topology_key, domain, terms, pods))
-        return found
+                details.append(self._rejection(OwnAntiAffinity, term.topology_key, domain, terms, pods))
+        return details
 
     def existing_anti_affinity(self, position: int) -> list[Detail]:
-        """Name the pods in the node's domain whose anti-affinity means the pod, and their terms."""
-        found: list[Detail] = []
-        for topology_key, held in self._running.held.items():
+        """Return the pods in the node's domain whose anti-affinity matches the incoming pod, and their terms."""
+        details: list[Detail] = []
+        for topology_key, terms_per_pod in self._running.terms_per_pod.items():
             column = self._cluster.nodes.label(topology_key)
-            pods = self._pods_in_domain(position, column, held, partial(self._nodes_with_holders, topology_key))
+            pods = self._pods_in_domain(
+                position, column, terms_per_pod, partial(self._nodes_with_holders, topology_key)
+            )
             if pods:
                 domain, terms = self._domain(column, position), self._terms_of(pods, topology_key)
-                found.append(self._in_the_way(ForeignAntiAffinity, topology_key, domain, terms, pods))
-        return found
+                details.append(self._rejection(ForeignAntiAffinity, topology_key, domain, terms, pods))
+        return details
 
     def _slot(self, column: LabelColumn, position: int) -> int | None:
-        """Return the domain of a position, None when its node is in none."""
+        """Return the domain of a position's node; None when it has no topology label."""
         slot = int(column.slots[self._nodes.row(position)])
         return slot if slot < len(column.values) else None
 
@@ -100,56 +101,56 @@ class Explainer:
         return name
 
     def _pods_in_domain(
-        self, position: int, column: LabelColumn, meant: PodColumn, nodes_to_search: Callable[[], BoolArray]
+        self, position: int, column: LabelColumn, pod_column: PodColumn, nodes_to_search: Callable[[], BoolArray]
     ) -> list[int]:
-        """List the pods meant in a position's domain as it sees them, its own node's last.
+        """Return the pods that count in a position's domain, with the position's changes; those of its own node last.
 
         Parameters
         ----------
-        nodes_to_search : gives the nodes that have such pods in the cluster, bool array of shape (n_nodes,)
+        nodes_to_search : returns the nodes that have such pods in the cluster, bool array of shape (n_nodes,)
         """
         slot = self._slot(column, position)
         if slot is None:
             return []
-        known = self._known.get((meant, slot))
-        if known is not None:
-            return known
+        cached = self._cache.get((pod_column, slot))
+        if cached is not None:
+            return cached
         own_row = self._nodes.row(position)
         rows = np.flatnonzero(nodes_to_search() & (column.slots == slot)).tolist()
         pods = [pod for row in rows if row != own_row for pod in self._cluster.pods_on[row]]
-        is_meant = meant.column
-        found = [pod for pod in (*pods, *self._nodes.pods_at(position)) if is_meant[pod]]
+        counts = pod_column.column
+        pods = [pod for pod in (*pods, *self._nodes.pods_at(position)) if counts[pod]]
         if not self._nodes.is_changed:
-            found.sort()
-            self._known[meant, slot] = found
-        return found
+            pods.sort()
+            self._cache[pod_column, slot] = pods
+        return pods
 
     def _nodes_with_matches(self, match: PodMatch) -> BoolArray:
-        """Return nodes with pods of those meant, bool of shape (n_nodes,)."""
+        """Return the nodes with matching pods, bool of shape (n_nodes,)."""
         mask: BoolArray = self._cluster.match_counts(match) > 0
         return mask
 
     def _nodes_with_holders(self, topology_key: str) -> BoolArray:
-        """Return nodes with pods whose anti-affinity terms of a topology key mean the pod, bool of shape (n_nodes,)."""
+        """Return the nodes of pods with a matching anti-affinity term of a topology key, bool of shape (n_nodes,)."""
         mask = np.zeros(len(self._cluster), np.bool_)
         for group in self._cluster.terms.groups:
             is_rejecting = group.kind is TermKind.REQUIRED_ANTI_AFFINITY and group.term.topology_key == topology_key
-            if is_rejecting and group.holders and self._running.means(group.term):
+            if is_rejecting and group.holders and self._running.matches_pod(group.term):
                 mask[group.arrays()[0]] = True
         return mask
 
     def _terms_of(self, pods: list[int], topology_key: str) -> tuple[PodTerm, ...]:
-        """Describe the distinct terms that pods hold against the incoming pod, a few at most."""
+        """Return the distinct anti-affinity terms of pods that match the incoming pod, a few at most."""
         terms: dict[AffinityTerm, None] = {}
         for pod in pods:
             for term in self._cluster.pods.infos[pod].affinity.required_anti_affinity:
-                if term.topology_key == topology_key and self._running.means(term):
+                if term.topology_key == topology_key and self._running.matches_pod(term):
                     terms[term] = None
             if len(terms) >= MAX_NAMES:
                 break
         return tuple(_existing_term(term) for term in list(terms)[:MAX_NAMES])
 
-    def _in_the_way(
+    def _rejection(
         self, kind: type[A], topology_key: str, domain: str, terms: tuple[PodTerm, ...], pods: list[int]
     ) -> A:
         infos = self._cluster.pods.infos

@@ -1,4 +1,4 @@
-"""Which nodes required terms leave: the pod's own, and those of running pods against it.
+"""Filter by required terms: those of the incoming pod, and the anti-affinity of running pods.
 
 Upstream: plugins/interpodaffinity/filtering.go.
 """
@@ -23,14 +23,14 @@ _AFFINITY, _ANTI_AFFINITY, _EXISTING_ANTI_AFFINITY = 1, 2, 4
 
 
 class FilterState(msgspec.Struct, frozen=True):
-    """What one pod requires of others (None: nothing), and others of it."""
+    """The required terms of the incoming pod (None: it has none), and the terms of running pods that match it."""
 
     required: RequiredTerms | None
     running: RunningTerms
 
 
 def affinity_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
-    """Reject positions by the first rule that fails: affinity, anti-affinity, anti-affinity of running pods."""
+    """Return verdicts with the first rule that fails: affinity, anti-affinity, anti-affinity of running pods."""
     rejected = existing_anti_affinity_fails(state.running, nodes)
     bits = np.zeros(len(nodes), np.uint32) if rejected is None else rejected * np.uint32(_EXISTING_ANTI_AFFINITY)
     required = state.required
@@ -50,10 +50,10 @@ def affinity_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
 
 
 def affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
-    """Return where pods that the pod must be near are missing, bool of shape (n_view,).
+    """Return where the required affinity is not met, bool of shape (n_view,).
 
-    The first pod of a series that wants to be near its own kind may go to any node with the topology labels, as long
-    as no pod anywhere would do.
+    The first pod of a series whose affinity terms match the pod itself may go to any node with the topology labels,
+    while no pod in the cluster matches the terms.
     """
     labelled = nodes.take(required.labelled)
     has_company = np.ones(len(nodes), np.bool_)
@@ -65,18 +65,18 @@ def affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
 
 
 def _is_first_of_series(required: RequiredTerms, nodes: NodeView) -> BoolArray:
-    """Return which positions see no pod at all that the affinity terms mean, bool of shape (n_view,)."""
+    """Return at which positions no pod of the cluster matches the affinity terms, bool of shape (n_view,)."""
     if not nodes.is_changed:
         return np.full(len(nodes), not any(term.counts.any() for term in required.affinity))
     is_first = np.ones(len(nodes), np.bool_)
     for term in required.affinity:
-        seen = int(term.counts.sum()) + nodes.delta_matches(term.match) * nodes.take(term.column.present)
-        is_first &= seen == 0
+        n_matching = int(term.counts.sum()) + nodes.delta_matches(term.match) * nodes.take(term.column.present)
+        is_first &= n_matching == 0
     return is_first
 
 
 def anti_affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
-    """Return where pods are that the pod must not be near, bool of shape (n_view,)."""
+    """Return where the pod's required anti-affinity fails, bool of shape (n_view,)."""
     rejected = _has_pods(required.anti_affinity[0], nodes)
     for term in required.anti_affinity[1:]:
         rejected |= _has_pods(term, nodes)
@@ -84,24 +84,24 @@ def anti_affinity_fails(required: RequiredTerms, nodes: NodeView) -> BoolArray:
 
 
 def _has_pods(term: TermCounts, nodes: NodeView) -> BoolArray:
-    """Return which positions see pods that the term means in their own domain, bool of shape (n_view,), a new array."""
+    """Return which positions have matching pods in their domain, bool of shape (n_view,); a new array."""
     slots = nodes.take(term.column.slots)
     if not nodes.is_changed:
-        seen: BoolArray = (term.counts > 0)[slots]
-        return seen
+        has_pods: BoolArray = (term.counts > 0)[slots]
+        return has_pods
     counts = term.counts[slots] + nodes.delta_matches(term.match)
     changed: BoolArray = (counts > 0) & nodes.take(term.column.present)
     return changed
 
 
 def existing_anti_affinity_fails(running: RunningTerms, nodes: NodeView) -> BoolArray | None:
-    """Return where running pods do not want the pod near, bool of shape (n_view,); None for nowhere."""
+    """Return where the anti-affinity of running pods rejects the pod, bool of shape (n_view,); None for nowhere."""
     if not nodes.is_changed:
         return nodes.take(running.rejected()) if running.n_rejecting else None
-    running.look_at_all_pods()
+    running.read_all_terms()
     rejected: BoolArray | None = None
     for topology_key, terms in running.rejecting.items():
-        seen = terms.counts[nodes.take(terms.column.slots)] + nodes.delta_count(running.held[topology_key])
-        here: BoolArray = (seen > 0) & nodes.take(terms.column.present)
-        rejected = here if rejected is None else rejected | here
+        n_terms = terms.counts[nodes.take(terms.column.slots)] + nodes.delta_count(running.terms_per_pod[topology_key])
+        is_rejected: BoolArray = (n_terms > 0) & nodes.take(terms.column.present)
+        rejected = is_rejected if rejected is None else rejected | is_rejected
     return rejected

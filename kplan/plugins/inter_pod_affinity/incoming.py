@@ -1,4 +1,4 @@
-"""The terms of the pod that is to be placed, and the running pods that they mean.
+"""The terms of the incoming pod, and the running pods that they match.
 
 Upstream: plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
@@ -25,36 +25,36 @@ Clause = tuple[frozenset[str] | None, Selector]
 
 
 def incoming_clause(term: AffinityTerm, listers: Listers) -> Clause:
-    """Return which pods a term of the incoming pod means.
+    """Return the pods that a term of the incoming pod matches, as a clause.
 
-    The term's namespace selector is resolved to the namespaces that there are. Upstream then goes on to ask the
-    selector about a pod without looking up the labels of its namespace, so one that takes an empty set of labels
-    (an empty selector, but also ``NotIn`` or ``DoesNotExist`` alone) means all namespaces.
+    The term's namespace selector is resolved to the namespaces of the snapshot. Upstream then also matches the selector
+    with an empty set of labels for every pod, so a selector that matches it (an empty one, but also ``NotIn`` or
+    ``DoesNotExist`` alone) selects all namespaces.
 
     Upstream: mergeAffinityTermNamespacesIfNotEmpty, AffinityTerm.Matches.
     """
     if term.namespace_selector.matches({}):
         return None, term.selector
-    named = (
+    namespaces = (
         name
         for name, namespace in listers.namespaces.items()
         if term.namespace_selector.matches(namespace.metadata.labels)
     )
-    return term.namespaces.union(named), term.selector
+    return term.namespaces.union(namespaces), term.selector
 
 
-def takes(clause: Clause, pod: PodInfo) -> bool:
-    """Tell whether a clause means a pod."""
+def clause_matches(clause: Clause, pod: PodInfo) -> bool:
+    """Whether a pod matches a clause."""
     namespaces, selector = clause
     return (namespaces is None or pod.namespace in namespaces) and selector.matches(pod.labels)
 
 
 class TermCounts:
-    """The running pods that a term means, per domain of its topology key."""
+    """The number of running pods that match a term, per domain of its topology key."""
 
     def __init__(self, cluster: Cluster, match: PodMatch, topology_key: str, weight: int = 0) -> None:
-        self.match = match  #: the pods meant
-        self.weight = weight  #: of a preferred term, negative to keep away; 0 for required ones
+        self.match = match  #: the pods that the term matches
+        self.weight = weight  #: of a preferred term, negative for anti-affinity; 0 for required terms
         self.topology_key = topology_key
         self.column = cluster.nodes.label(topology_key)
         self._domains = DomainCounts(
@@ -68,19 +68,20 @@ class TermCounts:
 
 
 class RequiredTerms:
-    """The required terms of one pod."""
+    """The required terms of a pod, with counts of matching pods."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, listers: Listers) -> None:
         terms = pod.affinity
         self._nodes = cluster.nodes
         clauses = tuple(incoming_clause(term, listers) for term in terms.required_affinity)
-        self.affinity_clauses = clauses  #: what each affinity term means by itself
-        self.matches_itself = all(takes(clause, pod) for clause in clauses)  #: all affinity terms mean the pod itself
-        of_all = PodMatch(clauses)
+        self.affinity_clauses = clauses  #: the pods that each affinity term matches
+        #: every affinity term matches the pod itself
+        self.matches_itself = all(clause_matches(clause, pod) for clause in clauses)
+        all_clauses = PodMatch(clauses)
         keys = dict.fromkeys(term.topology_key for term in terms.required_affinity)
-        #: counts of the pods that *all* affinity terms mean, one entry a distinct topology key
-        self.affinity = [TermCounts(cluster, of_all, key) for key in keys]
-        #: counts of the pods that each anti-affinity term means
+        #: counts of the pods that match *all* affinity terms, an entry per distinct topology key
+        self.affinity = [TermCounts(cluster, all_clauses, key) for key in keys]
+        #: counts of the pods that match each anti-affinity term
         self.anti_affinity = [
             TermCounts(cluster, PodMatch((incoming_clause(term, listers),)), term.topology_key)
             for term in terms.required_anti_affinity
@@ -96,25 +97,25 @@ class RequiredTerms:
 
 
 class Contribution(NamedTuple):
-    """What something adds to the scores of the nodes in each domain of a topology key; the last element is 0."""
+    """An addend to the scores of the nodes in each domain of a topology key; the last element is 0."""
 
     topology_key: str
     per_domain: Int64Array
 
 
 class PreferredTerms:
-    """The preferred terms of one pod."""
+    """The preferred terms of a pod, with counts of matching pods."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, listers: Listers) -> None:
-        weighted = [(each.term, each.weight) for each in pod.affinity.preferred_affinity]
-        weighted += [(each.term, -each.weight) for each in pod.affinity.preferred_anti_affinity]
+        weighted = [(preferred.term, preferred.weight) for preferred in pod.affinity.preferred_affinity]
+        weighted += [(preferred.term, -preferred.weight) for preferred in pod.affinity.preferred_anti_affinity]
         self.terms = [
             TermCounts(cluster, PodMatch((incoming_clause(term, listers),)), term.topology_key, weight)
             for term, weight in weighted
         ]
 
     def contributions(self) -> Iterable[Contribution]:
-        """Return what the running pods add for this pod's sake; nothing for a term that means none."""
+        """Yield the contributions of the terms that match running pods."""
         for term in self.terms:
             counts = term.counts
             if counts.any():

@@ -1,4 +1,4 @@
-"""The plugin: required terms filter, preferred ones score, and what was counted is kept for pods that say the same.
+"""The plugin: required terms filter, preferred terms score; counts are cached for pods with equal terms and labels.
 
 Upstream: plugins/interpodaffinity/plugin.go.
 """
@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import msgspec
-import numpy as np
 
 from kplan.api.affinity import PodAffinity, PodAntiAffinity
 from kplan.config.args import InterPodAffinityArgs
 from kplan.engine.arrays import Int64Array
 from kplan.engine.recent import Recent
-from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
 from kplan.framework.outcomes import PluginError
@@ -24,14 +23,14 @@ from kplan.plugins.inter_pod_affinity.running import RunningTerms
 from kplan.plugins.inter_pod_affinity.scoring import ScoreState, normalized, raw_scores, score_lines, score_state
 from kplan.rules.pod_info import PodInfo
 
-MAX_KEPT = 128
-"""Kinds of pods whose counts are kept, of each sort of count: some bytes a node and term."""
+MAX_CACHED = 128
+"""How many pods' counts of each kind are cached: some bytes a node and term."""
 
 _encoder = msgspec.json.Encoder()
 
 
 class InterPodAffinity:
-    """Rejects nodes and scores them by the pods that the pod must, would rather or must not be near, and vice versa."""
+    """Filters and scores nodes by affinity and anti-affinity between the pod and running pods, in both directions."""
 
     name: ClassVar[str] = "InterPodAffinity"
     scope: ClassVar[Scope] = Scope.CLUSTER
@@ -41,12 +40,12 @@ class InterPodAffinity:
         self._ignores_preferences_of_others = args.ignore_preferred_terms_of_existing_pods
         self._cluster = handle.cluster
         self._listers = handle.listers
-        self._required: Recent[RequiredTerms] = Recent(MAX_KEPT)
-        self._preferred: Recent[PreferredTerms] = Recent(MAX_KEPT)
-        self._running: Recent[RunningTerms] = Recent(MAX_KEPT)
+        self._required: Recent[RequiredTerms] = Recent(MAX_CACHED)
+        self._preferred: Recent[PreferredTerms] = Recent(MAX_CACHED)
+        self._running: Recent[RunningTerms] = Recent(MAX_CACHED)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Get the counts ready; skip when the pod requires nothing and no running pod requires anything of it."""
+        """Prepare the counts; skip when the pod has no required terms and no running pod's anti-affinity matches it."""
         pod = cycle.pod
         if pod.affinity_error:
             return PreFilterResult(status=Status.unresolvable(f"parsing pod: {pod.affinity_error}"))
@@ -60,15 +59,14 @@ class InterPodAffinity:
         return None
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes whose topology domains lack pods, or hold pods, as terms say."""
+        """Reject nodes on which a required term fails."""
         state = cycle.find(FilterState)
         if state is None:
-            text = f'error reading "PreFilter{self.name}" from cycleState: not found'
-            return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(text, Code.ERROR))
+            return Verdicts.error(len(nodes), f'error reading "PreFilter{self.name}" from cycleState: not found')
         return affinity_verdicts(state, nodes)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
-        """Add up the weights of all terms per domain; skip when no term means any pod."""
+        """Sum the weights of all terms per domain; skip when no term matches any pod."""
         pod = cycle.pod
         affinity = pod.pod.spec.affinity
         prefers = affinity is not None and (
@@ -89,19 +87,18 @@ class InterPodAffinity:
         return None
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Return the sum of the weights in each node's domains; negative where pods would rather be apart."""
+        """Return the sum of the weights in each node's domains; anti-affinity counts negative."""
         state = cycle.find(ScoreState)
         if state is None:
-            text = f'failed to read "PreScore{self.name}" from cycleState: not found'
-            raise PluginError(f'running Score plugins: plugin "{self.name}" failed with: {text}')
+            raise PluginError.in_score(self.name, f'failed to read "PreScore{self.name}" from cycleState: not found')
         return raw_scores(state, self._cluster, nodes)
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
-        """Stretch the scores over 0 to 100."""
+        """Scale the scores to 0 to 100."""
         return normalized(scores)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Say what each topology domain of a node scores."""
+        """Return the score of each topology domain of a node, a line each."""
         state = cycle.find(ScoreState)
         return [] if state is None else score_lines(state, self._cluster, row)
 
@@ -121,7 +118,9 @@ def _has_preferred(part: PodAffinity | PodAntiAffinity | None) -> bool:
 
 
 def _key(pod: PodInfo) -> bytes:
-    """Return all that the plugin reads of a pod, encoded; equal for pods that say the same."""
+    """Return all that the plugin reads of a pod, encoded, as a cache key."""
     affinity = pod.pod.spec.affinity
-    near, apart = (None, None) if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity)
-    return _encoder.encode((pod.namespace, pod.labels, near, apart))
+    pod_affinity, pod_anti_affinity = (
+        (None, None) if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity)
+    )
+    return _encoder.encode((pod.namespace, pod.labels, pod_affinity, pod_anti_affinity))

@@ -1,4 +1,4 @@
-"""The terms of running pods, as far as they mean the pod that is to be placed.
+"""The terms of running pods that match the incoming pod.
 
 Upstream: plugins/interpodaffinity/{filtering,scoring}.go.
 """
@@ -22,7 +22,7 @@ from kplan.rules.pod_info import PodInfo
 
 
 class KeyCounts:
-    """Terms, or their weights, per domain of a topology key."""
+    """The number of terms, or the sum of their weights, per domain of a topology key."""
 
     def __init__(self, topology_key: str, column: LabelColumn) -> None:
         self.topology_key = topology_key
@@ -32,15 +32,15 @@ class KeyCounts:
 
 
 class _Effect(NamedTuple):
-    """What a pod that holds some terms adds to its domain."""
+    """What a term of a running pod adds to the counts of its domain."""
 
-    where: KeyCounts
+    key_counts: KeyCounts
     amount: int
     is_rejecting: bool
 
 
-class TermsHeld:
-    """How many required anti-affinity terms of one topology key, that mean the incoming pod, each pod holds."""
+class TermsPerPod:
+    """How many required anti-affinity terms with a topology key each pod has that match the incoming pod."""
 
     def __init__(self, pods: PodTable, count: Callable[[PodAffinityTerms], int]) -> None:
         self._pods = pods
@@ -50,7 +50,7 @@ class TermsHeld:
 
     @property
     def column(self) -> NDArray[np.int16]:
-        """One element a pod, int16 of shape (n_pods,)."""
+        """One element per pod, int16 of shape (n_pods,)."""
         n_pods = len(self._pods)
         if len(self._column) < n_pods:
             codes = self._pods.term_codes
@@ -62,26 +62,26 @@ class TermsHeld:
 
 
 class RunningTerms:
-    """All terms of running pods that mean pods with some labels in some namespace, kept up to date pod by pod.
+    """All terms of running pods that match pods with some labels in a namespace, updated pod by pod.
 
     Attributes
     ----------
-    rejecting : topology key -> how many required anti-affinity terms mean the pod, per domain
-    held : topology key -> how many of them each pod holds; the keys are those of `rejecting`
-    n_rejecting : all of them together, on nodes with the topology label
-    n_scoring : terms that score, on nodes with the topology label
+    rejecting : topology key -> the number of matching required anti-affinity terms per domain
+    terms_per_pod : topology key -> the number of them per pod; the keys are those of `rejecting`
+    n_rejecting : the number of them on nodes with the topology label
+    n_scoring : the number of terms that score, on nodes with the topology label
     """
 
     def __init__(
         self, cluster: Cluster, pod: PodInfo, namespace_labels: dict[str, str], hard_affinity_weight: int
     ) -> None:
-        """Look at all terms.
+        """Count all terms.
 
         Parameters
         ----------
         pod : any pod of the namespace with the labels
-        namespace_labels : those of its namespace
-        hard_affinity_weight : what a required affinity term of a running pod scores; 0 for nothing
+        namespace_labels : the labels of its namespace
+        hard_affinity_weight : the score of a required affinity term of a running pod
         """
         self._cluster = cluster
         self._pod = pod
@@ -90,10 +90,10 @@ class RunningTerms:
         self._count()
 
     def _count(self) -> None:
-        """Count all holders of all groups."""
+        """Count the matching terms of all running pods."""
         self.rejecting: dict[str, KeyCounts] = {}
-        self.held: dict[str, TermsHeld] = {}
-        self._n_sets_seen = 0
+        self.terms_per_pod: dict[str, TermsPerPod] = {}
+        self._n_sets_read = 0
         self._scoring: dict[str, KeyCounts] = {}
         self._effects: dict[int, tuple[_Effect, ...]] = {0: ()}
         self.n_rejecting = self.n_scoring = 0
@@ -104,12 +104,12 @@ class RunningTerms:
             if effect is None:
                 continue
             rows, holders = group.arrays()
-            labelled = effect.where.column.present[rows]
+            labelled = effect.key_counts.column.present[rows]
             rows, holders = rows[labelled], holders[labelled]
-            np.add.at(effect.where.counts, effect.where.column.slots[rows], holders * effect.amount)
-            self._note(effect, int(holders.sum()))
+            np.add.at(effect.key_counts.counts, effect.key_counts.column.slots[rows], holders * effect.amount)
+            self._add_terms(effect, int(holders.sum()))
 
-    def _note(self, effect: _Effect, n_terms: int) -> None:
+    def _add_terms(self, effect: _Effect, n_terms: int) -> None:
         if effect.is_rejecting:
             self.n_rejecting += n_terms
             self._rejected = None
@@ -117,7 +117,7 @@ class RunningTerms:
             self.n_scoring += n_terms
 
     def _effect(self, kind: TermKind, term: AffinityTerm, weight: int) -> _Effect | None:
-        """Return what one pod with this term adds, or None where the term does not mean the pod or does not count."""
+        """Return what a pod with a term adds, or None where the term does not match the incoming pod or count."""
         is_rejecting = kind is TermKind.REQUIRED_ANTI_AFFINITY
         amount = {
             TermKind.REQUIRED_AFFINITY: self._hard_affinity_weight,
@@ -127,12 +127,12 @@ class RunningTerms:
         }[kind]
         if kind is TermKind.REQUIRED_AFFINITY and amount <= 0:
             return None
-        if not self.means(term):
+        if not self.matches_pod(term):
             return None
         return _Effect(self._key_counts(term.topology_key, is_rejecting=is_rejecting), amount, is_rejecting)
 
-    def means(self, term: AffinityTerm) -> bool:
-        """Tell whether a running pod's term means the incoming pod."""
+    def matches_pod(self, term: AffinityTerm) -> bool:
+        """Whether a running pod's term matches the incoming pod."""
         return term.matches(self._pod.namespace, self._pod.labels, self._namespace_labels)
 
     def _key_counts(self, topology_key: str, *, is_rejecting: bool) -> KeyCounts:
@@ -141,24 +141,25 @@ class RunningTerms:
         if counts is None:
             counts = by_key[topology_key] = KeyCounts(topology_key, self._cluster.nodes.label(topology_key))
             if is_rejecting:
-                self.held[topology_key] = TermsHeld(
+                self.terms_per_pod[topology_key] = TermsPerPod(
                     self._cluster.pods,
                     lambda terms: sum(
-                        term.topology_key == topology_key and self.means(term) for term in terms.required_anti_affinity
+                        term.topology_key == topology_key and self.matches_pod(term)
+                        for term in terms.required_anti_affinity
                     ),
                 )
         return counts
 
     def _effects_of(self, code: int) -> tuple[_Effect, ...]:
-        """Return what a pod with some set of terms adds; each set is looked at once."""
+        """Return what a pod with a set of terms adds, cached by the code of the set."""
         effects = self._effects.get(code)
         if effects is None:
-            listed = (self._effect(*pod_term) for pod_term in pod_terms(self._cluster.pods.term_sets[code]))
-            effects = self._effects[code] = tuple(effect for effect in listed if effect is not None)
+            effects_of_terms = (self._effect(*pod_term) for pod_term in pod_terms(self._cluster.pods.term_sets[code]))
+            effects = self._effects[code] = tuple(effect for effect in effects_of_terms if effect is not None)
         return effects
 
     def refresh(self) -> None:
-        """Take in all that happened since."""
+        """Apply the changes to the cluster since the last call."""
         log = self._cluster.log
         if self._position == len(log):
             return
@@ -171,17 +172,17 @@ class RunningTerms:
         codes = self._cluster.pods.term_codes
         for change in log[self._position :]:
             for effect in self._effects_of(int(codes[change.pod])):
-                column = effect.where.column
+                column = effect.key_counts.column
                 slot = column.slots[change.row]
                 if slot < len(column.values):
-                    effect.where.counts[slot] += change.sign * effect.amount
-                    self._note(effect, change.sign)
+                    effect.key_counts.counts[slot] += change.sign * effect.amount
+                    self._add_terms(effect, change.sign)
         self._position = len(log)
 
     def rejected(self) -> BoolArray:
-        """Return the nodes in whose domains some running pod does not want the pod, bool of shape (n_nodes,).
+        """Return the nodes that the anti-affinity of running pods rejects, bool of shape (n_nodes,).
 
-        Kept as long as no pod with such terms comes or leaves; not to be written to.
+        Cached until a pod with such terms comes or leaves; do not write to it.
         """
         if self._rejected is None:
             rejected = np.zeros(len(self._cluster), np.bool_)
@@ -190,16 +191,16 @@ class RunningTerms:
             self._rejected = rejected
         return self._rejected
 
-    def look_at_all_pods(self) -> None:
-        """Learn the topology keys that pods bring along which have not run yet (nominated ones)."""
+    def read_all_terms(self) -> None:
+        """Read the terms of pods that have not run yet, such as nominated pods, for their topology keys."""
         pods = self._cluster.pods
-        if len(pods.term_codes) and self._n_sets_seen < len(pods.term_sets):
-            for code in range(self._n_sets_seen, len(pods.term_sets)):
+        if len(pods.term_codes) and self._n_sets_read < len(pods.term_sets):
+            for code in range(self._n_sets_read, len(pods.term_sets)):
                 self._effects_of(code)
-            self._n_sets_seen = len(pods.term_sets)
+            self._n_sets_read = len(pods.term_sets)
 
     def contributions(self) -> Iterable[Contribution]:
-        """Return what running pods add to scores for their own sake."""
+        """Yield the contributions of running pods' terms to scores."""
         if self.n_scoring:
             for topology_key, weights in self._scoring.items():
                 yield Contribution(topology_key, weights.counts)

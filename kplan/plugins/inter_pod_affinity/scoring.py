@@ -1,4 +1,4 @@
-"""Which nodes preferred terms would rather have: the pod's own, and those of running pods.
+"""Score by preferred terms: those of the incoming pod, and those of running pods.
 
 Upstream: plugins/interpodaffinity/scoring.go.
 """
@@ -17,22 +17,22 @@ from kplan.plugins.inter_pod_affinity.incoming import Contribution
 
 
 class ScoreState(msgspec.Struct, frozen=True):
-    """What the domains of each topology key score, int64 of shape (n_domains + 1,) each; the last element is 0."""
+    """Topology key -> the score of each domain, int64 of shape (n_domains + 1,); the last element is 0."""
 
     per_domain: dict[str, Int64Array]
 
 
 def score_state(contributions: Iterable[Contribution]) -> ScoreState | None:
-    """Add up what all terms say; None when no term means any pod, and then there is nothing to score."""
+    """Return the sum of all contributions; None when there are none, and Score is skipped."""
     per_domain: dict[str, Int64Array] = {}
     for topology_key, scores in contributions:
-        known = per_domain.get(topology_key)
-        per_domain[topology_key] = scores if known is None else known + scores
+        total = per_domain.get(topology_key)
+        per_domain[topology_key] = scores if total is None else total + scores
     return ScoreState(per_domain) if per_domain else None
 
 
 def raw_scores(state: ScoreState, cluster: Cluster, nodes: NodeView) -> Int64Array:
-    """Add up what the domains of each node of the view score, int64 of shape (n_view,)."""
+    """Return the sum of the scores of each node's domains, int64 of shape (n_view,)."""
     total = np.zeros(len(nodes), np.int64)
     for topology_key, scores in state.per_domain.items():
         total += scores[nodes.take(cluster.nodes.label(topology_key).slots)]
@@ -40,7 +40,7 @@ def raw_scores(state: ScoreState, cluster: Cluster, nodes: NodeView) -> Int64Arr
 
 
 def normalized(scores: Int64Array) -> Int64Array:
-    """Stretch scores from the lowest (0) to the highest (100), cutting off fractions; equal scores become 0."""
+    """Return scores scaled from 0 (the lowest) to 100 (the highest), truncated; equal scores become 0."""
     lowest = int(scores.min())
     spread = int(scores.max()) - lowest
     if spread == 0:
@@ -50,7 +50,7 @@ def normalized(scores: Int64Array) -> Int64Array:
 
 
 def score_lines(state: ScoreState, cluster: Cluster, row: int) -> list[str]:
-    """Say what each topology domain of a node scores."""
+    """Return the score of each topology domain of a node, a line each."""
     lines = []
     for topology_key, scores in state.per_domain.items():
         column = cluster.nodes.label(topology_key)

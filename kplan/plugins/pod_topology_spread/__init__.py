@@ -1,1 +1,1 @@
-"""Keeps pods spread over the domains of a topology key. Upstream: plugins/podtopologyspread."""
+"""PodTopologySpread: spreads pods over the domains of a topology key. Upstream: plugins/podtopologyspread."""

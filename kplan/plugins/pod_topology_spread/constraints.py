@@ -1,4 +1,4 @@
-"""Spread constraints, compiled, and the nodes over which each one counts.
+"""Spread constraints, compiled, and the nodes that they include.
 
 Upstream: plugins/podtopologyspread/common.go.
 """
@@ -29,17 +29,17 @@ SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
     TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5),
 )
-"""What applies to pods without constraints when the configuration does not bring its own list."""
+"""The default constraints for pods without any, when the configuration lists none."""
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """A spread constraint of one pod, with upstream's defaults filled in."""
+    """A spread constraint of a pod, with upstream's defaults filled in."""
 
     max_skew: int
     topology_key: str
     selector: Selector  #: the pods that count, in the pod's own namespace
-    min_domains: int  #: with fewer domains the smallest count is taken as 0
-    honors_affinity: bool  #: only nodes that the pod's node selector and affinity take count
+    min_domains: int  #: with fewer domains than this the minimum of the counts is taken as 0
+    honors_affinity: bool  #: only nodes that match the pod's node selector and affinity count
     honors_taints: bool  #: only nodes without untolerated NoSchedule and NoExecute taints count
 
     def with_selector(self, selector: Selector) -> Constraint:
@@ -47,21 +47,21 @@ class Constraint(msgspec.Struct, frozen=True):
         return replace(self, selector=selector)
 
     def base_match(self, namespace: str) -> PodMatch:
-        """Return the running pods that count: none when the selector is empty, and none that are being deleted."""
+        """Return the running pods that count: none for an empty selector, and none that are terminating."""
         selector = NOTHING if self.selector.is_empty else self.selector
         return PodMatch(((frozenset((namespace,)), selector),), skip_terminating=True)
 
     def change_match(self, namespace: str) -> PodMatch:
-        """Return the pods that count when they come or go; here upstream has no such exceptions."""
+        """Return the pods that count when they are added or removed; upstream makes no exceptions here."""
         return PodMatch(((frozenset((namespace,)), self.selector),))
 
 
 def compile_constraints(
     constraints: Iterable[TopologySpreadConstraint], pod_labels: Mapping[str, str], action: str
 ) -> tuple[Constraint, ...]:
-    """Compile the constraints of one kind (DO_NOT_SCHEDULE or SCHEDULE_ANYWAY), in their order.
+    """Return the constraints with an action (DO_NOT_SCHEDULE or SCHEDULE_ANYWAY), compiled, in their order.
 
-    Raises InvalidSelector when a selector of that kind cannot be used.
+    Raises InvalidSelector when one of them has an invalid selector.
     """
     return tuple(
         _compile(constraint, pod_labels) for constraint in constraints if constraint.when_unsatisfiable == action
@@ -69,14 +69,14 @@ def compile_constraints(
 
 
 def _compile(constraint: TopologySpreadConstraint, pod_labels: Mapping[str, str]) -> Constraint:
-    like_this_pod = (
+    own_label_requirements = (
         Requirement(key, "In", (pod_labels[key],)) for key in constraint.match_label_keys if key in pod_labels
     )
     affinity, taints = constraint.node_affinity_policy, constraint.node_taints_policy
     return Constraint(
         max_skew=constraint.max_skew,
         topology_key=constraint.topology_key,
-        selector=selector_from(constraint.label_selector).plus(*like_this_pod),
+        selector=selector_from(constraint.label_selector).plus(*own_label_requirements),
         min_domains=1 if constraint.min_domains is None else constraint.min_domains,
         honors_affinity=affinity is None or affinity == HONOR,
         honors_taints=taints == HONOR,
@@ -92,12 +92,12 @@ def nodes_with_all_keys(nodes: NodeTable, constraints: Iterable[Constraint]) -> 
 
 
 def included_nodes(nodes: NodeTable, pod: Pod, constraint: Constraint) -> BoolArray:
-    """Return which nodes the constraint's inclusion policies let count, bool of shape (n_nodes,); a new array."""
+    """Return the nodes that the constraint's inclusion policies include, bool of shape (n_nodes,); a new array."""
     included = np.ones(len(nodes), np.bool_)
     if constraint.honors_affinity:
-        wanted = match_required_affinity(nodes, pod)
-        if wanted is not None:
-            included &= wanted
+        matches = match_required_affinity(nodes, pod)
+        if matches is not None:
+            included &= matches
     if constraint.honors_taints:
         included &= ~untolerated_hard_taints(nodes, pod.spec.tolerations)
     return included

@@ -1,4 +1,4 @@
-"""Which pods belong together when a pod does not say so: those of its services and of its controller.
+"""The selector of default constraints: the pods of the pod's services and controller.
 
 Upstream: plugins/helper/spread.go.
 """
@@ -12,12 +12,12 @@ from kplan.rules.pod_info import PodInfo
 
 
 def default_selector(pod: PodInfo, listers: Listers) -> Selector:
-    """Return the labels that all services of the pod and its controller select; empty when there are none."""
+    """Return the selectors of the pod's services and controller, joined; empty when there are none."""
     labels: dict[str, str] = {}
     for service in listers.services_by_namespace.get(pod.namespace, ()):
-        wanted = service.spec.selector
-        if all(pod.labels.get(key) == value for key, value in wanted.items()):
-            labels.update(wanted)
+        selector_labels = service.spec.selector
+        if all(pod.labels.get(key) == value for key, value in selector_labels.items()):
+            labels.update(selector_labels)
     if pod.controller is None:
         return selector_from_map(labels)
     api_version, kind, name = pod.controller
@@ -36,7 +36,7 @@ def default_selector(pod: PodInfo, listers: Listers) -> Selector:
 
 
 def _joined(selector: Selector, label_selector: LabelSelector | None) -> Selector:
-    """Add the controller's requirements; a selector that is invalid or takes nothing adds none."""
+    """Return a selector with the requirements of a controller's; one that is invalid or matches nothing adds none."""
     try:
         return selector.plus(*selector_from(label_selector).requirements)
     except InvalidSelector:

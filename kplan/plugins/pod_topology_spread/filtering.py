@@ -1,4 +1,4 @@
-"""Hard constraints: which nodes would make the spread too uneven.
+"""Hard constraints (DoNotSchedule): reject nodes on which the pod would exceed the maximum skew.
 
 Upstream: plugins/podtopologyspread/filtering.go.
 """
@@ -15,7 +15,7 @@ from kplan.documents.details import Detail, SpreadLabelMissing, TooMuchSkew
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.domains import DomainCounts
-from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.plugins.pod_topology_spread.constraints import Constraint, included_nodes, nodes_with_all_keys
 from kplan.rules.pod_info import PodInfo
@@ -26,21 +26,19 @@ REASON_LABEL_MISSING = f"{REASON_SKEW} (missing required label)"
 _SKEW, _LABEL_MISSING = 1, 2
 
 NO_DOMAIN_COUNT = 2**31 - 1
-"""The smallest count where there is no domain at all: upstream starts from the largest int32."""
-
-MAX_NAMES = 5
+"""The minimum without any domain: upstream starts from the largest int32."""
 
 
 class HardConstraint:
-    """One constraint with the matching pods of every domain."""
+    """A constraint, with the number of matching pods in every domain."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, counted: BoolArray) -> None:
-        """Count.
+        """Count the matching pods.
 
         Parameters
         ----------
         counted : bool array of shape (n_nodes,), nodes that form domains
-            They have the labels of all constraints, and this one's policies include them.
+            They have the topology labels of all constraints, and this constraint's policies include them.
         """
         self.constraint = constraint
         self.column = cluster.nodes.label(constraint.topology_key)
@@ -56,12 +54,12 @@ class HardConstraint:
 
     @property
     def n_domains(self) -> int:
-        """How many domains there are to spread over."""
+        """Number of domains."""
         return len(self._domains)
 
     @property
     def lacks_domains(self) -> bool:
-        """Whether there are fewer domains than the constraint wants, so that the smallest count is taken as 0."""
+        """Whether there are fewer domains than minDomains, so that the minimum is taken as 0."""
         return self.n_domains < self.constraint.min_domains
 
     @property
@@ -70,53 +68,53 @@ class HardConstraint:
         return counts[:-1] if self.n_domains == self._absent else counts[self._domains]
 
     def emptiest(self) -> list[str]:
-        """Return the first domains with the fewest matching pods."""
+        """Return the domains with the fewest matching pods, a few at most."""
         counts = self._domain_counts
         least = self._domains[counts == counts.min()] if len(counts) else self._domains
         return [self.column.values[slot] for slot in least[:MAX_NAMES]]
 
     def bits(self, nodes: NodeView) -> BitArray:
-        """Return what is wrong with each position: 0, _SKEW or _LABEL_MISSING; uint32 of shape (n_view,)."""
+        """Return 0, _SKEW or _LABEL_MISSING for each position, uint32 of shape (n_view,)."""
         slots = nodes.take(self.column.slots)
         if nodes.is_changed:
-            pods, least = self.numbers(nodes)
-            bits = (pods + self.self_match - least > self.constraint.max_skew).astype(np.uint32)
+            pods, minimum_at = self.numbers(nodes)
+            bits = (pods + self.self_match - minimum_at > self.constraint.max_skew).astype(np.uint32)
             bits[slots == self._absent] = _LABEL_MISSING
             return bits
-        least_of_all = 0 if self.lacks_domains else int(self._domain_counts.min(initial=NO_DOMAIN_COUNT))
-        limit = self.constraint.max_skew - self.self_match + least_of_all
+        minimum = 0 if self.lacks_domains else int(self._domain_counts.min(initial=NO_DOMAIN_COUNT))
+        limit = self.constraint.max_skew - self.self_match + minimum
         per_domain = (self._pods.counts > limit).astype(np.uint32)
         per_domain[-1] = _LABEL_MISSING
-        found: BitArray = per_domain[slots]
-        return found
+        result: BitArray = per_domain[slots]
+        return result
 
     def numbers(self, nodes: NodeView) -> tuple[Int64Array, Int64Array]:
-        """Return what each position sees, its own node's pods changed.
+        """Return the counts behind each position's skew, with its changes.
 
         Returns
         -------
         pods : int64 array of shape (n_view,), matching pods in the position's own domain
-        least : int64 array of shape (n_view,), matching pods in the domain that has the fewest
+        minimum : int64 array of shape (n_view,), matching pods in the domain that has the fewest
         """
         counts = self._pods.counts
         slots = nodes.take(self.column.slots)
         pods = counts[slots] + nodes.delta_matches(self._change_match) * nodes.take(self._counted)
         if self.lacks_domains:
             return pods, np.zeros(len(nodes), np.int64)
-        # A change moves the count of its own domain only: the fewest elsewhere are the fewest of all, or in the domain
-        # that has those, the second fewest.
-        elsewhere = np.full(len(counts), NO_DOMAIN_COUNT, np.int64)
-        ranked = self._domain_counts
-        first = int(ranked.argmin()) if len(ranked) else 0
-        if len(ranked):
-            elsewhere[:] = ranked[first]
-            rest = np.concatenate((ranked[:first], ranked[first + 1 :]))
-            elsewhere[self._domains[first]] = rest.min(initial=NO_DOMAIN_COUNT)
-        least = elsewhere[slots]
-        return pods, np.where(self._is_domain[slots], np.minimum(least, pods), least)
+        # A change affects the count of its own domain only. So the minimum of the other domains is the global minimum,
+        # or the second smallest count for the domain that has the global minimum.
+        minimum_elsewhere = np.full(len(counts), NO_DOMAIN_COUNT, np.int64)
+        domain_counts = self._domain_counts
+        first = int(domain_counts.argmin()) if len(domain_counts) else 0
+        if len(domain_counts):
+            minimum_elsewhere[:] = domain_counts[first]
+            other_counts = np.concatenate((domain_counts[:first], domain_counts[first + 1 :]))
+            minimum_elsewhere[self._domains[first]] = other_counts.min(initial=NO_DOMAIN_COUNT)
+        minimum = minimum_elsewhere[slots]
+        return pods, np.where(self._is_domain[slots], np.minimum(minimum, pods), minimum)
 
     def detail(self, nodes: NodeView, position: int) -> Detail:
-        """Tell a position's numbers: what matches, what would be added, what the emptiest domain has."""
+        """Return the numbers behind a position's rejection."""
         constraint = self.constraint
         slot = int(self.column.slots[nodes.row(position)])
         if slot == self._absent:
@@ -127,8 +125,8 @@ class HardConstraint:
                 label_selector=str(constraint.selector),
                 missing_label=constraint.topology_key,
             )
-        own, fewest = self.numbers(nodes.at(position))
-        pods, least = int(own[0]), int(fewest[0])
+        counts, minimums = self.numbers(nodes.at(position))
+        pods, minimum = int(counts[0]), int(minimums[0])
         return TooMuchSkew(
             reason=REASON_SKEW,
             topology_key=constraint.topology_key,
@@ -137,8 +135,8 @@ class HardConstraint:
             domain=self.column.values[slot],
             matching_pods=pods,
             self_match=self.self_match,
-            minimum=least,
-            skew=pods + self.self_match - least,
+            minimum=minimum,
+            skew=pods + self.self_match - minimum,
             domains=self.n_domains,
             min_domains=constraint.min_domains if self.lacks_domains else UNSET,
             emptiest_domains=UNSET if self.lacks_domains else tuple(self.emptiest()),
@@ -152,7 +150,7 @@ class FilterState(msgspec.Struct, frozen=True):
 
 
 def filter_state(cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, ...]) -> FilterState:
-    """Count the pods that each constraint means over the nodes that it means."""
+    """Count the matching pods of each constraint on the nodes that it includes."""
     labelled = nodes_with_all_keys(cluster.nodes, constraints)
     return FilterState(
         tuple(
@@ -163,7 +161,7 @@ def filter_state(cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, 
 
 
 def spread_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
-    """Reject positions at which the first constraint that fails would be broken."""
+    """Return verdicts with the first constraint that fails."""
     bits = state.constraints[-1].bits(nodes)
     for constraint in reversed(state.constraints[:-1]):
         earlier = constraint.bits(nodes)
@@ -182,7 +180,7 @@ def spread_verdicts(state: FilterState, nodes: NodeView) -> Verdicts:
 
 
 def _details(state: FilterState, nodes: NodeView, position: int) -> Iterable[Detail]:
-    """Tell about every constraint that fails there; upstream reports the first only."""
+    """Yield the detail of every constraint that fails; upstream reports only the first."""
     here = nodes.at(position)
     for constraint in state.constraints:
         if constraint.bits(here)[0]:

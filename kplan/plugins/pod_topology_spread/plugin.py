@@ -1,4 +1,4 @@
-"""The plugin: hard constraints filter, soft ones score, and what was counted is kept for pods that say the same.
+"""The plugin: hard constraints filter, soft ones score; counts are cached for pods with equal constraints and labels.
 
 Upstream: plugins/podtopologyspread/plugin.go.
 """
@@ -14,7 +14,7 @@ from kplan.api.labels import InvalidSelector
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.engine.arrays import Int64Array
 from kplan.engine.recent import Recent
-from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, PreScoreResult, Scope, Status
 from kplan.framework.outcomes import PluginError
@@ -38,8 +38,8 @@ from kplan.plugins.pod_topology_spread.scoring import (
 )
 from kplan.rules.pod_info import PodInfo
 
-MAX_KEPT = 128
-"""Kinds of pods whose counts are kept, for filters and for scores each: some bytes a node and constraint."""
+MAX_CACHED = 128
+"""How many pods' counts are cached, for filters and for scores each: some bytes a node and constraint."""
 
 _SYSTEM_DEFAULTING = "System"
 
@@ -47,7 +47,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class PodTopologySpread:
-    """Rejects nodes that would break a pod's hard spread constraints, and scores by its soft ones."""
+    """Filters by a pod's hard spread constraints, and scores by its soft ones."""
 
     name: ClassVar[str] = "PodTopologySpread"
     scope: ClassVar[Scope] = Scope.CLUSTER
@@ -57,11 +57,11 @@ class PodTopologySpread:
         self._defaults = SYSTEM_DEFAULTS if self._uses_system_defaults else args.default_constraints
         self._cluster = handle.cluster
         self._listers = handle.listers
-        self._filter_states: Recent[FilterState | Status] = Recent(MAX_KEPT)
-        self._score_states: Recent[ScoreState | Status] = Recent(MAX_KEPT)
+        self._filter_states: Recent[FilterState | Status] = Recent(MAX_CACHED)
+        self._score_states: Recent[ScoreState | Status] = Recent(MAX_CACHED)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Get the counts of the hard constraints ready; skip when there are none."""
+        """Prepare the counts of the hard constraints; skip when there are none."""
         if not self._may_have(cycle.pod, DO_NOT_SCHEDULE):
             return SKIP_SHAPE
         state = self._filter_states.get(_key(cycle.pod), lambda: self._filter_state(cycle.pod))
@@ -79,11 +79,10 @@ class PodTopologySpread:
             return Status.error(f"get constraints from pod: {self._source(pod, 'hard')}: {error}")
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes without a topology label, and those whose domain would get too far ahead of the emptiest."""
+        """Reject nodes without a topology label, and those on which the pod would exceed the maximum skew."""
         state = cycle.find(FilterState)
         if state is None:
-            text = f'reading "PreFilter{self.name}" from cycleState: not found'
-            return Verdicts.where(np.ones(len(nodes), np.bool_), Reason(text, Code.ERROR))
+            return Verdicts.error(len(nodes), f'reading "PreFilter{self.name}" from cycleState: not found')
         return spread_verdicts(state, nodes)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | Status | None:
@@ -111,19 +110,19 @@ class PodTopologySpread:
             return Status.error(f"calculating preScoreState: {self._source(pod, 'soft')}: {error}")
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Return the weighted number of matching pods around each node."""
+        """Return the weighted number of matching pods in each node's domains."""
         state = cycle.find(WeightedState)
         if state is None:
             text = f'error reading "PreScore{self.name}" from cycleState: not found'
-            raise PluginError(f'running Score plugins: plugin "{self.name}" failed with: {text}')
+            raise PluginError.in_score(self.name, text)
         return raw_scores(state, nodes)
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
-        """Turn the scores round, so that the fewest matching pods are best."""
+        """Reverse and scale the scores, so that the fewest matching pods score highest."""
         return normalized(cycle.read(WeightedState), scores)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Say what each soft constraint counts around a node."""
+        """Return what each soft constraint counts in a node's domain, a line each."""
         state = cycle.find(WeightedState)
         return [] if state is None else score_lines(state, NodeView(self._cluster, np.asarray([row], np.intp)))
 
@@ -132,7 +131,7 @@ class PodTopologySpread:
         return any(constraint.when_unsatisfiable == action for constraint in constraints)
 
     def _constraints(self, pod: PodInfo, action: str) -> tuple[Constraint, ...]:
-        """Return the pod's own constraints, or the defaults over the pods that belong with it."""
+        """Return the pod's own constraints, or the defaults with the selector of its services and controller."""
         own = pod.pod.spec.topology_spread_constraints
         if own:
             return compile_constraints(own, pod.labels, action)
@@ -149,7 +148,7 @@ class PodTopologySpread:
 
 
 def _key(pod: PodInfo) -> bytes:
-    """Return all that the plugin reads of a pod, encoded; equal for pods that say the same."""
+    """Return all that the plugin reads of a pod, encoded, as a cache key."""
     spec = pod.pod.spec
     node_affinity = None if spec.affinity is None else spec.affinity.node_affinity
     return _encoder.encode(

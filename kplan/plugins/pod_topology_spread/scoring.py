@@ -1,4 +1,4 @@
-"""Soft constraints: fewer matching pods in a node's domains score better.
+"""Soft constraints (ScheduleAnyway): nodes with fewer matching pods in their domains score higher.
 
 Upstream: plugins/podtopologyspread/scoring.go.
 """
@@ -21,10 +21,10 @@ from kplan.rules.pod_info import PodInfo
 
 
 class SoftConstraint:
-    """One constraint with the matching pods of every domain, or of every node for the hostname."""
+    """A constraint, with the number of matching pods in every domain, or on every node for the hostname."""
 
     def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, labelled: BoolArray) -> None:
-        """Count.
+        """Count the matching pods.
 
         Parameters
         ----------
@@ -43,13 +43,13 @@ class SoftConstraint:
             self._domains = DomainCounts(cluster, self.match, self._slots, self._n_slots, counted)
 
     def n_domains(self, nodes: NodeView, ignored: BoolArray | None) -> int:
-        """Return over how many domains (nodes, for the hostname) the view's nodes spread."""
+        """Return in how many domains the view's nodes are; for the hostname, how many nodes there are."""
         if self.is_per_node:
             return len(nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
         slots = nodes.take(self._slots)
-        seen = np.zeros(self._n_slots, np.bool_)
-        seen[slots if ignored is None else slots[~ignored]] = True
-        return int(np.count_nonzero(seen))
+        is_domain = np.zeros(self._n_slots, np.bool_)
+        is_domain[slots if ignored is None else slots[~ignored]] = True
+        return int(np.count_nonzero(is_domain))
 
     def counts(self, nodes: NodeView) -> Int64Array:
         """Return the matching pods in the domain of each node of the view, int64 of shape (n_view,)."""
@@ -60,7 +60,7 @@ class SoftConstraint:
     def scores(self, nodes: NodeView, weight: float) -> FloatArray:
         """Return what the constraint adds to each node's score, float64 of shape (n_view,); 0 without the label.
 
-        Skews up to the maximum hardly count, since the maximum is added to every domain's score.
+        The maximum skew minus one is added for every domain, so that small skews hardly affect the score.
         """
         per_pod, penalty = np.float64(weight), np.float64(self.constraint.max_skew - 1)
         scores: FloatArray
@@ -72,7 +72,7 @@ class SoftConstraint:
 
 
 def _slots(column: LabelColumn) -> tuple[RowArray, int]:
-    """Return each node's domain and how many there are: upstream takes a label that is missing for an empty one."""
+    """Return each node's domain, and their number; as upstream, a missing label counts as an empty value."""
     if "" not in column.code_of:
         return column.slots, len(column.values) + 1
     return np.where(column.present, column.codes, column.code_of[""]).astype(np.intp), len(column.values)
@@ -82,26 +82,26 @@ class ScoreState(msgspec.Struct, frozen=True):
     """The soft constraints of a pod, in its order."""
 
     constraints: tuple[SoftConstraint, ...]
-    unlabelled: BoolArray | None  #: bool array of shape (n_nodes,), nodes that do not take part, or None
+    unlabelled: BoolArray | None  #: bool array of shape (n_nodes,), nodes that are ignored, or None
 
 
 class WeightedState(msgspec.Struct, frozen=True):
-    """A ScoreState over the feasible nodes of one cycle."""
+    """A ScoreState with the weights for the feasible nodes of a cycle."""
 
     state: ScoreState
     weights: tuple[float, ...]  #: of each constraint
-    ignored: BoolArray | None  #: bool array of shape (n_view,), nodes that do not take part, or None
+    ignored: BoolArray | None  #: bool array of shape (n_view,), nodes that are ignored, or None
 
 
 def score_state(
     cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, ...], *, requires_all_keys: bool
 ) -> ScoreState:
-    """Count the pods that each constraint means over the nodes that it means.
+    """Count the matching pods of each constraint on the nodes that it includes.
 
     Parameters
     ----------
-    requires_all_keys : leave out nodes without the topology labels of all constraints
-        Not so for the system's defaults, which shall spread over hosts where there are no zones.
+    requires_all_keys : ignore nodes without the topology labels of all constraints
+        False for the system defaults, which spread over hosts also where nodes have no zones.
     """
     everywhere = np.ones(len(cluster), np.bool_)
     labelled = nodes_with_all_keys(cluster.nodes, constraints) if requires_all_keys else everywhere
@@ -112,7 +112,7 @@ def score_state(
 
 
 def weigh(state: ScoreState, nodes: NodeView) -> WeightedState:
-    """Weigh the constraints so that one over few domains is not drowned by one over many."""
+    """Return the state with weights: the more domains a constraint has, the larger its weight."""
     ignored = None if state.unlabelled is None else nodes.take(state.unlabelled)
     return WeightedState(
         state,
@@ -122,7 +122,7 @@ def weigh(state: ScoreState, nodes: NodeView) -> WeightedState:
 
 
 def raw_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
-    """Return the weighted number of matching pods around each node of the view, int64 of shape (n_view,)."""
+    """Return the weighted number of matching pods in the domains of the view's nodes, int64 of shape (n_view,)."""
     total = np.zeros(len(nodes), np.float64)
     for constraint, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
         total += constraint.scores(nodes, weight)
@@ -132,30 +132,30 @@ def raw_scores(weighted: WeightedState, nodes: NodeView) -> Int64Array:
 
 
 def normalized(weighted: WeightedState, scores: Int64Array) -> Int64Array:
-    """Turn raw scores round, fewest matching pods best, int64 of the shape of `scores`; ignored nodes score 0."""
-    taking_part = scores if weighted.ignored is None else scores[~weighted.ignored]
-    top = int(taking_part.max(initial=0))
+    """Return scores reversed and scaled, the fewest matching pods best; ignored nodes score 0."""
+    counted = scores if weighted.ignored is None else scores[~weighted.ignored]
+    top = int(counted.max(initial=0))
     if top == 0:
         result = np.full(len(scores), MAX_NODE_SCORE, np.int64)
     else:
-        # Nothing is negative here, so that flooring is Go's truncation.
-        result = MAX_NODE_SCORE * (top + int(taking_part.min()) - scores) // top
+        # Nothing is negative here, so flooring equals Go's truncation.
+        result = MAX_NODE_SCORE * (top + int(counted.min()) - scores) // top
     if weighted.ignored is not None:
         result[weighted.ignored] = 0
     return result
 
 
 def score_lines(weighted: WeightedState, nodes: NodeView) -> list[str]:
-    """Say for the only node of a view what each constraint counts there."""
+    """Return what each constraint counts for the only node of a view, a line each."""
     lines = []
-    for each, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
-        slot = int(each.column.codes[nodes.row(0)])
+    for constraint, weight in zip(weighted.state.constraints, weighted.weights, strict=True):
+        slot = int(constraint.column.codes[nodes.row(0)])
         if slot < 0:
-            lines.append(f"no label {each.constraint.topology_key}")
+            lines.append(f"no label {constraint.constraint.topology_key}")
             continue
-        pods = int(each.counts(nodes)[0])
+        pods = int(constraint.counts(nodes)[0])
         lines.append(
-            f"{each.constraint.topology_key}={each.column.values[slot]}: {pods} matching pods"
-            f" ({each.constraint.selector}), weight {weight:.2f}, maxSkew {each.constraint.max_skew}"
+            f"{constraint.constraint.topology_key}={constraint.column.values[slot]}: {pods} matching pods"
+            f" ({constraint.constraint.selector}), weight {weight:.2f}, maxSkew {constraint.constraint.max_skew}"
         )
     return lines
