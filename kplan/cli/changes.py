@@ -71,8 +71,8 @@ def change_document(
     decisions = Decisions(
         nodes=shown,
         others=shown_nodes(output, with_score_details=False),
-        tells_others=not _OUTLINE_FORMATS.issuperset(formats),
-        tells_all=output.explain,
+        explains_others=not _OUTLINE_FORMATS.issuperset(formats),
+        covers_updates=output.explain,
         origins=_origins(question.manifests),
     )
     change = carry_out(base, written, rollout=rollout.value, decisions=decisions)

@@ -24,7 +24,7 @@ from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition, Report
-    from kplan.planner.diff import Answer
+    from kplan.planner.diff import ComparedAnswer
     from kplan.planner.plan import Plan
     from kplan.planner.queue_plan import QueuePlan
 
@@ -119,13 +119,13 @@ def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
     return tuple(dict.fromkeys(words))  # type: ignore[arg-type] # each is one of the conditions
 
 
-def _saved(names: Sequence[str]) -> tuple[Answer, Answer]:
+def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
     if len(names) != 2:
         raise UsageError("nothing to compare with", hint=_HINT)
-    from kplan.planner.diff import Answer
+    from kplan.planner.diff import ComparedAnswer
     from kplan.report.saved import read_report
 
-    first, second = (Answer(name, read_report(name)) for name in names)
+    first, second = (ComparedAnswer(name, read_report(name)) for name in names)
     return first, second
 
 
@@ -153,10 +153,10 @@ def _titles(
 
 def _answers(
     questions: Sequence[Question], titles: Sequence[str], manifests: ManifestFlags, output: OutputFlags
-) -> tuple[Answer, Answer]:
+) -> tuple[ComparedAnswer, ComparedAnswer]:
     """Ask both questions; about each pod both tell about the nodes that either chooses."""
     from kplan.documents.base import Report
-    from kplan.planner.diff import Answer
+    from kplan.planner.diff import ComparedAnswer
     from kplan.planner.explanation import Shown
     from kplan.planner.plan import Plan
     from kplan.planner.utilisation import cluster_usage
@@ -167,11 +167,11 @@ def _answers(
         if not isinstance(each, Report):
             for placement in each.placements:
                 chosen.setdefault(placement.pod.key, set()).update(() if placement.node is None else (placement.node,))
-    found: list[Answer] = []
+    found: list[ComparedAnswer] = []
     for question, each, title in zip(questions, asked, titles, strict=True):
         names = frozenset(question.planner.world.node_by_name)
         if isinstance(each, Report):
-            found.append(Answer(title, each, names))
+            found.append(ComparedAnswer(title, each, names))
             continue
         nodes_of = {
             index: Shown(1, also=tuple(sorted(chosen[placement.pod.key] & names)))
@@ -179,7 +179,7 @@ def _answers(
         }
         report: Report = each.report(fail_on=(), nodes_of=nodes_of)
         after = each.session.cluster if isinstance(each, Plan) else each.after
-        found.append(Answer(title, report, names, cluster_usage(after)))
+        found.append(ComparedAnswer(title, report, names, cluster_usage(after)))
     return found[0], found[1]
 
 

@@ -1,4 +1,4 @@
-"""Pods of manifests, one after the other, before the API server: admission, and validation of the whole object."""
+"""Pods of manifests go through the API server one after the other: admission, and validation of the whole object."""
 
 from __future__ import annotations
 
@@ -18,32 +18,31 @@ from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.model import Warning as InputWarning
 from kplan.workloads.manifests import ManifestPod, ManifestWorkload
 
-_OWN_WAY = frozenset(
+_WORKLOADS = frozenset(
     {"Pod", "ReplicaSet", "StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob", "ReplicationController"}
 )
-"""Kinds that are looked at as workloads are."""
+"""Kinds that are admitted as workloads, not as other objects."""
 
 _MAKERS = {"Deployment": ("apps", "replicasets"), "CronJob": ("batch", "jobs")}
-"""Kinds whose controller makes an object that makes the pods: its group and resource."""
+"""Kinds whose controller creates pods through another object: group and resource of that object."""
 
 
 class Admitting:
-    """Admits pods in the order given; each takes its share of the quotas.
+    """Admits pods in the given order; each pod counts in the quotas of the following ones.
 
-    The pods of a workload are alike but for their names, so the first one is validated for all.
+    The pods of a workload differ in their names only, so only the first one is validated.
 
     Parameters
     ----------
-    standing : what exists already and counts in quotas, where that is not all of the snapshot
-
-    minor : the API server's, such as 36
+    standing : the objects that exist already and count in quotas; None for the whole snapshot
+    minor : minor version of the API server, such as 36
     """
 
     def __init__(self, snapshot: Snapshot, standing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
         self.minor = minor
-        self.problems: list[Problem] = []  #: what is invalid in pods that are written down as such
-        self.uncountable: list[Problem] = []  #: amounts of pods that are taken, with which nothing can reckon
-        self.warnings: list[InputWarning] = []  #: what was odd, each once
+        self.problems: list[Problem] = []  #: validation errors of pods in manifests, not of workloads' pods
+        self.uncountable: list[Problem] = []  #: resource amounts of accepted pods that overflow int64
+        self.warnings: list[InputWarning] = []  #: without duplicates
         self._admitter = Admitter(snapshot, standing, minor=minor)
         self._snapshot = standing or snapshot
         self._standing: dict[str, set[tuple[str, str]]] = {}
@@ -51,15 +50,15 @@ class Admitting:
         self._refused: dict[int, str] = {}
         self._makers_refused: dict[int, str] = {}
 
-    def admit(self, each: ManifestPod) -> Admission:
+    def admit(self, pod: ManifestPod) -> Admission:
         """Put one pod through admission."""
-        refused = self.refusal_of(each.workload) or self._refusal_of_maker(each.workload)
+        refused = self.refusal_of(pod.workload) or self._refusal_of_maker(pod.workload)
         if refused:
-            return Admission(each.pod, (), refused)
-        return self.admit_pod(each.pod, each.workload)
+            return Admission(pod.pod, (), refused)
+        return self.admit_pod(pod.pod, pod.workload)
 
     def refusal_of(self, workload: ManifestWorkload) -> str:
-        """Return why the workload itself is not taken, so that it makes no pods; looked at once."""
+        """Return why the API server refuses the workload itself, so that it has no pods; empty if it accepts it."""
         key = id(workload)
         if key not in self._refused:
             self._refused[key] = "" if workload.kind == "Pod" else self._check_object(workload)
@@ -70,22 +69,22 @@ class Admitting:
         return self._admitter.refusal_of_object(named, self.warnings)
 
     def _refusal_of_maker(self, workload: ManifestWorkload) -> str:
-        """Return why what stands between a workload and its pods is not taken: a replica set, a job; looked at once."""
+        """Return why the API server refuses the replica set or job through which a workload creates its pods."""
         key = id(workload)
         if key not in self._makers_refused:
-            made = _MAKERS.get(workload.kind)
+            resource = _MAKERS.get(workload.kind)
             owner = next(iter(workload.created.metadata.owner_references), None)
             name = owner.name if owner is not None else workload.name
-            named = Named(*made, workload.namespace, name) if made is not None else None
+            named = Named(*resource, workload.namespace, name) if resource is not None else None
             words = "" if named is None else self._admitter.refusal_of_object(named, self.warnings)
             self._makers_refused[key] = words
         return self._makers_refused[key]
 
-    def takes(self, obj: msgspec.Struct) -> bool:
-        """Tell whether an object that comes with the pods is taken, and count it; one that is not is a warning."""
+    def accepts(self, obj: msgspec.Struct) -> bool:
+        """Return whether the API server accepts an object other than a workload, and count it; warn if it does not."""
         kind = type_of(obj)
         metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
-        if not kind.is_namespaced or kind.name in _OWN_WAY or self._stands(kind, metadata):
+        if not kind.is_namespaced or kind.name in _WORKLOADS or self._exists(kind, metadata):
             return True
         try:
             self._admitter.check_namespace(metadata.namespace, self.warnings)
@@ -104,10 +103,10 @@ class Admitting:
         self.warnings.append(InputWarning("Refused", name, words))
         return False
 
-    def _stands(self, kind: Kind, metadata: ObjectMeta) -> bool:
+    def _exists(self, kind: Kind, metadata: ObjectMeta) -> bool:
         if kind.attribute not in self._standing:
             held: tuple[Any, ...] = self._snapshot.objects(kind.attribute)
-            self._standing[kind.attribute] = {(each.metadata.namespace, each.metadata.name) for each in held}
+            self._standing[kind.attribute] = {(obj.metadata.namespace, obj.metadata.name) for obj in held}
         return (metadata.namespace, metadata.name) in self._standing[kind.attribute]
 
     def admit_pod(self, pod: Pod, workload: ManifestWorkload) -> Admission:

@@ -1,4 +1,4 @@
-"""The answers of `Planner.roll_out` and `Planner.drain`: what moves when manifests are applied or nodes are drained."""
+"""The answers of `Planner.roll_out` and `Planner.drain`: what happens when manifests are applied or nodes drained."""
 
 from __future__ import annotations
 
@@ -36,48 +36,48 @@ from kplan.workloads.started import not_started, with_runs
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """What a change set in motion, to the end."""
+    """A change, carried out until nothing moves."""
 
-    simulation: Simulation = field(repr=False)  #: the cluster as it stands at the end; not to be changed
-    origin: Base = field(repr=False)  #: the cluster before anything moved; not to be changed
-    applied: Sequence[Applied] = field(default=(), repr=False)  #: what each manifest meant, in the order given
-    blocked: Mapping[str, str] = field(default_factory=dict)  #: NAMESPACE/NAME -> why a pod may not be evicted
-    obstacles: tuple[Obstacle, ...] = ()  #: the same, with the budgets that cover the pod
-    left_out: tuple[InputWarning, ...] = ()  #: of which manifests no pods are made here, or nothing at all
+    simulation: Simulation = field(repr=False)  #: the cluster at the end; not to be changed
+    origin: Base = field(repr=False)  #: the cluster before the change; not to be changed
+    applied: Sequence[Applied] = field(default=(), repr=False)  #: what each manifest changes, in their order
+    blocked: Mapping[str, str] = field(default_factory=dict)  #: NAMESPACE/NAME -> why a pod cannot be evicted
+    obstacles: tuple[Obstacle, ...] = ()  #: the same pods, with the disruption budgets that cover them
+    left_out: tuple[InputWarning, ...] = ()  #: warnings about manifests that are left out or create no pods
 
     @property
     def started_from(self) -> Cluster:
-        """The cluster before anything moved, without nodes that were lost; not to be changed."""
+        """The cluster before the change, without lost nodes; not to be changed."""
         return self.origin.session.cluster
 
     @property
     def warnings(self) -> tuple[InputWarning, ...]:
-        """What else is to be known about what was applied."""
-        own = (warning for each in self.applied for warning in each.update.warnings)
+        """Warnings about the manifests and the course of the change."""
+        own = (warning for applied in self.applied for warning in applied.update.warnings)
         return (*self.simulation.warnings, *own, *self.left_out, *_leaving(self.simulation.already_leaving))
 
     @property
     def steps(self) -> Sequence[Step]:
-        """Everything that happened, in order."""
+        """All steps, in order."""
         return self.simulation.steps
 
     @cached_property
     def after(self) -> tuple[PodAtRest, ...]:
-        """Every pod at rest, by namespace and name."""
+        """All pods at the end, by namespace and name."""
         return pods_at_rest(self.simulation)
 
     @cached_property
     def workloads(self) -> tuple[WorkloadChange, ...]:
-        """Those that the change is about, in the order given, then those that it moved."""
+        """The workloads of the manifests, in their order, then other workloads whose pods moved."""
         return workload_changes(self.simulation, self.applied)
 
     def placement(self, pod: str) -> Placement:
-        """Say why a pod that stays pending is taken by no node, as everything stands at rest.
+        """Return the decision about a pod that stays pending, in the cluster at the end.
 
-        Raises NotFoundError when no such pod is pending.
+        Raises NotFoundError if no such pod is pending.
         """
         session = self.simulation.session
-        waiting = {each.key: row for row, each in self.simulation.pods.items() if not each.node}
+        waiting = {observed.key: row for row, observed in self.simulation.pods.items() if not observed.node}
         if pod not in waiting:
             hint = meant([pod], waiting) or "placement(POD) is about the pods of `after` that have no node"
             raise NotFoundError(f"no pod {pod} stays pending", hint=hint)
@@ -102,27 +102,27 @@ def roll_out(
     rollout: Rollout = "auto",
     run_cron_jobs: bool = False,
 ) -> ChangePlan:
-    """Apply manifests one after the other, each followed to rest; see `Planner.roll_out`."""
-    written = read_written(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
+    """Apply manifests one after the other, each until nothing moves; see `Planner.roll_out`."""
+    written = read_manifests(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
     change = carry_out(base, written.workloads, written.additions, rollout)
     return dataclasses.replace(change, left_out=(*written.warnings, *change.left_out))
 
 
-class Written(msgspec.Struct, frozen=True):
-    """Manifests as they are applied."""
+class WrittenManifests(msgspec.Struct, frozen=True):
+    """The objects of manifests."""
 
     workloads: list[WrittenWorkload]
-    additions: list[msgspec.Struct]  #: the other objects that the API server takes
-    warnings: tuple[InputWarning, ...]  #: which objects it does not take, and why
+    additions: list[msgspec.Struct]  #: other objects that the API server accepts
+    warnings: tuple[InputWarning, ...]  #: which objects it refuses, and why
 
 
-def read_written(
+def read_manifests(
     base: Base, manifests: Iterable[Manifest], namespace: str | None, *, run_cron_jobs: bool = False
-) -> Written:
-    """Read manifests, and judge what comes with the workloads as the API server does; parameters as for `roll_out`."""
+) -> WrittenManifests:
+    """Read manifests, and put objects other than workloads through admission; parameters as for `roll_out`."""
     workloads, objects = read_changes(manifests, namespace or DEFAULT_NAMESPACE)
     admitting, additions = accepted_objects(objects, base.world, base.release.number)
-    return Written(with_runs(workloads) if run_cron_jobs else workloads, additions, tuple(admitting.warnings))
+    return WrittenManifests(with_runs(workloads) if run_cron_jobs else workloads, additions, tuple(admitting.warnings))
 
 
 def carry_out(
@@ -132,12 +132,12 @@ def carry_out(
     rollout: Rollout = "auto",
     decisions: Decisions | None = None,
 ) -> ChangePlan:
-    """Apply workloads one after the other, each followed to rest.
+    """Apply workloads one after the other, each until nothing moves.
 
     Parameters
     ----------
     additions : other objects that are applied with them
-    decisions : keeps why the pods of new workloads go where they go
+    decisions : collects the decisions about the pods of new workloads
     """
     world = with_objects(base.world, additions)
     autoscalers = Autoscalers(world.horizontal_pod_autoscalers)
@@ -146,15 +146,15 @@ def carry_out(
 
 
 class Updates(msgspec.Struct, frozen=True):
-    """Manifests held against the cluster."""
+    """Manifests compared with the cluster."""
 
     all: tuple[Update, ...]
-    left_out: tuple[InputWarning, ...]  #: of which manifests no pods are made
+    left_out: tuple[InputWarning, ...]  #: warnings about manifests that create no pods
 
 
 def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Autoscalers) -> Updates:
-    """Hold manifests against the cluster, to be applied in the same order."""
-    found: list[Update] = []
+    """Compare manifests with the cluster, in their order."""
+    updates: list[Update] = []
     left_out: list[InputWarning] = []
     for target, content in workloads:
         if target not in CHANGED_IN_PLACE:
@@ -162,32 +162,32 @@ def updates_of(base: Base, workloads: Iterable[WrittenWorkload], autoscalers: Au
             left_out.append(not_started(target.__name__, metadata["namespace"], metadata["name"]))
             continue
         update = update_of(target, content, base.world, autoscalers, is_on=base.release.is_on)
-        found.append(replace(update, obj=base.as_stored(update.obj)))
-    return Updates(tuple(found), tuple(left_out))
+        updates.append(replace(update, obj=base.as_stored(update.obj)))
+    return Updates(tuple(updates), tuple(left_out))
 
 
 def follow(
     simulation: Simulation, base: Base, updates: Updates, rollout: Rollout, decisions: Decisions | None = None
 ) -> ChangePlan:
-    """Apply manifests to a cluster in which nothing has moved yet, each followed to rest."""
+    """Apply manifests to a fresh simulation, each until nothing moves."""
     applying = Applying(simulation, base.world.nodes, rollout)
     applied: list[Applied] = []
     for update in updates.all:
         n_before = len(simulation.steps)
-        one = applying.apply(update)
-        applied.append(one)
-        if decisions is not None and (one.change is Change.NEW or decisions.tells_all):
-            decisions.watch(simulation, one)
-        if one.change is not Change.NONE or simulation.has_pending_sync:
+        manifest = applying.apply(update)
+        applied.append(manifest)
+        if decisions is not None and (manifest.change is Change.NEW or decisions.covers_updates):
+            decisions.watch(simulation, manifest)
+        if manifest.change is not Change.NONE or simulation.has_pending_sync:
             simulation.run()
         if len(simulation.steps) > n_before:
-            note_stuck(simulation, [workload_change(simulation, one)])
+            note_stuck(simulation, [workload_change(simulation, manifest)])
         simulation.on_decision = None
     return ChangePlan(simulation, base, applied, left_out=updates.left_out)
 
 
 def _leaving(names: Sequence[str]) -> Iterator[InputWarning]:
-    """Say which pods were being deleted already."""
+    """Yield a warning about pods that were being deleted already."""
     if names:
         some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         yield InputWarning("BeingDeleted", "", f"pods that are being deleted already count as gone: {some}")
@@ -203,7 +203,7 @@ def drain(
     replace: bool = False,
     options: DrainOptions | None = None,
 ) -> ChangePlan:
-    """Cordon nodes and take their pods off them; see `Planner.drain`."""
+    """Cordon nodes and evict their pods, or let nodes fail; see `Planner.drain`."""
     check_nodes(base, nodes)
     if lost:
         other = without_nodes(base, nodes)
@@ -212,7 +212,7 @@ def drain(
 
 
 def check_nodes(base: Base, nodes: Iterable[str]) -> None:
-    """Raise NotFoundError for a name that no node has."""
+    """Raise NotFoundError for the first name that no node has."""
     for name in nodes:
         if name not in base.world.node_by_name:
             raise no_node([name], base.world.node_by_name)
@@ -228,7 +228,7 @@ def empty(
     replace: bool = False,
     options: DrainOptions | None = None,
 ) -> ChangePlan:
-    """Drain nodes of a cluster in which nothing has moved yet."""
+    """Drain nodes in a fresh simulation; parameters as for `Planner.drain`."""
     work = Drain(simulation, options or DrainOptions())
     if rolling or replace:
         work.node_by_node(nodes, replaced=replace)
@@ -239,7 +239,7 @@ def empty(
             work.one_by_one(pods)
         else:
             work.together(pods)
-    because = "its turn does not come, as a node before it cannot be emptied"
+    because = "is not drained, because a node before it cannot be emptied"
     left_out = tuple(InputWarning("NodeNotReached", f"Node/{name}", because) for name in work.not_reached)
     return _at_rest(
         ChangePlan(simulation, base, blocked=work.blocked, obstacles=tuple(work.obstacles), left_out=left_out)
@@ -247,13 +247,13 @@ def empty(
 
 
 def _at_rest(change: ChangePlan) -> ChangePlan:
-    """Return a drain with the workloads noted that it leaves without all their pods."""
+    """Note the workloads that a drain leaves with missing pods, and return the drain."""
     note_stuck(change.simulation, change.workloads)
     return change
 
 
 def without_nodes(base: Base, nodes: Iterable[str]) -> Base:
-    """Return the planner of a cluster in which nodes are gone; their pods are not yet."""
+    """Return the planner of a cluster without some nodes, whose pods are still to be removed by `lose`."""
     gone = frozenset(nodes)
     left = tuple(node for node in base.world.nodes if node.metadata.name not in gone)
     other = base.with_snapshot(dataclasses.replace(base.world, nodes=left))
@@ -262,24 +262,24 @@ def without_nodes(base: Base, nodes: Iterable[str]) -> Base:
 
 
 def lose(simulation: Simulation, other: Base, nodes: Sequence[str]) -> ChangePlan:
-    """Let all pods of nodes be gone; `other` is the cluster without these nodes."""
+    """Remove all pods of lost nodes; `other` is the planner without these nodes."""
     Drain(simulation).lose(nodes, "its node is lost")
     return _at_rest(ChangePlan(simulation, other))
 
 
 def begin(base: Base, random: Random | None = None) -> Simulation:
-    """Return a simulation of its own of the planner's cluster, before anything has moved.
+    """Return a fresh simulation of the planner's cluster.
 
     Parameters
     ----------
-    random : draws of another origin than the planner's own
+    random : source of random draws, in place of the planner's own
     """
     return watched(fork(base.at_rest, base.world, random), base)
 
 
 def watched(simulation: Simulation, base: Base) -> Simulation:
-    """Return the simulation, whose steps are told to whoever follows the planner's progress."""
-    tell = base.on_progress
-    if tell is not None:
-        simulation.on_step = lambda done: tell(done, None)
+    """Return the simulation, with its steps reported to the planner's progress callback."""
+    report = base.on_progress
+    if report is not None:
+        simulation.on_step = lambda done: report(done, None)
     return simulation

@@ -1,4 +1,4 @@
-"""Which of the pods that a change moves are listed one by one, and how the others are counted."""
+"""The pods that the report of a change lists one by one, and counts of the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OUTCOMES: Mapping[str, Outcome] = {"Gated": Outcome.GATED, "Error": Outcome.ERR
 
 
 class Listed(NamedTuple):
-    """What is listed of the pods of a change, and what is only counted."""
+    """The pods of a change that the report lists, and groups of pods that it only counts."""
 
     changes: tuple[PodChange, ...]
     placements: tuple[PodPlacement, ...]
@@ -23,31 +23,32 @@ class Listed(NamedTuple):
 
 
 def listed(changes: Sequence[PodChange], placements: Sequence[PodPlacement], most: int | None) -> Listed:
-    """List the first pods with the placements that go with them; those that are gone for good are all listed.
+    """Return the first pods with their placements, and the counts of the others; pods that are gone are all listed.
 
     Parameters
     ----------
-    most : so many; None for all
+    most : the number of pods to list, apart from pods that are gone; None for all
     """
     if most is None or len(changes) <= most:
         return Listed(tuple(changes), tuple(placements))
     ends = [index for index, change in enumerate(changes) if change.action is not Action.EVICTED]
     others = set(ends[most:])
-    told = [change for index, change in enumerate(changes) if index not in others]
-    kept = sorted({change.attempt for change in told if change.attempt is not None})
-    place_of = {index: place for place, index in enumerate(kept)}
+    listed_changes = [change for index, change in enumerate(changes) if index not in others]
+    attempts = sorted({change.attempt for change in listed_changes if change.attempt is not None})
+    place_of = {index: place for place, index in enumerate(attempts)}
     renumbered = (
-        change if change.attempt is None else replace(change, attempt=place_of[change.attempt]) for change in told
+        change if change.attempt is None else replace(change, attempt=place_of[change.attempt])
+        for change in listed_changes
     )
     return Listed(
         tuple(renumbered),
-        tuple(placements[index] for index in kept),
+        tuple(placements[index] for index in attempts),
         _counted([changes[index] for index in sorted(others)]),
     )
 
 
 def _counted(changes: Sequence[PodChange]) -> tuple[Unlisted, ...]:
-    """Count pods by workload and end."""
+    """Count pods by workload, outcome and message."""
     pods: Counter[tuple[str, Outcome, str]] = Counter()
     nodes: dict[tuple[str, Outcome, str], Counter[str]] = {}
     for change in changes:

@@ -1,4 +1,4 @@
-"""From a change that was followed to rest to its PlanReport."""
+"""The PlanReport about a change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kplan.planner.verdict import DEFAULT_FAIL_ON, counted_warnings
 from kplan.simulation.controllers.observed import ObservedPod
 
 _MOST_DECIDED = 20
-"""Of pods that stay pending with different messages, so many are decided about once more, to tell why."""
+"""The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""
 
 
 def change_report(
@@ -51,26 +51,26 @@ def change_report(
     ----------
     command : place, plan or drain
     fail_on : what makes the verdict a failure; None for the defaults of `command`
-    nodes : the nodes to tell about for pods that stay pending
-    decisions : what was kept about the pods of new workloads
-    with_map : tell about every node before and after
-    max_listed : list so many pods one by one, and count the others; None for all
+    nodes : the nodes to explain for pods that stay pending
+    decisions : the decisions about the pods of new workloads
+    with_map : list every node before and after
+    max_listed : the number of pods in the report; the others are counted; None for all
     """
-    told = Told(base, change, nodes, decisions)
+    pods = ChangedPods(base, change, nodes, decisions)
     chosen = DEFAULT_FAIL_ON[command] if fail_on is None else fail_on
     context = base.context()
     warnings = (*context.warnings, *change_warnings(change))
     session = base.fork()
     pending = base.pending().rows
     before, after = _clusters(base, change)
-    verdict = Verdict.of(chosen, [*told.fates.counted(chosen), *counted_warnings(warnings, chosen)])
-    shown = listed(told.changes, told.placements, max_listed)
+    verdict = Verdict.of(chosen, [*pods.fates.counted(chosen), *counted_warnings(warnings, chosen)])
+    shown = listed(pods.changes, pods.placements, max_listed)
     return PlanReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
         command=command,
         verdict=abridged(verdict, (), {}, max_listed),
-        summary=told.fates.summary(),
+        summary=pods.fates.summary(),
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, enqueue(session, pending))[:max_listed],
         changes=shown.changes,
@@ -82,7 +82,7 @@ def change_report(
         cluster=cluster_map(before, after) if with_map else UNSET,
         steps=tuple(change.steps),
         after=change.after,
-        workloads=_with_origins(change.workloads, told.origins),
+        workloads=_with_origins(change.workloads, pods.origins),
         blocked=dict(change.blocked),
         obstacles=change.obstacles,
     )
@@ -96,15 +96,15 @@ def _with_origins(workloads: Sequence[WorkloadChange], origins: Mapping[str, Ori
 
 
 def _clusters(base: Base, change: ChangePlan) -> tuple[Cluster, Cluster]:
-    """Return the cluster before and after, of the same nodes: lost ones are in neither."""
+    """Return the cluster before and after, with the same nodes: lost nodes are in neither."""
     after = change.simulation.session.cluster
     before = base.session.cluster
     return (before if len(before) == len(after) else change.started_from, after)
 
 
 def change_warnings(change: ChangePlan) -> tuple[InputWarning, ...]:
-    """Return what was odd about a change, and what is not told of it."""
-    return (*change.warnings, *_endings(change), *_unseen(change), *_not_made(change))
+    """Return the warnings about a change and about what its report leaves out."""
+    return (*change.warnings, *_endings(change), *_unknown_fields(change), *_untried(change))
 
 
 def _endings(change: ChangePlan) -> Iterator[InputWarning]:
@@ -112,7 +112,7 @@ def _endings(change: ChangePlan) -> Iterator[InputWarning]:
         yield InputWarning("EvictionCycle", "", change.simulation.circle)
 
 
-def _unseen(change: ChangePlan) -> Iterator[InputWarning]:
+def _unknown_fields(change: ChangePlan) -> Iterator[InputWarning]:
     for workload in change.workloads:
         if workload.unseen:
             fields = ", ".join(workload.unseen[:3]) + (
@@ -125,8 +125,8 @@ def _unseen(change: ChangePlan) -> Iterator[InputWarning]:
             yield InputWarning("UnseenFields", f"{workload.kind}/{workload.namespace}/{workload.name}", message)
 
 
-def _not_made(change: ChangePlan) -> Iterator[InputWarning]:
-    """Say of which workloads not all pods are looked at one by one."""
+def _untried(change: ChangePlan) -> Iterator[InputWarning]:
+    """Yield a warning for each workload with replicas that were not tried."""
     pending = Counter(pod.workload for pod in change.after if pod.node is None)
     for workload in change.workloads:
         key = f"{workload.kind}/{workload.namespace}/{workload.name}"
@@ -135,20 +135,20 @@ def _not_made(change: ChangePlan) -> Iterator[InputWarning]:
             yield InputWarning("ReplicasNotMade", key, message)
 
 
-class Told:
-    """What is told about the pods of a change."""
+class ChangedPods:
+    """The pods of a change as a report lists them."""
 
-    def __init__(self, base: Base, change: ChangePlan, nodes: NodesShown, kept: Decisions | None = None) -> None:
+    def __init__(self, base: Base, change: ChangePlan, nodes: NodesShown, decisions: Decisions | None = None) -> None:
         self._simulation = change.simulation
         self._nodes = nodes
-        self._kept = kept or Decisions()
-        self.origins = self._kept.origins
-        self.placements: list[PodPlacement] = []  #: where they are, and why those that stay pending do
+        self._decisions = decisions or Decisions()
+        self.origins = self._decisions.origins
+        self.placements: list[PodPlacement] = []  #: the decisions to which `changes` refer
         self._decided: dict[tuple[str, str], int] = {}
-        self.fates = Fates(base, change)  #: what becomes of them
-        self.changes = [self._told(fate) for fate in self.fates.all]  #: the same, as it is told
+        self.fates = Fates(base, change)
+        self.changes = [self._change(fate) for fate in self.fates.all]  #: the fates as documents
 
-    def _told(self, fate: Fate) -> PodChange:
+    def _change(self, fate: Fate) -> PodChange:
         gone, came = fate.gone, fate.came
         kind, _, rest = fate.workload.partition("/")
         by = gone.by if gone is not None else None
@@ -168,11 +168,11 @@ class Told:
         )
 
     def _placement(self, pod: ObservedPod) -> int | None:
-        """Return where in `placements` a pod's last try is told."""
+        """Return the index in `placements` of the last decision about a pod."""
         if pod.node:
-            told = self._kept.placed.get(pod.key)
-            is_same = told is not None and told.node == pod.node
-            self.placements.append(told if told is not None and is_same else self._outline(pod))
+            placed = self._decisions.placed.get(pod.key)
+            is_same = placed is not None and placed.node == pod.node
+            self.placements.append(placed if placed is not None and is_same else self._outline(pod))
             return len(self.placements) - 1
         like = self._end_of(pod)
         if like not in self._decided and len(self._decided) < _MOST_DECIDED:
@@ -186,21 +186,21 @@ class Told:
         return self._decided.get(like)
 
     def _end_of(self, pod: ObservedPod) -> tuple[str, str]:
-        """Return what pods share of which the same is to be said: their owner, and kube-scheduler's message."""
+        """Return the key of pods that share a diagnosis: their owner, and kube-scheduler's message."""
         owner = self._simulation.owner(pod.row)
         return "" if owner is None else owner.ref.key, self.fates.message_of(pod)
 
     @cached_property
     def _waiting(self) -> Counter[tuple[str, str]]:
-        """How many pods of an owner wait that end alike."""
+        """Key of `_end_of` -> number of pending pods."""
         return Counter(self._end_of(pod) for pod in self._simulation.pods.values() if not pod.node)
 
     def _outline(self, pod: ObservedPod) -> PodPlacement:
-        """Tell where a pod is, without any why."""
+        """Return the placement of a pod without an explanation."""
         return PodPlacement(pod=self._ref(pod), outcome=Outcome.SCHEDULED, node=pod.node, message="")
 
     def _ref(self, pod: ObservedPod) -> PodRef:
         info = self._simulation.session.cluster.pods.infos[pod.row]
         owner = self._simulation.owner(pod.row)
-        origin = self._kept.origins.get(f"Pod/{pod.key}" if owner is None else owner.workload.key, UNSET)
+        origin = self._decisions.origins.get(f"Pod/{pod.key}" if owner is None else owner.workload.key, UNSET)
         return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)

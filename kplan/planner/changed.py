@@ -1,4 +1,4 @@
-"""A planner's cluster changed on paper, change by change; what did not change is shared."""
+"""What if: a planner for the changed cluster, which shares the parts that do not change."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def changed(base: B, changes: Iterable[WhatIf]) -> B:
 
     Parameters
     ----------
-    changes : applied in this order, each to what the earlier ones left
+    changes : applied one after the other
 
     Raises
     ------
     NotFoundError
-        When something that is named is not there.
+        When a named object does not exist.
     UsageError
-        For a change that makes no sense.
+        For a change that is impossible, such as scaling a kind without replicas.
     """
     snapshot = base.snapshot
     for change in changes:

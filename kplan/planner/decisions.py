@@ -1,4 +1,4 @@
-"""Decisions about the pods of new workloads, told while they are live, as a plain placement tells them."""
+"""Decisions about the pods of new workloads, turned into documents while they are live."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from kplan.simulation.loop import Simulation
 
 
 class Decisions(msgspec.Struct):
-    """Keeps why pods of new workloads go where they go."""
+    """Collects the decisions about the pods of new workloads."""
 
-    nodes: NodesShown = None  #: those that are told about for the first pod of each workload
-    others: NodesShown = None  #: those for its further pods; not given where these are not told about
-    tells_others: bool = True  #: whether further pods of a workload are told about
-    tells_all: bool = False  #: whether pods of workloads that are rolled or scaled are told about, too
-    origins: Mapping[str, Origin] = {}  #: where workloads stand, by KIND/NAMESPACE/NAME
-    #: NAMESPACE/NAME of a pod -> the decision that put it on its node
+    nodes: NodesShown = None  #: the nodes to explain for the first pod of each workload
+    others: NodesShown = None  #: the nodes to explain for its further pods
+    explains_others: bool = True  #: whether decisions about further pods of a workload are collected
+    covers_updates: bool = False  #: whether decisions about workloads that are rolled out or scaled are collected too
+    origins: Mapping[str, Origin] = {}  #: KIND/NAMESPACE/NAME of a workload -> its manifest
+    #: NAMESPACE/NAME of a pod -> the decision that placed it
     placed: dict[str, PodPlacement] = {}
 
     def watch(self, simulation: Simulation, applied: Applied) -> None:
-        """Keep what the scheduler decides about the pods of a workload from now on."""
-        told: set[str] = set()
+        """Collect the decisions about the pods of a workload from now on."""
+        explained: set[str] = set()
 
-        def keep(result: CycleResult) -> None:
+        def save(result: CycleResult) -> None:
             if result.outcome is not Outcome.SCHEDULED:
                 return
             owner = simulation.owner(result.pod)
             if applied.row != result.pod and (owner is None or owner.workload.key != applied.update.key):
                 return
-            if not told or self.tells_others:
-                nodes = self.others if told else self.nodes
-                document = self._told(simulation.session, result, applied.update.key, nodes)
+            if not explained or self.explains_others:
+                nodes = self.others if explained else self.nodes
+                document = self._document(simulation.session, result, applied.update.key, nodes)
                 self.placed[document.pod.key] = document
-                told.add(document.pod.key)
+                explained.add(document.pod.key)
 
-        simulation.on_decision = keep
+        simulation.on_decision = save
 
-    def _told(self, session: Session, result: CycleResult, workload: str, nodes: NodesShown) -> PodPlacement:
+    def _document(self, session: Session, result: CycleResult, workload: str, nodes: NodesShown) -> PodPlacement:
         names = session.cluster.nodes.names
         origins = {result.pod: self.origins[workload]} if workload in self.origins else {}
-        told = placement_of(session, result, lambda shown: explain(result, names, shown), origins, Diagnosis)
-        return told.to_document(nodes)
+        placement = placement_of(session, result, lambda shown: explain(result, names, shown), origins, Diagnosis)
+        return placement.to_document(nodes)

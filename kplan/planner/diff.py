@@ -1,4 +1,4 @@
-"""Two answers compared: which pods end up differently, and which scores or rejections tip it."""
+"""Two answers compared: pods with another node or outcome, and the scores or rejections that cause it."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ COMPARED = (
     "DrainsReport",
     "OddsReport",
 )
-"""Kinds of reports that can be compared: those about pods with each other, others with their like."""
+"""Kinds of reports that can be compared: those about pods with each other, others with the same kind."""
 
 _MOST_CAUSES = 5
 _WORSE = {Difference.NEWLY_PENDING: "NewlyPending"}
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """One of two answers."""
+class ComparedAnswer(msgspec.Struct, frozen=True):
+    """One of the two answers."""
 
-    what: str  #: how it is called
+    what: str  #: its name in messages and in the report
     report: Report
-    nodes: frozenset[str] | None = None  #: names of all nodes of its cluster; None where a saved report does not tell
-    #: resource -> percent that is requested at the end; None where the report tells it itself, or not at all
+    nodes: frozenset[str] | None = None  #: names of all nodes of its cluster; None for a saved report
+    #: resource -> percent that is requested at the end; None if only the report itself may hold it
     usage: Mapping[str, float] | None = None
 
 
-class _Told(msgspec.Struct, frozen=True):
-    """What a report tells about pods."""
+class _Pods(msgspec.Struct, frozen=True):
+    """The pods of a report."""
 
     fates: dict[str, Fate] = {}
     placements: dict[str, PodPlacement] = {}
     victims: frozenset[str] = frozenset()
 
 
-def diff_report(before: Answer, after: Answer, *, fail_on: Sequence[Condition] = ()) -> DiffReport:
+def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> DiffReport:
     """Return what differs between two answers.
 
     Parameters
@@ -83,7 +83,7 @@ def diff_report(before: Answer, after: Answer, *, fail_on: Sequence[Condition] =
     if len(kinds) > 1:
         message = f"{before.what} is a {before.report.kind}, {after.what} a {after.report.kind}"
         raise UsageError(f"{message}: they answer different questions", hint="compare two reports of the same kind")
-    then, now = _told(before.report), _told(after.report)
+    then, now = _pods_of(before.report), _pods_of(after.report)
     pods = tuple(_differences(before, then, after, now))
     added = tuple(sorted(now.victims - then.victims))
     removed = tuple(sorted(then.victims - now.victims))
@@ -125,7 +125,7 @@ def diff_report(before: Answer, after: Answer, *, fail_on: Sequence[Condition] =
     )
 
 
-def _side(answer: Answer) -> Side:
+def _side(answer: ComparedAnswer) -> Side:
     report = answer.report
     return Side(what=answer.what, kind=report.kind, snapshot=report.snapshot, scheduler=report.scheduler)
 
@@ -144,29 +144,33 @@ def _worse(
             yield Counted(fit.template, "LessFits")
 
 
-def _told(report: Report) -> _Told:
+def _pods_of(report: Report) -> _Pods:
     if isinstance(report, PlacementReport | PreemptionReport):
         placements = {placement.pod.key: placement for placement in report.placements}
-        fates = {key: _fate_of(each) for key, each in placements.items()}
-        return _Told(fates, placements, frozenset(victim for fate in fates.values() for victim in fate.victims))
-    return _told_plan(report) if isinstance(report, PlanReport) else _Told()
+        fates = {key: _fate_of(placement) for key, placement in placements.items()}
+        return _Pods(fates, placements, frozenset(victim for fate in fates.values() for victim in fate.victims))
+    return _pods_of_plan(report) if isinstance(report, PlanReport) else _Pods()
 
 
 def _fate_of(placement: PodPlacement) -> Fate:
-    found = placement.preemption
-    victims = () if found is None else tuple(sorted(f"{victim.namespace}/{victim.name}" for victim in found.victims))
+    preemption = placement.preemption
+    victims = (
+        ()
+        if preemption is None
+        else tuple(sorted(f"{victim.namespace}/{victim.name}" for victim in preemption.victims))
+    )
     if placement.current and placement.node is None:
         return Fate(outcome="Scheduled", node=placement.current.node)
     return Fate(
         outcome=placement.outcome.value,
         node=placement.node,
         message=placement.message,
-        nominated_node=None if found is None else found.nominated_node,
+        nominated_node=None if preemption is None else preemption.nominated_node,
         victims=victims,
     )
 
 
-def _told_plan(report: PlanReport) -> _Told:
+def _pods_of_plan(report: PlanReport) -> _Pods:
     fates: dict[str, Fate] = {}
     placements: dict[str, PodPlacement] = {}
     victims: dict[str, list[str]] = {}
@@ -184,7 +188,7 @@ def _told_plan(report: PlanReport) -> _Told:
             fates[change.pod] = Fate(outcome=outcome, message=change.reason, victims=evicts)
         if change.attempt is not None:
             placements[change.pod] = report.placements[change.attempt]
-    return _Told(fates, placements, frozenset(pod for pods in victims.values() for pod in pods))
+    return _Pods(fates, placements, frozenset(pod for pods in victims.values() for pod in pods))
 
 
 def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:
@@ -195,14 +199,14 @@ def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:
             yield CapacityDifference(template=name, before=then, after=now)
 
 
-def _usage_differences(before: Answer, after: Answer) -> Iterator[UsageDifference]:
+def _usage_differences(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[UsageDifference]:
     then, now = _usage(before), _usage(after)
     for name in sorted(then.keys() & now.keys()):
         if then[name] != now[name]:
             yield UsageDifference(resource=name, before=then[name], after=now[name])
 
 
-def _usage(answer: Answer) -> Mapping[str, float]:
+def _usage(answer: ComparedAnswer) -> Mapping[str, float]:
     if answer.usage is not None:
         return answer.usage
     if isinstance(answer.report, PlacementReport) and answer.report.cluster:
@@ -213,15 +217,15 @@ def _usage(answer: Answer) -> Mapping[str, float]:
 
 
 def _usage_of_map(cluster: ClusterMap) -> dict[str, float]:
-    """Return how much of each resource is requested at the end, in percent, as a plan tells it."""
-    found: dict[str, float] = {}
+    """Return how much of each resource is requested at the end, in percent, rounded as in a plan."""
+    usage: dict[str, float] = {}
     for index, name in enumerate(cluster.resources):
         offered = sum(node.allocatable[index] for node in cluster.nodes)
-        found[name] = round(100 * sum(node.after[index] for node in cluster.nodes) / offered, 1) if offered else 0.0
-    return found
+        usage[name] = round(100 * sum(node.after[index] for node in cluster.nodes) / offered, 1) if offered else 0.0
+    return usage
 
 
-def _differences(before: Answer, then: _Told, after: Answer, now: _Told) -> Iterator[PodDifference]:
+def _differences(before: ComparedAnswer, then: _Pods, after: ComparedAnswer, now: _Pods) -> Iterator[PodDifference]:
     for pod in dict.fromkeys((*now.fates, *then.fates)):
         first, second = then.fates.get(pod), now.fates.get(pod)
         difference = _difference(first, second)
@@ -229,8 +233,8 @@ def _differences(before: Answer, then: _Told, after: Answer, now: _Told) -> Iter
             continue
         why: tuple[Cause, ...] = ()
         if first is not None and second is not None:
-            told = then.placements.get(pod), now.placements.get(pod)
-            why = tuple(_causes(first, second, told, (before.nodes, after.nodes)))
+            placements = then.placements.get(pod), now.placements.get(pod)
+            why = tuple(_causes(first, second, placements, (before.nodes, after.nodes)))
         yield PodDifference(pod=pod, difference=difference, before=first, after=second, why=why)
 
 
@@ -251,30 +255,30 @@ def _difference(first: Fate | None, second: Fate | None) -> Difference | None:
 def _causes(
     first: Fate,
     second: Fate,
-    told: tuple[PodPlacement | None, PodPlacement | None],
+    placements: tuple[PodPlacement | None, PodPlacement | None],
     nodes: tuple[frozenset[str] | None, frozenset[str] | None],
 ) -> Iterator[Cause]:
-    """Yield what tips it: the old node is not to be had any more, the new one was not before, or it scores better."""
+    """Yield why a pod ends elsewhere: the old node rejects it, or the new one rejected it before or scores more now."""
     old, new = first.node, second.node
     is_hard = False
     for cause in (
-        _not_to_be_had(old, "node-gone", "rejects", nodes[1], told[1]),
-        _not_to_be_had(new, "node-new", "took-off", nodes[0], told[0]),
+        _obstacle(old, "node-gone", "rejects", nodes[1], placements[1]),
+        _obstacle(new, "node-new", "took-off", nodes[0], placements[0]),
     ):
         if cause is not None:
             is_hard = True
             yield cause
-    if is_hard or old is None or new is None or told[0] is None or told[1] is None:
+    if is_hard or old is None or new is None or placements[0] is None or placements[1] is None:
         return
-    leads = [_leads(placement, old, new) for placement in (told[0], told[1])]
+    leads = [_leads(placement, old, new) for placement in (placements[0], placements[1])]
     plugins = dict.fromkeys((*leads[1], *leads[0]))
     changed = [(leads[0].get(name, 0), leads[1].get(name, 0), name) for name in plugins]
-    tips = sorted((each for each in changed if each[1] > each[0]), key=lambda each: (each[0] - each[1], each[2]))
+    tips = sorted((lead for lead in changed if lead[1] > lead[0]), key=lambda lead: (lead[0] - lead[1], lead[2]))
     for lead_before, lead_after, name in tips[:_MOST_CAUSES]:
         yield Cause(kind="score", node=new, plugin=name, before=lead_before, after=lead_after)
 
 
-def _not_to_be_had(
+def _obstacle(
     node: str | None, absent: str, rejected: str, known: frozenset[str] | None, placement: PodPlacement | None
 ) -> Cause | None:
     if node is None:
@@ -288,7 +292,7 @@ def _not_to_be_had(
 
 
 def _leads(placement: PodPlacement, old: str, new: str) -> dict[str, int]:
-    """Return by how many points each plugin puts the new node ahead of the old one; nothing where one has no score."""
+    """Return by how many points each plugin prefers the new node to the old one; empty if one of them has no score."""
     scores = placement.scores
     if old not in scores or new not in scores:
         return {}

@@ -1,7 +1,7 @@
-"""What reports of each kind tell beside where pods go, as facts that can be compared one by one.
+"""Facts in reports besides the pods' nodes, such as the state of a workload, for comparison one by one.
 
-A fact has the name that it has in the report. Where two answers hold a fact to be different, it may be worse: more pods
-that wait, a node that may not go any more, a workload that is stuck.
+A fact has the name of its field in the report. A fact that differs can be worse: more pending pods, a node that can no
+longer be drained, a workload that is stuck.
 """
 
 from __future__ import annotations
@@ -21,34 +21,42 @@ from kplan.documents.queue import QueuePlace, QueueReport
 from kplan.documents.shrink import ShrinkReport
 
 Facts = dict[tuple[str, str], Any]
-"""What it is about, and the name of the fact -> what it is; what can be compared with the same fact elsewhere."""
+"""Object that a fact is about, and name of the fact -> its value."""
 
 _LESS_IS_WORSE = frozenset({"sets", "mayGo", "placed", "allPlaced", "complete"})
 
 
 def fact_differences(before: Report, after: Report) -> tuple[FactDifference, ...]:
-    """Return the facts about which two reports differ: those of the second in order, then those of the first alone."""
+    """Return the facts that differ: in the order of the second report, then those that only the first one has."""
     then, now = _facts(before), _facts(after)
     if isinstance(before, QueueReport) and isinstance(after, QueueReport):
         _rank(then, now)
-    found = []
+    differences = []
     for key in dict.fromkeys((*now, *then)):
         first, second = then.get(key), now.get(key)
         if not _differ(first, second):
             continue
         about, name = key
-        one, other = _value(first), _value(second)
-        found.append(FactDifference(about=about, fact=name, before=one, after=other, worse=_is_worse(name, one, other)))
-    return tuple(found)
+        before_value, after_value = _value(first), _value(second)
+        differences.append(
+            FactDifference(
+                about=about,
+                fact=name,
+                before=before_value,
+                after=after_value,
+                worse=_is_worse(name, before_value, after_value),
+            )
+        )
+    return tuple(differences)
 
 
 def rule_of(difference: FactDifference) -> str:
-    """Return what a fact that is worse is called in a verdict, such as ``PendingWorse``."""
+    """Return the rule of a worse fact in a verdict, such as ``PendingWorse``."""
     return f"{difference.fact[:1].upper()}{difference.fact[1:]}Worse"
 
 
 def fits_of(report: Report) -> dict[str, int]:
-    """Return how many replicas fit of each template or workload; nothing where a report is not about that."""
+    """Return how many replicas of each template or workload fit; empty for reports that do not count replicas."""
     if isinstance(report, CapacityReport):
         return {template.name: template.fits for template in report.templates}
     if isinstance(report, HeadroomReport):
@@ -57,9 +65,9 @@ def fits_of(report: Report) -> dict[str, int]:
 
 
 def _facts(report: Report) -> Facts:
-    for kind, tell in _TELLERS.items():
+    for kind, facts_of in _FACTS_OF.items():
         if isinstance(report, kind):
-            return dict(tell(report))
+            return dict(facts_of(report))
     return {}
 
 
@@ -72,14 +80,14 @@ def _of_plan(report: PlanReport) -> Iterator[tuple[tuple[str, str], Any]]:
 
 
 def _of_queue(report: QueueReport) -> Iterator[tuple[tuple[str, str], Any]]:
-    for each in report.queue:
-        yield (each.pod, "place"), each.place.value
-        if each.place is QueuePlace.ACTIVE:
-            yield (each.pod, "position"), each.position
+    for entry in report.queue:
+        yield (entry.pod, "place"), entry.place.value
+        if entry.place is QueuePlace.ACTIVE:
+            yield (entry.pod, "position"), entry.position
 
 
 def _rank(then: Facts, now: Facts) -> None:
-    """Count turns among pods that both queues hold, so that one more pod is no difference about all behind it."""
+    """Count positions among the pods of both queues, so that a further pod changes nothing for those behind it."""
     both = [key for key in now if key[1] == "position" and key in then]
     for facts in (then, now):
         for key in [key for key in facts if key[1] == "position" and key not in both]:
@@ -125,11 +133,11 @@ def _of_odds(report: OddsReport) -> Iterator[tuple[tuple[str, str], Any]]:
 
 def _shares(pod: PodOdds) -> dict[str, Share]:
     ends = {name: getattr(pod, name) for name in ("placed", "pending", "evicted", "gone", "blocked")}
-    told = {name: share for name, share in ends.items() if isinstance(share, Share)}
-    return {**told, **{f"nodes.{node}": share for node, share in pod.nodes.items()}}
+    shares = {name: share for name, share in ends.items() if isinstance(share, Share)}
+    return {**shares, **{f"nodes.{node}": share for node, share in pod.nodes.items()}}
 
 
-_TELLERS: Mapping[type[Report], Callable[[Any], Iterator[tuple[tuple[str, str], Any]]]] = {
+_FACTS_OF: Mapping[type[Report], Callable[[Any], Iterator[tuple[tuple[str, str], Any]]]] = {
     PlanReport: _of_plan,
     QueueReport: _of_queue,
     DrainsReport: _of_drains,
@@ -139,13 +147,13 @@ _TELLERS: Mapping[type[Report], Callable[[Any], Iterator[tuple[tuple[str, str], 
 }
 
 
-def _differ(one: Any, other: Any) -> bool:
-    """Tell whether facts differ; shares do where their intervals have nothing in common."""
-    if isinstance(one, Share) and isinstance(other, Share):
-        return one.high < other.low or other.high < one.low
-    if isinstance(one or other, Share):
-        return bool((one or other).runs)
-    return bool(one != other)
+def _differ(first: Any, second: Any) -> bool:
+    """Return whether facts differ; shares differ if their intervals do not overlap."""
+    if isinstance(first, Share) and isinstance(second, Share):
+        return first.high < second.low or second.high < first.low
+    if isinstance(first or second, Share):
+        return bool((first or second).runs)
+    return bool(first != second)
 
 
 def _value(fact: Any) -> Fact | None:

@@ -1,4 +1,4 @@
-"""Every node drained alone, from the same start, or all nodes that share a label's value together."""
+"""Drains in turn: each node, or each group of nodes with the same label value, drained from the same start."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Groups = Mapping[str, Sequence[str]]
 
 
 def label_of(base: Base, name: str) -> str | None:
-    """Return the label that is meant by ``zone``, ``pool`` or a label; None where no node has it."""
+    """Return the label for ``zone``, ``pool`` or the name of a label; None if no node has it."""
     nodes = base.session.cluster.nodes
     label = ZONE if name == "zone" else pool_label(nodes) if name == "pool" else name
     return label if label and nodes.label(label).present.any() else None
 
 
 def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, list[str]]:
-    """Return which nodes go together: each alone, or those that share a label's value; others are left out."""
+    """Return groups of nodes by label value, without nodes that lack the label; each node alone if `label` is None."""
     if label is None:
         return {name: [name] for name in nodes}
     groups: dict[str, list[str]] = {}
@@ -40,7 +40,7 @@ def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, l
 
 
 class DrainQuestion(msgspec.Struct, frozen=True):
-    """Asks a planner whether some nodes may go together; can be sent to another process."""
+    """Asks a planner whether some nodes can be drained together; picklable."""
 
     name: str
     nodes: tuple[str, ...]
@@ -50,13 +50,13 @@ class DrainQuestion(msgspec.Struct, frozen=True):
     fail_on: tuple[Condition, ...]
 
     def __call__(self, base: Base) -> DrainOutcome:
-        """Drain the nodes and tell what comes of it."""
+        """Drain the nodes and return the outcome."""
         change = drain(base, self.nodes, lost=self.lost, one_by_one=self.one_by_one, options=self.options)
         return _outcome(base, self.name, self.nodes, change, self.fail_on)
 
 
 AskAll = Callable[[Sequence[DrainQuestion]], Iterable[DrainOutcome]]
-"""Has questions answered, in order, by whomever."""
+"""Answers questions, in order."""
 
 
 def drains_report(
@@ -74,16 +74,18 @@ def drains_report(
 
     Parameters
     ----------
-    label : what the nodes of a group have in common
+    label : the label that defines the groups
     fail_on : what makes the verdict a failure; None for the defaults of drain
-    ask_all : has the questions answered; None asks one after the other
+    ask_all : answers the questions; None answers one after the other
     """
     chosen = DEFAULT_FAIL_ON["drain"] if fail_on is None else fail_on
     questions = [
         DrainQuestion(name, tuple(nodes), lost, one_by_one, options, tuple(chosen)) for name, nodes in groups.items()
     ]
     outcomes = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))
-    outcomes.sort(key=lambda each: (each.may_go, -each.pending, -each.blocked, -each.preempted, -each.evicted))
+    outcomes.sort(
+        key=lambda outcome: (outcome.may_go, -outcome.pending, -outcome.blocked, -outcome.preempted, -outcome.evicted)
+    )
     context = base.context()
     counted = [
         Counted(outcome.name, rule)
@@ -106,9 +108,9 @@ def _outcome(
     fates = Fates(base, change)
     counted = fates.counted(fail_on)
     summary = fates.summary()
-    blamed = {each.object for each in counted}
+    blamed = {pod.object for pod in counted}
     waiting = [fate.came for fate in fates.all if fate.action is Action.PENDING and fate.came is not None]
-    pending = next((each for each in waiting if each.key in blamed), next(iter(waiting), None))
+    pending = next((pod for pod in waiting if pod.key in blamed), next(iter(waiting), None))
     if pending is not None:
         pod, because = pending.key, fates.message_of(pending)
     elif change.obstacles:

@@ -1,4 +1,4 @@
-"""What becomes of the pods of a change: who leaves, what comes in its place, and what of that counts."""
+"""The pods that leave in a change, the pods that replace them, and which of these events count for the verdict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORDS: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERRO
 
 
 class Fate(msgspec.Struct, frozen=True):
-    """What becomes of one pod: the one that was there, the one that came in its place, or both."""
+    """What happens to one pod: it leaves, or a new pod comes, or a new pod replaces it."""
 
     workload: str
     gone: Step | None = None
@@ -33,12 +33,12 @@ class Fate(msgspec.Struct, frozen=True):
 
     @property
     def pod(self) -> str:
-        """NAMESPACE/NAME of the pod that was there, else of the one that came."""
+        """NAMESPACE/NAME of the pod that leaves, else of the new pod."""
         return self.gone.pod if self.gone is not None else self.came.key if self.came is not None else ""
 
     @property
     def action(self) -> Action:
-        """What that is called."""
+        """The name of it in reports."""
         if self.came is None:
             return Action.EVICTED
         if not self.came.node:
@@ -47,7 +47,7 @@ class Fate(msgspec.Struct, frozen=True):
 
 
 class Fates:
-    """What becomes of the pods of a change that was followed to rest."""
+    """What happens to the pods of a change."""
 
     def __init__(self, base: Base, change: ChangePlan) -> None:
         self._simulation = change.simulation
@@ -60,7 +60,7 @@ class Fates:
         self._elsewhere = self._not_of_the_change()
 
     def _paired_all(self) -> Iterator[Fate]:
-        """Pair what left with what came in its place: by name in a stateful set, in order elsewhere."""
+        """Yield pods that leave, paired with their replacements: by name in a stateful set, in order elsewhere."""
         gone: dict[str, list[Step]] = {}
         born: set[str] = set()
         came: dict[str, list[ObservedPod]] = {}
@@ -81,17 +81,17 @@ class Fates:
             yield from _paired(workload, gone.get(workload, []), came.get(workload, []))
 
     def _not_of_the_change(self) -> set[str]:
-        """Return pods that were pending before, and what comes in their place or that of pods that they preempted."""
-        found = set(self._was_pending)
+        """Return pods that were pending before, their replacements, and the replacements of pods that they preempt."""
+        keys = set(self._was_pending)
         for fate in self.all:
             if fate.gone is None or fate.came is None:
                 continue
-            if fate.gone.by in found or fate.gone.pod in self._waited:
-                found.add(fate.came.key)
-        return found
+            if fate.gone.by in keys or fate.gone.pod in self._waited:
+                keys.add(fate.came.key)
+        return keys
 
     def outcome_of(self, pod: ObservedPod) -> PendingOutcome:
-        """Return how the last try of a pod without a node ended."""
+        """Return the last outcome of a pod without a node."""
         outcome = self._simulation.outcomes.get(pod.row)
         if outcome is None:
             info = self._simulation.session.cluster.pods.infos[pod.row]
@@ -102,11 +102,11 @@ class Fates:
         return _WORDS.get(outcome, "Unschedulable")
 
     def message_of(self, pod: ObservedPod) -> str:
-        """Return kube-scheduler's last word on a pod without a node."""
+        """Return the scheduler's last message about a pod without a node."""
         return self._simulation.messages.get(pod.row, "")
 
     def summary(self) -> PlanSummary:
-        """Count what became of the pods."""
+        """Count the pods by what happens to them."""
         actions = Counter(fate.action for fate in self.all)
         waiting = [fate.came for fate in self.all if fate.action is Action.PENDING and fate.came is not None]
         pending = Counter(map(self.outcome_of, waiting))
@@ -128,11 +128,11 @@ class Fates:
         )
 
     def counted(self, fail_on: Sequence[Condition]) -> list[Counted]:
-        """Return what happened and counts; what earlier pending pods bring about only where asked for."""
+        """Return the events that count; those of pods that were pending before count only with ``pending``."""
         return counted_of(self.happened(), fail_on)
 
     def happened(self) -> Iterator[Happened]:
-        """Yield everything that counts where it is listed."""
+        """Yield all events that `--fail-on` can list."""
         for fate in self.all:
             if fate.action is Action.PENDING and fate.came is not None:
                 counted = Counted(fate.came.key, self.outcome_of(fate.came))

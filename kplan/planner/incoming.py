@@ -1,4 +1,4 @@
-"""Pods that are not in the cluster yet, validated and admitted as by an API server, with all that comes with them."""
+"""New pods, validated and admitted as by an API server, and the other objects of their manifests."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from kplan.workloads.claims import generated_claims
 from kplan.workloads.manifests import Manifests, ManifestWorkload
 
 _UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
-"""Name space of the uids that new pods get here: the same pod, the same uid."""
+"""Name space of generated uids: the same pod has the same uid."""
 
 
 class IncomingPod(msgspec.Struct, frozen=True):
-    """A pod to place that the snapshot does not hold."""
+    """A new pod to place."""
 
     pod: Pod
     origin: Origin
-    refused: str = ""  #: why the API server would not take it; empty when it would
-    more: int = 0  #: further replicas like it that are not looked at one by one, since they end as it does
+    refused: str = ""  #: why the API server refuses it; empty if it accepts it
+    more: int = 0  #: number of further replicas, which are only counted: they have the same outcome
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """What manifests bring into the cluster."""
+    """The new pods and objects of manifests."""
 
     pods: tuple[IncomingPod, ...]  #: in reading order
     #: other objects that scheduling reads: services, claims, budgets, replica sets, …
@@ -47,20 +47,28 @@ class Incoming(msgspec.Struct, frozen=True):
 
 
 def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST) -> Incoming:
-    """Put the pods of manifests through admission and validation, as an API server of a minor such as 36 does.
+    """Put the pods of manifests through admission and validation.
 
-    Raises ManifestError with every pod that an API server finds invalid as it is written, with file, document, line and
-    JSON path. Pods that are refused otherwise, or that workloads make, become refused pods.
+    Pods that admission forbids, and invalid pods of workloads, are in the result as refused pods.
+
+    Parameters
+    ----------
+    minor : minor version of the API server, such as 36
+
+    Raises
+    ------
+    ManifestError
+        With every pod manifest that is invalid, with file, document, line and JSON path.
     """
     admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
     world = with_objects(snapshot, objects)
     pods = []
-    for each in manifests.pods:
-        admitted = admitting.admit(each)
+    for manifest_pod in manifests.pods:
+        admitted = admitting.admit(manifest_pod)
         pod = with_uid(admitted.pod)
         pod, claims = generated_claims(pod, world)
         objects += [complete(claim, type_of(claim)) for claim in claims]
-        pods.append(IncomingPod(pod, origin_of(each.workload), admitted.rejected or "", each.more))
+        pods.append(IncomingPod(pod, origin_of(manifest_pod.workload), admitted.rejected or "", manifest_pod.more))
     if wrong := [*admitting.problems, *admitting.uncountable]:
         raise ManifestError(wrong)
     warnings = list(manifests.warnings)
@@ -69,7 +77,7 @@ def admit_manifests(manifests: Manifests, snapshot: Snapshot, *, minor: int = NE
 
 
 def origin_of(workload: ManifestWorkload) -> Origin:
-    """Return where an object stands that makes pods, or is one."""
+    """Return the place of a workload or pod in its manifest."""
     item = workload.item
     return Origin(item.path, item.document, workload.kind, workload.name, item.source().line or UNSET)
 
@@ -77,27 +85,27 @@ def origin_of(workload: ManifestWorkload) -> Origin:
 def accepted_objects(
     objects: Iterable[msgspec.Struct], snapshot: Snapshot, minor: int = NEWEST
 ) -> tuple[Admitting, list[msgspec.Struct]]:
-    """Return the objects beside pods that the API server takes, and what admits the pods that come with them."""
+    """Return the objects that the API server accepts, and the admission for the pods of the same manifests."""
     applied = _applied(objects, snapshot)
     admitting = Admitting(with_objects(snapshot, applied), snapshot, minor=minor)
-    return admitting, [obj for obj in applied if admitting.takes(obj)]
+    return admitting, [obj for obj in applied if admitting.accepts(obj)]
 
 
-def _applied(given: Iterable[msgspec.Struct], snapshot: Snapshot) -> list[msgspec.Struct]:
-    """Return objects as the API server would then hold them.
+def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> list[msgspec.Struct]:
+    """Return objects as the API server stores them when they are applied.
 
-    What exists keeps its status, and claims and volumes keep what they are bound to. Claims that are new get the
-    default storage class if they name none.
+    Existing objects keep their status, and existing claims and volumes their bindings. New claims without a storage
+    class get the default one.
     """
-    objects: Sequence[Any] = [complete(obj, type_of(obj)) for obj in given]
-    classes = with_objects(snapshot, objects).storage_classes
+    completed: Sequence[Any] = [complete(obj, type_of(obj)) for obj in objects]
+    classes = with_objects(snapshot, completed).storage_classes
     known: dict[str, dict[tuple[str, str], Any]] = {}
     applied: list[msgspec.Struct] = []
-    for obj in objects:
+    for obj in completed:
         attribute = type_of(obj).attribute
         if attribute not in known:
             held = getattr(snapshot, attribute)
-            known[attribute] = {(each.metadata.namespace, each.metadata.name): each for each in held}
+            known[attribute] = {(existing.metadata.namespace, existing.metadata.name): existing for existing in held}
         metadata = obj.metadata
         older = known[attribute].get((metadata.namespace, metadata.name))
         if older is not None and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
@@ -112,7 +120,7 @@ def _applied(given: Iterable[msgspec.Struct], snapshot: Snapshot) -> list[msgspe
 
 
 def with_uid(pod: Pod) -> Pod:
-    """Return the pod with a uid, drawn from its name when it has none."""
+    """Return the pod with a uid; one that has none gets it from its name."""
     metadata = pod.metadata
     if metadata.uid:
         return pod
@@ -121,7 +129,7 @@ def with_uid(pod: Pod) -> Pod:
 
 
 def with_objects(snapshot: Snapshot, objects: Iterable[msgspec.Struct]) -> Snapshot:
-    """Return the snapshot with further objects; one of the same kind and name takes the place of the older."""
+    """Return the snapshot with further objects, which replace older ones of the same kind and name."""
     added: dict[str, dict[tuple[str, str], Any]] = {}
     for obj in objects:
         metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
@@ -130,8 +138,8 @@ def with_objects(snapshot: Snapshot, objects: Iterable[msgspec.Struct]) -> Snaps
         return snapshot
     changes: dict[str, Any] = {}
     for attribute, newer in added.items():
-        kept = tuple(
+        others = tuple(
             obj for obj in getattr(snapshot, attribute) if (obj.metadata.namespace, obj.metadata.name) not in newer
         )
-        changes[attribute] = (*kept, *newer.values())
+        changes[attribute] = (*others, *newer.values())
     return dataclasses.replace(snapshot, **changes)

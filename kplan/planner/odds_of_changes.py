@@ -18,7 +18,7 @@ from kplan.planner.change import (
     empty,
     follow,
     lose,
-    read_written,
+    read_manifests,
     updates_of,
     without_nodes,
 )
@@ -95,7 +95,7 @@ def rolled_out(
     base: B, manifests: Iterable[Manifest], namespace: str | None, rollout: Rollout, *, run_cron_jobs: bool = False
 ) -> tuple[B, RolledOut]:
     """Return the question about the workloads of manifests, and a planner whose cluster holds their other objects."""
-    written = read_written(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
+    written = read_manifests(base, manifests, namespace, run_cron_jobs=run_cron_jobs)
     other = base.with_additions(written.additions, written.warnings)
     return other, RolledOut(tuple(written.workloads), rollout)
 

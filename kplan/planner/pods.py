@@ -1,4 +1,4 @@
-"""Which pods manifests make, as the API server would store them, what filled them in, or why they are refused."""
+"""The pods of manifests as the API server would store them, what filled in their fields, or why they are refused."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from kplan.workloads.manifests import ManifestPod, Manifests, ManifestWorkload
 
 
 class StoredPod(msgspec.Struct, frozen=True):
-    """Pods of one object that are alike but for their names."""
+    """Pods of one object that differ in their names only."""
 
     #: the pod of the object's template as the API server would store it; for a pod the pod itself
     object: dict[str, Any]
-    #: the first of them with what its controller adds as well: labels, claims, tolerations, its node
+    #: the first pod with everything that its controller adds: labels, claims, tolerations, its node
     as_created: dict[str, Any]
-    refusal: str  #: the API server's words if it does not take them; empty if it does
-    changes: tuple[Change, ...]  #: what filled in what the manifest does not state, in `as_created`
-    origin: PodSource  #: the object that makes them
-    count: int = 1  #: how many there are; 0 where the object makes none now
+    refusal: str  #: the message with which the API server refuses them; empty if it accepts them
+    changes: tuple[Change, ...]  #: the fields of `as_created` that are not in the manifest, and what filled them in
+    origin: PodSource  #: the object of the pods
+    count: int = 1  #: the number of these pods; 0 if the object creates none now
 
 
 class StoredPods(msgspec.Struct, frozen=True):
-    """Pods in reading order, with what was odd about them."""
+    """Pods in reading order, and warnings about them."""
 
     pods: tuple[StoredPod, ...]
     warnings: tuple[InputWarning, ...]
@@ -43,17 +43,17 @@ class StoredPods(msgspec.Struct, frozen=True):
 def stored_pods(
     manifests: Manifests, snapshot: Snapshot, *, refuse_objects: bool = True, minor: int = NEWEST
 ) -> StoredPods:
-    """Return the pods that manifests make; those of an object that fare alike stand as one.
+    """Return the pods of manifests; pods of one object with the same outcome are one entry.
 
     Parameters
     ----------
-    refuse_objects : an object that is refused itself, before it makes pods, is an error
-    minor : the API server's, such as 36
+    refuse_objects : a workload that the API server refuses itself is an error
+    minor : minor version of the API server, such as 36
 
     Raises
     ------
     ManifestError
-        With every object that the API server would not take.
+        With every object that the API server would refuse.
     """
     admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
     world = with_objects(snapshot, objects)
@@ -61,18 +61,18 @@ def stored_pods(
     pods: dict[int, list[ManifestPod]] = {}
     for pod in manifests.pods:
         pods.setdefault(id(pod.workload), []).append(pod)
-    found: list[StoredPod] = []
+    stored: list[StoredPod] = []
     problems: list[Problem] = []
     for workload in manifests.workloads:
         refused = admitting.refusal_of(workload)
         if refused and refuse_objects:
             problems.append(workload.item.locate(Problem(refused, json_path="$.metadata.name")))
             continue
-        found += _of_workload(workload, pods.get(id(workload), []), admitting, world, refused)
+        stored += _of_workload(workload, pods.get(id(workload), []), admitting, world, refused)
     warnings += [warning for warning in admitting.warnings if warning not in warnings]
     if problems or admitting.problems:
         raise ManifestError([*problems, *admitting.problems])
-    return StoredPods(tuple(found), tuple(warnings))
+    return StoredPods(tuple(stored), tuple(warnings))
 
 
 def _of_workload(
@@ -90,7 +90,7 @@ def _of_workload(
     groups: list[_Group] = []
     for pod in pods:
         admission = admitting.admit(pod)
-        if groups and _fares_like(groups[-1].admission, admission):
+        if groups and _has_same_outcome(groups[-1].admission, admission):
             groups[-1].count += 1
         else:
             groups.append(_Group(pod.pod, admission, 1))
@@ -99,33 +99,35 @@ def _of_workload(
             _Group(workload.created, Admitting(world, minor=admitting.minor).admit_pod(workload.created, workload), 0)
         ]
     for group in groups:
-        as_created, changes = _story(workload, group.first, group.admission, admitting.minor)
+        as_created, changes = _steps(workload, group.first, group.admission, admitting.minor)
         as_stored = as_created
         if workload.kind != "Pod":
             alone = Admitting(world, minor=admitting.minor).admit_pod(workload.sample, workload)
-            as_stored, _ = _story(workload, workload.sample, alone, admitting.minor)
+            as_stored, _ = _steps(workload, workload.sample, alone, admitting.minor)
         words = refused or group.admission.rejected or ""
         yield StoredPod(as_stored, as_created, words, changes, origin, group.count)
 
 
 class _Group(msgspec.Struct):
-    """Pods in a row that fare alike."""
+    """Consecutive pods with the same outcome."""
 
     first: Pod
     admission: Admission
     count: int
 
 
-def _fares_like(one: Admission, other: Admission) -> bool:
-    """Tell whether two pods are taken, or refused in words that differ in the name alone."""
-    said = [(admission.rejected or "").replace(f'"{admission.pod.metadata.name}"', "") for admission in (one, other)]
-    return said[0] == said[1]
+def _has_same_outcome(first: Admission, second: Admission) -> bool:
+    """Return whether two pods are both accepted, or refused with messages that differ in the pod's name only."""
+    messages = [
+        (admission.rejected or "").replace(f'"{admission.pod.metadata.name}"', "") for admission in (first, second)
+    ]
+    return messages[0] == messages[1]
 
 
-def _story(
+def _steps(
     workload: ManifestWorkload, pod: Pod, admission: Admission, minor: int
 ) -> tuple[dict[str, Any], tuple[Change, ...]]:
-    """Return the pod as a minor would store it, and what made it differ from what is written, step by step."""
+    """Return the pod as the API server stores it, and its differences from the manifest, step by step."""
     written = {key: workload.template.get(key, {}) for key in ("metadata", "spec")}
     after = created_pod(workload.template, pod, service_name=_service_name(workload))
     changes: list[Change] = []
@@ -139,8 +141,13 @@ def _story(
     return after, tuple(changes)
 
 
-def pods_report(made: StoredPods, manifests: Manifests, cluster: str) -> PodsReport:
-    """Return the document of pods; `cluster` says whose rules hold."""
+def pods_report(stored: StoredPods, manifests: Manifests, cluster: str) -> PodsReport:
+    """Return the PodsReport.
+
+    Parameters
+    ----------
+    cluster : the cluster whose admission rules hold
+    """
     groups = tuple(
         PodsMade(
             source=pod.origin,
@@ -149,16 +156,16 @@ def pods_report(made: StoredPods, manifests: Manifests, cluster: str) -> PodsRep
             object=pod.as_created,
             changes=tuple(FilledField(change.field, change.value, change.source) for change in pod.changes),
         )
-        for pod in made.pods
+        for pod in stored.pods
     )
     return PodsReport(
         cluster=cluster,
         summary=PodsSummary(
-            pods=sum(pod.count for pod in made.pods), refused=sum(pod.count for pod in made.pods if pod.refusal)
+            pods=sum(pod.count for pod in stored.pods), refused=sum(pod.count for pod in stored.pods if pod.refusal)
         ),
         pods=groups,
         skipped=manifests.skipped,
-        warnings=made.warnings,
+        warnings=stored.warnings,
     )
 
 

@@ -13,7 +13,7 @@ from kplan.documents.schemas import REPORTS
 from kplan.errors import UsageError
 from kplan.planner.capacity import Template
 from kplan.planner.change_report import change_report
-from kplan.planner.diff import COMPARED, Answer, diff_report
+from kplan.planner.diff import COMPARED, ComparedAnswer, diff_report
 from kplan.planner.planner import Planner
 from kplan.planner.preemption_report import preemption_report
 from kplan.planner.queue_plan import queue_report
@@ -22,8 +22,8 @@ from kplan.snapshot import load_snapshot
 from tests.planner.test_changed import SET, node, pod, replica_set, some_cluster
 
 
-def answer(planner: Planner, pods: list[Any], what: str = "answer") -> Answer:
-    return Answer(what, planner.plan(pods).report(fail_on=()), frozenset(planner.world.node_by_name))
+def answer(planner: Planner, pods: list[Any], what: str = "answer") -> ComparedAnswer:
+    return ComparedAnswer(what, planner.plan(pods).report(fail_on=()), frozenset(planner.world.node_by_name))
 
 
 def compared(before: Planner, after: Planner, pods: list[Any], **options: Any) -> DiffReport:
@@ -126,7 +126,7 @@ def test_queues_are_compared_with_their_utilisation() -> None:
     planner = Planner(load_snapshot([node("n1", cpu="1"), pod("a", cpu="700m"), pod("b", cpu="700m")]))
     other = planner.changed(add_nodes=["3=n1"])
 
-    sides = [Answer(str(index), each.plan_queue().report()) for index, each in enumerate((planner, other))]
+    sides = [ComparedAnswer(str(index), each.plan_queue().report()) for index, each in enumerate((planner, other))]
     found = diff_report(*sides)
 
     assert [(each.pod, each.difference) for each in found.pods] == [("default/b", Difference.NEWLY_PLACED)]
@@ -174,7 +174,7 @@ def test_every_answer_can_be_compared_but_a_comparison() -> None:
 @pytest.mark.parametrize("kind", COMPARED)
 def test_nothing_of_any_kind_differs_from_itself(kind: str) -> None:
     planner = demo()
-    one, other = (Answer(name, KINDS[kind](planner)) for name in ("one", "other"))
+    one, other = (ComparedAnswer(name, KINDS[kind](planner)) for name in ("one", "other"))
 
     found = diff_report(one, other, fail_on=("regression",))
 
@@ -196,7 +196,7 @@ def test_nothing_of_any_kind_differs_from_itself(kind: str) -> None:
 def test_what_is_worse_in_a_fuller_cluster_is_a_regression(kind: str, rules: set[str]) -> None:
     planner = demo()
     worse = planner.changed(cordon=["*"])
-    before, after = (Answer(name, KINDS[kind](each)) for name, each in (("before", planner), ("after", worse)))
+    before, after = (ComparedAnswer(name, KINDS[kind](each)) for name, each in (("before", planner), ("after", worse)))
 
     found = diff_report(before, after, fail_on=("regression",))
     back = diff_report(after, before, fail_on=("regression",))
@@ -212,7 +212,9 @@ def test_a_node_that_may_not_go_any_more_is_a_regression() -> None:
     planner = Planner(load_snapshot([node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web")]))
     bare = planner.changed(with_=[pod("alone", "n2")])
 
-    found = diff_report(Answer("before", planner.shrink()), Answer("after", bare.shrink()), fail_on=("regression",))
+    found = diff_report(
+        ComparedAnswer("before", planner.shrink()), ComparedAnswer("after", bare.shrink()), fail_on=("regression",)
+    )
 
     assert {(each.about, each.after, each.worse) for each in found.facts} == {("n1", True, False), ("n2", False, True)}
     assert [(each.object, each.rule) for each in found.verdict.counted] == [("n2", "MayGoWorse")]
@@ -224,7 +226,7 @@ def test_one_more_pod_in_a_queue_is_no_difference_about_those_behind_it() -> Non
     objects = [node("n1"), pod("a"), pod("b"), pod("c")]
     short, long = (Planner(load_snapshot(each)) for each in (objects, [*objects, first]))
 
-    found = diff_report(Answer("short", queue(short)), Answer("long", queue(long)))
+    found = diff_report(ComparedAnswer("short", queue(short)), ComparedAnswer("long", queue(long)))
 
     assert [(each.about, each.fact, each.after) for each in found.facts] == [("default/urgent", "place", "Active")]
 
@@ -235,9 +237,9 @@ def test_shares_that_chance_alone_may_make_differ_do_not() -> None:
     one, other = (planner.odds(["default/a"], runs=100, seed=seed).report() for seed in (1, 2))
 
     assert one.pods != other.pods
-    assert diff_report(Answer("one", one), Answer("other", other)).facts == ()
+    assert diff_report(ComparedAnswer("one", one), ComparedAnswer("other", other)).facts == ()
     alone = Planner(load_snapshot(objects[1:])).odds(["default/a"], runs=100).report()
-    facts = diff_report(Answer("one", one), Answer("alone", alone)).facts
+    facts = diff_report(ComparedAnswer("one", one), ComparedAnswer("alone", alone)).facts
     assert {(each.about, each.fact) for each in facts} == {("default/a", "nodes.n1"), ("default/a", "nodes.n2")}
 
 
@@ -246,19 +248,19 @@ def test_saved_placements_with_a_map_tell_how_full_the_cluster_is() -> None:
     with_map = planner.plan(["shop/voucher-api"]).report(with_map=True)
     nothing = planner.plan([]).report(with_map=True)
 
-    found = diff_report(Answer("nothing", nothing), Answer("one", with_map))
+    found = diff_report(ComparedAnswer("nothing", nothing), ComparedAnswer("one", with_map))
 
     assert "cpu" in {each.resource for each in found.utilisation}
     assert all(each.after > each.before for each in found.utilisation)
-    assert diff_report(Answer("a", planner.plan([]).report()), Answer("b", with_map)).utilisation == ()
+    assert diff_report(ComparedAnswer("a", planner.plan([]).report()), ComparedAnswer("b", with_map)).utilisation == ()
 
 
 def test_a_difference_and_answers_to_different_questions_cannot_be_compared() -> None:
     planner = Planner(load_snapshot([node("n1")]))
-    drawn = Answer("odds.json", planner.odds([pod("x")], runs=1).report(fail_on=()))
+    drawn = ComparedAnswer("odds.json", planner.odds([pod("x")], runs=1).report(fail_on=()))
     plain = answer(planner, [pod("x")], "place.json")
 
     with pytest.raises(UsageError, match=r"odds.json is a OddsReport, place.json a PlacementReport"):
         diff_report(drawn, plain)
     with pytest.raises(UsageError, match=r"d.json: a DiffReport cannot be compared"):
-        diff_report(Answer("d.json", diff_report(plain, plain)), plain)
+        diff_report(ComparedAnswer("d.json", diff_report(plain, plain)), plain)
