@@ -64,8 +64,7 @@ def seen(cluster: Cluster) -> dict[str, Any]:
         "log": cluster.log,
         "pods": [(info.key, info.pod) for info in pods.infos],
         "columns": [
-            getattr(pods, name).tolist()
-            for name in ("priorities", "terminating", "start_micros", "n_host_ports", "n_storage_volumes")
+            getattr(pods, name).tolist() for name in ("priorities", "start_micros", "n_host_ports", "n_storage_volumes")
         ],
         "per pod": [pods.nonzero_cpu.tolist(), *(pods.requests(name).tolist() for name in RESOURCES)],
         "held terms": [pods.term_sets[code] for code in pods.term_codes.tolist()],
