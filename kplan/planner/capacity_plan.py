@@ -200,7 +200,7 @@ def measure(
     ----------
     shapes : the nodes that can be bought; without any, nodes like those of the cluster are tried
     """
-    stop_at = limit if wanted is None else wanted if limit is None else min(wanted, limit)
+    stop_at = _smaller(wanted, limit)
     session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
     stopped = templates[fit.stopped_template or 0]
     stop = None if fit.stop is None else last_placement(session, fit.stop, stopped.origin)
@@ -231,19 +231,14 @@ def measure_outlasting(
     """
     _refuse_devices(templates)
     losses = possible_losses(base, lose, zones=zones)
-    stop_at = limit if wanted is None else wanted if limit is None else min(wanted, limit)
+    stop_at = _smaller(wanted, limit)
     outlasting = outlast(base, templates, losses, lose=lose, zones=zones, limit=stop_at, progress=progress)
     broken, before = outlasting.broken, outlasting.before
-    fit = Fit(Counter(outlasting.course), [0] * len(templates))
-    for index, _ in outlasting.course:
-        fit.counts[index] += 1
+    counts = Counter(index for index, _ in outlasting.course)
+    fit = Fit(Counter(outlasting.course), [counts[index] for index in range(len(templates))])
     if broken is None:
-        fit.stop, fit.stopped_template, fit.exhausted_template = (
-            before.stop,
-            before.stopped_template,
-            before.exhausted_template,
-        )
-        session = outlasting.before_session
+        fit.stop, fit.stopped_template, session = before.stop, before.stopped_template, outlasting.before_session
+        fit.exhausted_template = before.exhausted_template
     else:
         fit.stop, fit.stopped_template, session = broken.result, broken.template, broken.session
     origin = None if fit.stopped_template is None else templates[fit.stopped_template].origin
@@ -259,6 +254,10 @@ def measure_outlasting(
         stopped_pod="" if broken is None else broken.pod,
         make_context=partial(_context_of_losses, base, templates),
     )
+
+
+def _smaller(wanted: int | None, limit: int | None) -> int | None:
+    return min((number for number in (wanted, limit) if number is not None), default=None)
 
 
 def _refuse_devices(templates: Sequence[Template]) -> None:

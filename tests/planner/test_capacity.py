@@ -22,26 +22,26 @@ def planner(*objects: dict[str, Any]) -> kplan.Planner:
 
 
 def test_counts_until_the_next_replica_does_not_fit() -> None:
-    found = planner(node("a"), node("b", "3"), pod("busy", "1", node_name="a")).capacity([template("1")])
+    capacity = planner(node("a"), node("b", "3"), pod("busy", "1", node_name="a")).capacity([template("1")])
 
-    assert found.fit.total == 6
-    assert found.per_node() == {"a": {"web": 3}, "b": {"web": 3}}
-    assert found.stop is not None
-    assert found.stop.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
+    assert capacity.fit.total == 6
+    assert capacity.per_node() == {"a": {"web": 3}, "b": {"web": 3}}
+    assert capacity.stop is not None
+    assert capacity.stop.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
 
 
 def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:
-    found = planner(node("a")).capacity([template("0")])
+    capacity = planner(node("a")).capacity([template("0")])
 
-    assert found.fit.total == 10
-    assert found.stop is not None
-    assert "Too many pods" in found.stop.message
+    assert capacity.fit.total == 10
+    assert capacity.stop is not None
+    assert "Too many pods" in capacity.stop.message
 
 
 def test_a_limit_ends_the_count_without_a_reason() -> None:
-    found = planner(node("a")).capacity([template("1")], limit=2)
+    capacity = planner(node("a")).capacity([template("1")], limit=2)
 
-    assert (found.fit.total, found.stop) == (2, None)
+    assert (capacity.fit.total, capacity.stop) == (2, None)
 
 
 def test_the_same_count_as_a_plan_of_as_many_pods() -> None:
@@ -54,33 +54,35 @@ def test_the_same_count_as_a_plan_of_as_many_pods() -> None:
 
 
 def test_templates_take_turns_by_their_share() -> None:
-    found = planner(node("a", "8")).capacity([template("1", "web", share=3), template("1", "db")])
+    capacity = planner(node("a", "8")).capacity([template("1", "web", share=3), template("1", "db")])
 
-    assert found.fit.counts == [6, 2]
+    assert capacity.fit.counts == [6, 2]
 
 
 def test_says_how_many_nodes_of_which_shape_to_add() -> None:
-    found = planner(node("large-1", "8"), node("small-1"), node("small-2")).capacity([template("2")], wanted=17)
+    capacity = planner(node("large-1", "8"), node("small-1"), node("small-2")).capacity([template("2")], wanted=17)
 
-    assert not found.is_enough
-    assert [(each.shapes[0].like, each.shapes[0].existing, each.nodes) for each in found.additions] == [
+    assert not capacity.is_enough
+    assert [
+        (addition.shapes[0].like, addition.shapes[0].existing, addition.nodes) for addition in capacity.additions
+    ] == [
         ("small-1", 2, 5),
         ("large-1", 1, 3),
     ]
 
 
 def test_shapes_that_cannot_help_are_not_tried() -> None:
-    found = planner(node("a", "2")).capacity([template("3")], wanted=1)
+    capacity = planner(node("a", "2")).capacity([template("3")], wanted=1)
 
-    assert found.additions == ()
-    assert found.stop is not None
+    assert capacity.additions == ()
+    assert capacity.stop is not None
 
 
 def test_daemons_take_their_room_on_added_nodes() -> None:
     daemon = pod("agent", "1", node_name="a", owner="DaemonSet")
-    found = planner(node("a"), daemon).capacity([template("1")], wanted=9)
+    capacity = planner(node("a"), daemon).capacity([template("1")], wanted=9)
 
-    assert [each.nodes for each in found.additions] == [2]
+    assert [addition.nodes for addition in capacity.additions] == [2]
 
 
 def test_counts_the_room_that_lower_priorities_give_up() -> None:
@@ -88,9 +90,9 @@ def test_counts_the_room_that_lower_priorities_give_up() -> None:
     urgent = template("1", priority=5)
 
     assert planner(*objects).capacity([urgent]).fit.total == 1
-    found = planner(*objects).capacity([urgent], preempt=True)
-    assert found.fit.total == 4
-    assert found.to_dict()["victims"] == ["default/low"]
+    capacity = planner(*objects).capacity([urgent], preempt=True)
+    assert capacity.fit.total == 4
+    assert capacity.to_dict()["victims"] == ["default/low"]
 
 
 def test_nodes_can_be_left_out() -> None:
@@ -124,16 +126,16 @@ def test_rules_that_need_several_nodes_are_given_a_chance() -> None:
 
 def test_a_shape_whose_daemons_leave_no_room_is_not_tried() -> None:
     daemon = pod("agent", "4", node_name="a", owner="DaemonSet")
-    found = planner(node("a"), daemon).capacity([template("1")], wanted=1)
+    capacity = planner(node("a"), daemon).capacity([template("1")], wanted=1)
 
-    assert found.additions == ()
+    assert capacity.additions == ()
 
 
 def test_spreading_over_zones_needs_nodes_in_each() -> None:
     def zoned(name: str, zone: str) -> dict[str, Any]:
-        made = node(name)
-        made["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
-        return made
+        zoned_node = node(name)
+        zoned_node["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
+        return zoned_node
 
     constraint = {
         "maxSkew": 1,
@@ -141,11 +143,13 @@ def test_spreading_over_zones_needs_nodes_in_each() -> None:
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
-    made = pod("web", "2", topologySpreadConstraints=[constraint])
-    made["metadata"]["labels"] = {"app": "web"}
-    spreading = Template("web", (PodInfo(decode_pod(made)),))
-    found = planner(zoned("a", "one"), zoned("b", "two")).capacity([spreading], wanted=6)
+    web_pod = pod("web", "2", topologySpreadConstraints=[constraint])
+    web_pod["metadata"]["labels"] = {"app": "web"}
+    spreading = Template("web", (PodInfo(decode_pod(web_pod)),))
+    capacity = planner(zoned("a", "one"), zoned("b", "two")).capacity([spreading], wanted=6)
 
-    assert found.fit.total == 4
-    told = {tuple(shape.like for shape in each.shapes): each.nodes for each in found.additions}
-    assert told == {("a",): None, ("b",): None, ("a", "b"): 1}
+    assert capacity.fit.total == 4
+    nodes_by_shapes = {
+        tuple(shape.like for shape in addition.shapes): addition.nodes for addition in capacity.additions
+    }
+    assert nodes_by_shapes == {("a",): None, ("b",): None, ("a", "b"): 1}

@@ -15,7 +15,7 @@ AREAS = ("resources", "taints", "nodeaffinity", "spread", "podaffinity", "nomina
 
 
 def _decisions(area: str, limit: int = 6) -> list[tuple[CycleResult, list[str]]]:
-    found = []
+    decisions = []
     for scenario in scenarios(area)[:limit]:
         session = planner(scenario).session.fork()
         for key in scenario["pods"][:2]:
@@ -23,8 +23,8 @@ def _decisions(area: str, limit: int = 6) -> list[tuple[CycleResult, list[str]]]
             assert pod is not None
             result = schedule_pod(session, pod)
             if result.filter is not None:
-                found.append((result, session.cluster.nodes.names))
-    return found
+                decisions.append((result, session.cluster.nodes.names))
+    return decisions
 
 
 def _plain_closest(outcome: FilterOutcome) -> dict[tuple[str, str], list[int]]:
@@ -40,7 +40,7 @@ def _plain_closest(outcome: FilterOutcome) -> dict[tuple[str, str], list[int]]:
                 rank: tuple[Any, ...] = (1, row not in outcome.overrides, 0, 0, row)
             else:
                 n_reasons = sum(len(verdict.reasons_at(position)) for _, verdict in outcome.verdicts)
-                reason = next(each for each in status.reasons if each.text == text)
+                reason = next(reason for reason in status.reasons if reason.text == text)
                 missing = 0 if reason.shortfall is None else int(reason.shortfall(np.asarray([position]))[0])
                 rank = (0, 0, n_reasons, missing, row)
             ranked.setdefault((status.plugin, text), []).append(rank)
@@ -75,16 +75,16 @@ def test_what_counts_all_nodes_does_so_however_few_are_shown() -> None:
             whole.feasible_count,
             whole.not_evaluated_count,
         )
-        assert [(each.reason, each.nodes) for each in part.rejection_summary] == [
-            (each.reason, each.nodes) for each in whole.rejection_summary
+        assert [(count.reason, count.nodes) for count in part.rejection_summary] == [
+            (count.reason, count.nodes) for count in whole.rejection_summary
         ]
 
 
 def test_score_details_are_told_when_asked_for() -> None:
-    told = [
+    details = [
         explain(result, names, Shown(None, with_score_details=True)).score_details
         for result, names in _decisions("resources")
         if result.scores is not None
     ]
-    assert any("NodeResourcesFit" in plugins for each in told for plugins in each.values())
+    assert any("NodeResourcesFit" in plugins for node_details in details for plugins in node_details.values())
     assert not any(explain(result, names, Shown(None)).score_details for result, names in _decisions("resources"))

@@ -27,7 +27,7 @@ PODS = ["default/first", "default/second", "default/third"]
 def test_shares_add_up_and_what_is_certain_is_certain() -> None:
     odds = of(*TWO_NODES).odds(PODS, runs=200)
 
-    assert [sum(found.values()) for found in odds.counts.values()] == [200, 200, 200]
+    assert [sum(counts.values()) for counts in odds.counts.values()] == [200, 200, 200]
     assert set(odds.counts["default/first"]) == set(odds.counts["default/second"]) == {"a", "b"}
     assert odds.counts["default/third"] == {PENDING: 200}
     assert abs(odds.counts["default/first"]["a"] - 100) < 30
@@ -60,7 +60,7 @@ def test_one_run_is_the_plain_answer_with_that_seed(area: str) -> None:
         odds = kplan.Planner(snapshot, config).odds(scenario["pods"], runs=1, seed=number, settle_preemption=settles)
 
         last = {placement.pod.key: placement.node for placement in plain.placements}
-        victims = {each.key for placement in plain.placements for each in placement.victims}
+        victims = {victim.key for placement in plain.placements for victim in placement.victims}
         for key, node_name in last.items():
             if key not in odds.victims:
                 assert odds.counts[key] == {node_name or PENDING: 1}, scenario["id"]
@@ -75,21 +75,17 @@ def test_one_run_of_a_queue_is_the_plain_answer_with_that_seed(area: str) -> Non
 
         odds = kplan.Planner(snapshot, config).odds_of_queue(recreate=False, runs=1, seed=number)
 
-        changes = {each.pod: each for each in plain.changes}
-        for key, found in odds.counts.items():
+        changes = {change.pod: change for change in plain.changes}
+        for key, counts in odds.counts.items():
             if key not in odds.victims:
-                assert found == {changes[key].to_node or PENDING: 1}, scenario["id"]
-        assert set(odds.victims) == {each.pod for each in plain.changes if each.by}, scenario["id"]
+                assert counts == {changes[key].to_node or PENDING: 1}, scenario["id"]
+        assert set(odds.victims) == {change.pod for change in plain.changes if change.by}, scenario["id"]
 
 
 def test_every_run_is_one_that_a_seed_could_give() -> None:
     planner = of(*(node(name) for name in "abc"), *TWO_NODES[2:])
-    plain = {
-        tuple(
-            each.node for each in of(*(node(name) for name in "abc"), *TWO_NODES[2:], seed=seed).plan(PODS).placements
-        )
-        for seed in range(60)
-    }
+    objects = (*(node(name) for name in "abc"), *TWO_NODES[2:])
+    plain = {tuple(placement.node for placement in of(*objects, seed=seed).plan(PODS).placements) for seed in range(60)}
 
     odds = planner.odds(PODS, runs=100)
 
@@ -100,7 +96,7 @@ def test_every_run_is_one_that_a_seed_could_give() -> None:
 def test_equal_pods_take_turns_by_lot_in_a_queue() -> None:
     odds = of(node("a"), *TWO_NODES[2:]).odds_of_queue(runs=300)
 
-    shares = [found.get("a", 0) for found in odds.counts.values()]
+    shares = [counts.get("a", 0) for counts in odds.counts.values()]
     assert sum(shares) == 300
     assert all(abs(share - 100) < 40 for share in shares)
 
@@ -128,10 +124,10 @@ def test_the_search_starts_anywhere_when_it_stops_early() -> None:
     )
     planner = kplan.Planner(kplan.load_snapshot([*nodes, pod("p", "1")]), config, sampling="as-configured")
 
-    found = planner.odds(["default/p"], runs=2000).counts["default/p"]
+    nodes = planner.odds(["default/p"], runs=2000).counts["default/p"]
 
-    assert len(found) == 150
-    assert max(found.values()) < 60
+    assert len(nodes) == 150
+    assert max(nodes.values()) < 60
 
 
 @pytest.mark.parametrize("runs", [0, -1, 10**9])
@@ -157,5 +153,5 @@ def test_the_document_is_as_its_schema_says() -> None:
     jsonschema.Draft202012Validator(load_schema("OddsReport")).validate(document)
     assert document["scheduler"]["ties"] == "even"
     assert document["verdict"]["because"] == ["default/third: Unschedulable in 100 of 100 runs"]
-    assert [each["allPlaced"]["share"] for each in document["workloads"]] == [1, 1, 0]
+    assert [workload["allPlaced"]["share"] for workload in document["workloads"]] == [1, 1, 0]
     assert document["examples"][0]["pending"] == ["default/third"]

@@ -26,9 +26,9 @@ def planner(*objects: Object, cpu: str = "8", **options: Any) -> kplan.Planner:
 
 
 def thin(name: str, cpu: str = "3") -> Object:
-    found = deployment(name, 1)
-    found["spec"]["template"] = template(name, cpu=cpu)
-    return found
+    single = deployment(name, 1)
+    single["spec"]["template"] = template(name, cpu=cpu)
+    return single
 
 
 def shares(odds: Odds, pod: str) -> dict[str, float]:
@@ -69,11 +69,9 @@ def blocker(on: str, cpu: str) -> Object:
 
 def test_a_pod_of_more_importance_evicts_one_and_both_are_told() -> None:
     important = running(thin("important", "6"), ["n0"])
-    for each in important:
-        spec = each["spec"] if each["kind"] == "Pod" else each["spec"]["template"]["spec"]
-        spec |= (
-            {"priorityClassName": "high", "priority": 10} if each["kind"] == "Pod" else {"priorityClassName": "high"}
-        )
+    for obj in important:
+        spec = obj["spec"] if obj["kind"] == "Pod" else obj["spec"]["template"]["spec"]
+        spec |= {"priorityClassName": "high", "priority": 10} if obj["kind"] == "Pod" else {"priorityClassName": "high"}
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
     low = [*running(thin("a", "6"), ["n1"]), *running(thin("b", "6"), ["n2"]), blocker("n3", "6")]
 
@@ -93,21 +91,23 @@ def test_blocked_and_lost_pods_are_told() -> None:
     web = running(deployment("web", 3), ["n0", "n1", "n2"])
     cluster = planner(*web, budget("web", minAvailable=3), blocker("n0", "1"))
 
-    kept = cluster.odds_of_drain(["n0"], runs=20)
+    odds = cluster.odds_of_drain(["n0"], runs=20)
     forced = cluster.odds_of_drain(["n0"], options=DrainOptions(force=True, disable_eviction=True), runs=20)
     lost = cluster.odds_of_drain(["n0"], lost=True, runs=20)
 
-    assert kept.counts == {"default/blocker": {"blocked": 20}, "default/web-h1-000": {"blocked": 20}}
-    assert kept.is_certain
-    assert [[*each.nodes] for each in kept.report().pods] == [["n0"], ["n0"]]
-    assert [each.rule for each in kept.report().verdict.counted] == ["Blocked in 20 of 20 runs"] * 2
+    assert odds.counts == {"default/blocker": {"blocked": 20}, "default/web-h1-000": {"blocked": 20}}
+    assert odds.is_certain
+    assert [[*pod.nodes] for pod in odds.report().pods] == [["n0"], ["n0"]]
+    assert [counted.rule for counted in odds.report().verdict.counted] == ["Blocked in 20 of 20 runs"] * 2
     assert forced.counts["default/blocker"] == lost.counts["default/blocker"] == {"gone": 20}
     assert sum(lost.counts["default/web-h1-000"].values()) == 20
     assert not lost.report().verdict.failed
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"lost": True}, {"one_by_one": True}, {"rolling": True}], ids=lambda each: "-".join(each) or "plain"
+    "options",
+    [{}, {"lost": True}, {"one_by_one": True}, {"rolling": True}],
+    ids=lambda options: "-".join(options) or "plain",
 )
 @pytest.mark.parametrize("nodes", [["spot-a-1"], ["general-a-1", "gpu-a-1"]])
 def test_one_run_is_the_plain_drain_with_that_seed(nodes: list[str], options: dict[str, bool]) -> None:
@@ -118,17 +118,20 @@ def test_one_run_is_the_plain_drain_with_that_seed(nodes: list[str], options: di
         odds = kplan.Planner(snapshot).odds_of_drain(nodes, **options, runs=1, seed=seed)
 
         report = plain_report(kplan.Planner(snapshot, seed=seed), plain)
-        ends = {each.pod: {each.to_node or ("gone" if each.action == "-" else "pending"): 1} for each in report.changes}
+        ends = {
+            change.pod: {change.to_node or ("gone" if change.action == "-" else "pending"): 1}
+            for change in report.changes
+        }
         blocked = {pod: {"blocked": 1} for pod in plain.blocked}
         moved = {**ends, **blocked}
-        assert {pod: found for pod, found in odds.counts.items() if pod in moved} == moved
+        assert {pod: ends for pod, ends in odds.counts.items() if pod in moved} == moved
         where = {f"{pod.metadata.namespace}/{pod.metadata.name}": pod.spec.node_name for pod in snapshot.pods}
-        assert {pod: found for pod, found in odds.counts.items() if pod not in moved} == {
+        assert {pod: ends for pod, ends in odds.counts.items() if pod not in moved} == {
             pod: {where[pod]: 1} for pod in odds.counts.keys() - moved.keys()
         }
         assert set(odds.victims) == {step.pod for step in plain.steps if step.by}
-        told = {each.object for each in odds.report().verdict.counted}
-        assert told == {each.object for each in report.verdict.counted}
+        counted = {event.object for event in odds.report().verdict.counted}
+        assert counted == {event.object for event in report.verdict.counted}
 
 
 def plain_report(planner: kplan.Planner, change: Any) -> Any:
@@ -145,8 +148,8 @@ def test_one_run_is_the_plain_rollout_with_that_seed() -> None:
 
         odds = planner(*objects).odds_of_roll_out(manifests, runs=1, seed=seed)
 
-        ended = sorted(each.node or "pending" for each in plain.after if each.new)
-        assert sorted(where for found in odds.counts.values() for where in found) == ended
+        ended = sorted(pod.node or "pending" for pod in plain.after if pod.new)
+        assert sorted(where for counts in odds.counts.values() for where in counts) == ended
         assert odds.report().summary.all_placed.share == 1
 
 
@@ -158,7 +161,7 @@ def test_a_rollout_tells_workloads_and_says_of_an_unchanged_one_that_nothing_mov
     nothing = planner(*objects).odds_of_roll_out([deployment("web", 4)], runs=50)
 
     assert sum(map(len, rolled.counts.values())) >= 4
-    assert all(sum(found.values()) == 50 for found in rolled.counts.values())
+    assert all(sum(counts.values()) == 50 for counts in rolled.counts.values())
     [workload] = scaled.workloads
     assert (workload.workload, workload.complete.share) == ("Deployment/default/web", 0)
     assert "Insufficient cpu" in workload.because
@@ -228,19 +231,19 @@ def test_runs_end_the_same_whoever_carries_them_out(monkeypatch: pytest.MonkeyPa
     alone = demo.odds_of_drain(["general-a-1", "general-b-1"], runs=10).report().to_dict()
     monkeypatch.setattr("kplan.planner.odds._ALONE", 0)
     monkeypatch.setattr("kplan.planner.odds._ALONE_AT_MOST", 0)
-    asked: list[int] = []
+    question_counts: list[int] = []
 
     def ask_all(questions: Any, *, progress: Any) -> Any:
-        asked.append(len(questions))
+        question_counts.append(len(questions))
         return [question(demo) for question in reversed(questions)]
 
     apart = demo.odds_of_drain(["general-a-1", "general-b-1"], runs=10, ask_all=ask_all).report().to_dict()
     workers = partial(ask_all_side_by_side, demo, workers=2)
     side_by_side = demo.odds_of_drain(["general-a-1", "general-b-1"], runs=10, ask_all=workers).report().to_dict()
 
-    assert asked
-    for each in (alone, apart, side_by_side):
-        each.pop("generatedAt")
+    assert question_counts
+    for document in (alone, apart, side_by_side):
+        document.pop("generatedAt")
     assert apart == side_by_side == alone
 
 
@@ -261,8 +264,8 @@ def test_the_document_is_as_its_schema_says() -> None:
 
     jsonschema.Draft202012Validator(load_schema("OddsReport")).validate(document)
     assert document["command"] == "drain"
-    assert {each["pod"] for each in document["pods"]} >= {"batch/archive-ghjxt"}
-    assert any(each["messages"] for each in document["examples"])
+    assert {pod["pod"] for pod in document["pods"]} >= {"batch/archive-ghjxt"}
+    assert any(example["messages"] for example in document["examples"])
 
 
 def test_a_node_that_is_not_there_is_told() -> None:

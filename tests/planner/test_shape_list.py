@@ -64,9 +64,9 @@ def test_what_is_written_becomes_nodes(tmp_path: Path) -> None:
 
 
 def test_json_is_read_as_well(tmp_path: Path) -> None:
-    (found,) = read(tmp_path / "shapes.json", '[{"name": "x", "price": 1, "cpu": "4", "memory": "8Gi"}]')
+    (shape,) = read(tmp_path / "shapes.json", '[{"name": "x", "price": 1, "cpu": "4", "memory": "8Gi"}]')
 
-    assert (found.name, found.price) == ("x", 1)
+    assert (shape.name, shape.price) == ("x", 1)
 
 
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 """,
         )
 
-    told = [str(problem) for problem in error.value.problems]
-    assert all(text.startswith(f"{path} (document 1, line ") for text in told)
+    messages = [str(problem) for problem in error.value.problems]
+    assert all(text.startswith(f"{path} (document 1, line ") for text in messages)
     for part in (
         "$[0].name: 'Small_' cannot begin the name of a node",
         "$[0].price: -1 is no price",
@@ -117,7 +117,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         "$[4].name: a second shape is called a",
         "$[5]: no shape",
     ):
-        assert any(part in text for text in told), (part, told)
+        assert any(part in text for text in messages), (part, messages)
     assert all(problem.hint for problem in error.value.problems)
 
 

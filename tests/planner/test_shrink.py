@@ -25,18 +25,18 @@ def shrunk(*objects: Object, **options: bool) -> ShrinkReport:
 
 
 def freed(report: ShrinkReport) -> list[tuple[str, int]]:
-    return [(each.name, each.moved) for each in report.freed]
+    return [(freed.name, freed.moved) for freed in report.freed]
 
 
 def why(report: ShrinkReport) -> dict[str, tuple[str, str]]:
-    return {each.name: (each.why, each.pod) for each in report.stays}
+    return {stay.name: (stay.why, stay.pod) for stay in report.stays}
 
 
 def owned(name: str, cpu: str, on: str, **more: Any) -> Object:
-    made = pod(name, cpu, node_name=on, owner="ReplicaSet", **more)
-    made["metadata"]["labels"] = {"app": "web"}
-    made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-    return made
+    web_pod = pod(name, cpu, node_name=on, owner="ReplicaSet", **more)
+    web_pod["metadata"]["labels"] = {"app": "web"}
+    web_pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    return web_pod
 
 
 def budget(**allowed: Any) -> Object:
@@ -72,11 +72,11 @@ def test_pods_that_kubectl_would_not_take_away_keep_their_node() -> None:
     objects = [node("a"), node("b"), node("c"), pod("bare", "1", node_name="a"), owned("p", "2", "b", **volume)]
 
     assert freed(shrunk(*objects)) == [("c", 0)]
-    found = shrunk(*objects)
-    assert why(found) == {"a": ("not-evictable", "default/bare"), "b": ("not-evictable", "default/p")}
-    assert found.stays[1].because == LOCAL_STORAGE
+    report = shrunk(*objects)
+    assert why(report) == {"a": ("not-evictable", "default/bare"), "b": ("not-evictable", "default/p")}
+    assert report.stays[1].because == LOCAL_STORAGE
     forced = shrunk(*objects, force=True)
-    assert [(each.name, each.moved, each.deleted) for each in forced.freed] == [("c", 0, 0), ("a", 0, 1)]
+    assert [(freed.name, freed.moved, freed.deleted) for freed in forced.freed] == [("c", 0, 0), ("a", 0, 1)]
     assert freed(shrunk(*objects, force=True, delete_emptydir_data=True)) == [("c", 0), ("a", 0)]
 
 
@@ -114,7 +114,7 @@ def test_the_control_plane_stays_and_what_waits_already_does_not_count() -> None
 
 
 def clusters() -> st.SearchStrategy[list[Object]]:
-    def made(cpus: list[int], running: list[tuple[int, int, int]], least: int | None) -> list[Object]:
+    def build(cpus: list[int], running: list[tuple[int, int, int]], least: int | None) -> list[Object]:
         objects = [node(f"n{i}", str(cpu)) for i, cpu in enumerate(cpus)]
         for i, (at, cpu, priority) in enumerate(running):
             objects.append(owned(f"p{i}", f"{cpu}00m", f"n{at % len(cpus)}", priority=priority))
@@ -122,7 +122,7 @@ def clusters() -> st.SearchStrategy[list[Object]]:
 
     running = st.tuples(st.integers(0, 4), st.integers(1, 19), st.integers(-1, 1))
     few = st.one_of(st.none(), st.integers(0, 6))
-    return st.builds(made, st.lists(st.integers(1, 4), min_size=2, max_size=5), st.lists(running, max_size=7), few)
+    return st.builds(build, st.lists(st.integers(1, 4), min_size=2, max_size=5), st.lists(running, max_size=7), few)
 
 
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -137,10 +137,10 @@ def test_what_goes_is_the_same_without_placing_in_a_copy_first(
         plain = shrink_report(planner)
 
     assert quick.freed == plain.freed
-    assert [each.name for each in quick.stays] == [each.name for each in plain.stays]
+    assert [stay.name for stay in quick.stays] == [stay.name for stay in plain.stays]
     assert quick.usage == plain.usage
     assert len(quick.freed) + len(quick.stays) == len(planner.world.nodes)
     if quick.freed:
-        rest = planner.drain([each.name for each in quick.freed[:1]])
+        rest = planner.drain([freed.name for freed in quick.freed[:1]])
         assert not rest.blocked
-        assert all(each.node for each in rest.after)
+        assert all(pod.node for pod in rest.after)

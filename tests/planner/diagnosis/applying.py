@@ -17,12 +17,12 @@ def applied(objects: list[dict[str, Any]], remedy: dict[str, Any]) -> list[dict[
 
 
 def _named(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
-    return next(each for each in objects if each["kind"] == kind and each["metadata"]["name"] == name)
+    return next(obj for obj in objects if obj["kind"] == kind and obj["metadata"]["name"] == name)
 
 
 def _lower(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
     containers = [*waiting["spec"]["containers"], *waiting["spec"].get("initContainers", ())]
-    (container,) = (each for each in containers if each["name"] == change["container"])
+    (container,) = (candidate for candidate in containers if candidate["name"] == change["container"])
     container["resources"]["requests"][change["resource"]] = change["to"]
 
 
@@ -51,8 +51,8 @@ def _select(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, 
 
 
 def _uncordon(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
-    found = _named(objects, "Node", change["node"])
-    found["spec"] = {"taints": []}
+    tainted = _named(objects, "Node", change["node"])
+    tainted["spec"] = {"taints": []}
 
 
 def _relax(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:

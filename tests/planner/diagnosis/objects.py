@@ -57,9 +57,9 @@ def limit_range(**bounds: Any) -> dict[str, Any]:
 
 
 def cordoned(name: str, **more: Any) -> dict[str, Any]:
-    made = node(name, taints=[taint("node.kubernetes.io/unschedulable")], **more)
-    made["spec"]["unschedulable"] = True
-    return made
+    cordoned = node(name, taints=[taint("node.kubernetes.io/unschedulable")], **more)
+    cordoned["spec"]["unschedulable"] = True
+    return cordoned
 
 
 def spread(key: str, **labels: str) -> dict[str, Any]:
@@ -93,13 +93,13 @@ def volume(name: str, zone: str) -> dict[str, Any]:
 
 
 def storage_class(name: str, mode: str) -> dict[str, Any]:
-    kind, made_by = "StorageClass", "csi.example.com"
+    kind, provisioner = "StorageClass", "csi.example.com"
     group = "storage.k8s.io/v1"
     return {
         "apiVersion": group,
         "kind": kind,
         "metadata": {"name": name},
-        "provisioner": made_by,
+        "provisioner": provisioner,
         "volumeBindingMode": mode,
     }
 
@@ -113,15 +113,15 @@ def priority_class(name: str, value: int) -> dict[str, Any]:
 
 
 def gpu_node(name: str, number: str) -> dict[str, Any]:
-    made = node(name)
-    made["status"]["allocatable"] = {**made["status"]["allocatable"], "nvidia.com/gpu": number}
-    return made
+    with_gpus = node(name)
+    with_gpus["status"]["allocatable"] = {**with_gpus["status"]["allocatable"], "nvidia.com/gpu": number}
+    return with_gpus
 
 
-def asking(made: dict[str, Any], **requests: str) -> dict[str, Any]:
-    resources = made["spec"]["containers"][0]["resources"]
+def asking(base_pod: dict[str, Any], **requests: str) -> dict[str, Any]:
+    resources = base_pod["spec"]["containers"][0]["resources"]
     resources["requests"] = {name.replace("__", "/").replace("_", "."): value for name, value in requests.items()}
-    return made
+    return base_pod
 
 
 def either(key: str, *values: str) -> dict[str, Any]:
@@ -130,6 +130,6 @@ def either(key: str, *values: str) -> dict[str, Any]:
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
 
 
-def with_disk(made: dict[str, Any], amount: str) -> dict[str, Any]:
-    made["status"]["allocatable"] = {**made["status"]["allocatable"], "ephemeral-storage": amount}
-    return made
+def with_disk(base_node: dict[str, Any], amount: str) -> dict[str, Any]:
+    base_node["status"]["allocatable"] = {**base_node["status"]["allocatable"], "ephemeral-storage": amount}
+    return base_node

@@ -15,16 +15,16 @@ STORY = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 
 @STORY
 def test_the_sentence_names_the_cause(story: Story):
-    told = planner(story.objects).place(KEY).diagnosis
+    text = planner(story.objects).place(KEY).diagnosis
 
-    assert [part for part in story.says if part not in told] == [], told
-    assert told.endswith(".")
-    assert ".." not in told
+    assert [part for part in story.says if part not in text] == [], text
+    assert text.endswith(".")
+    assert ".." not in text
 
 
 @STORY
 def test_the_remedies_that_help_are_offered(story: Story):
-    offered = [each["kind"] for each in planner(story.objects).place(KEY).to_dict()["remedies"]]
+    offered = [remedy["kind"] for remedy in planner(story.objects).place(KEY).to_dict()["remedies"]]
 
     assert [kind for kind in story.remedies if kind not in offered] == [], offered
     assert [kind for kind in story.never if kind in offered] == []
@@ -38,10 +38,10 @@ def test_a_remedy_that_was_checked_works_when_it_is_carried_out(story: Story):
         if not remedy["checked"]:
             assert remedy["then"] is None
             continue
-        found = planner(applied(story.objects, remedy)).place(KEY)
-        assert found.node is not None, remedy
+        placement = planner(applied(story.objects, remedy)).place(KEY)
+        assert placement.node is not None, remedy
         if remedy["kind"] != "add-nodes":
-            assert found.node == remedy["then"], remedy
+            assert placement.node == remedy["then"], remedy
 
 
 @STORY
@@ -64,24 +64,26 @@ def test_pods_that_end_alike_are_told_alike_in_a_plan():
     asking = planner([node("a", cpu="1"), *waiting])
     plan = asking.plan([f"default/web-{number}" for number in range(3)])
 
-    told = [(each.diagnosis, each.remedies) for each in plan.placements]
-    assert told == [(asking.place("default/web-0").diagnosis, asking.place("default/web-0").remedies)] * 3
+    diagnoses = [(placement.diagnosis, placement.remedies) for placement in plan.placements]
+    assert diagnoses == [(asking.place("default/web-0").diagnosis, asking.place("default/web-0").remedies)] * 3
 
 
 def test_only_so_many_different_pods_of_a_plan_are_tried_again():
     number = MOST_WITH_REMEDIES + 1
-    waiting = [pod(f"web-{each}", cpu=f"{each + 2}") for each in range(number)]
-    plan = planner([node("a", cpu="1"), *waiting]).plan([f"default/web-{each}" for each in range(number)])
+    waiting = [pod(f"web-{index}", cpu=f"{index + 2}") for index in range(number)]
+    plan = planner([node("a", cpu="1"), *waiting]).plan([f"default/web-{index}" for index in range(number)])
 
-    assert all(each.diagnosis for each in plan.placements)
-    assert [bool(each.remedies) for each in reversed(plan.placements)] == [False] + [True] * MOST_WITH_REMEDIES
+    assert all(placement.diagnosis for placement in plan.placements)
+    have_remedies = [bool(placement.remedies) for placement in reversed(plan.placements)]
+    assert have_remedies == [False] + [True] * MOST_WITH_REMEDIES
 
 
-def test_what_is_free_is_told_as_it_is_when_the_pod_is_looked_at():
+def test_what_is_free_is_stated_as_it_is_when_the_pod_is_looked_at():
     waiting = [pod("first", cpu="1"), pod("web", cpu="4"), pod("second", cpu="1"), pod("web-1", cpu="4")]
-    plan = planner([node("a", cpu="4"), *waiting]).plan([f"default/{each['metadata']['name']}" for each in waiting])
+    keys = [f"default/{waiting_pod['metadata']['name']}" for waiting_pod in waiting]
+    plan = planner([node("a", cpu="4"), *waiting]).plan(keys)
 
-    assert [each.diagnosis for each in plan.placements if each.node is None] == [
+    assert [placement.diagnosis for placement in plan.placements if placement.node is None] == [
         "The only node, a, lacks cpu (asks 4, 3 free).",
         "The only node, a, lacks cpu (asks 4, 2 free).",
     ]

@@ -30,7 +30,7 @@ FIELDS = {
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_the_field_at_fault_is_named(name: str):
-    (story,) = (each for each in STORIES if each.name == name)
+    (story,) = (known for known in STORIES if known.name == name)
     placed = planner(story.objects).place(KEY)
 
     assert placed.at_fault == FIELDS[name]

@@ -10,7 +10,7 @@ from kplan.planner.placement import Placement
 from kplan.report.remedies import remedy_text
 from kplan.workloads import load_manifests
 from tests.planner.diagnosis.objects import HOST, ZONE, affinity, claim, taint
-from tests.planner.diagnosis.objects import volume as made_volume
+from tests.planner.diagnosis.objects import volume as volume_object
 from tests.preemption.scenes import node, pod
 
 
@@ -28,27 +28,27 @@ def placed(objects: list[dict[str, Any]], workload: dict[str, Any]) -> tuple[Pla
     return kplan.Planner(snapshot).plan(pods).placements
 
 
-def told(objects: list[dict[str, Any]], workload: dict[str, Any]) -> list[dict[str, Any]]:
+def remedies_of(objects: list[dict[str, Any]], workload: dict[str, Any]) -> list[dict[str, Any]]:
     last = placed(objects, workload)[-1]
     assert all(map(remedy_text, last.remedies))
-    found: list[dict[str, Any]] = last.to_dict()["remedies"]
-    return found
+    remedies: list[dict[str, Any]] = last.to_dict()["remedies"]
+    return remedies
 
 
 def of_kind(remedies: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    (found,) = (each for each in remedies if each["kind"] == kind)
-    return found
+    (matching,) = (remedy for remedy in remedies if remedy["kind"] == kind)
+    return matching
 
 
 def test_as_many_nodes_are_added_as_all_replicas_take():
-    added = of_kind(told([node("a", cpu="3")], deployment(11)), "add-nodes")
+    added = of_kind(remedies_of([node("a", cpu="3")], deployment(11)), "add-nodes")
 
     assert (added["change"], added["helps"]) == ({"nodes": 3, "like": "a"}, {"pods": 8, "of": 8})
 
 
 def test_a_node_for_each_replica_that_keeps_apart():
     added = of_kind(
-        told([node("a"), node("b")], deployment(5, **affinity("podAntiAffinity", HOST, app="web"))), "add-nodes"
+        remedies_of([node("a"), node("b")], deployment(5, **affinity("podAntiAffinity", HOST, app="web"))), "add-nodes"
     )
 
     assert (added["change"]["nodes"], added["helps"]) == (3, {"pods": 3, "of": 3})
@@ -56,10 +56,10 @@ def test_a_node_for_each_replica_that_keeps_apart():
 
 def test_so_many_nodes_are_enough_and_one_fewer_is_not():
     def with_nodes(number: int) -> tuple[Placement, ...]:
-        return placed([node("a", cpu="3"), *(node(f"n{each}", cpu="3") for each in range(number))], deployment(11))
+        return placed([node("a", cpu="3"), *(node(f"n{index}", cpu="3") for index in range(number))], deployment(11))
 
-    assert all(each.node for each in with_nodes(3))
-    assert not all(each.node for each in with_nodes(2))
+    assert all(with_node.node for with_node in with_nodes(3))
+    assert not all(with_node.node for with_node in with_nodes(2))
 
 
 def enough_snapshot() -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ def enough_snapshot() -> list[dict[str, Any]]:
 
 
 def test_fewer_replicas_are_those_that_found_a_node():
-    lowered = of_kind(told(enough_snapshot(), deployment(6)), "lower-replicas")
+    lowered = of_kind(remedies_of(enough_snapshot(), deployment(6)), "lower-replicas")
 
     assert lowered["change"] == {"workload": "Deployment default/web", "from": 6, "to": 4}
 
@@ -78,12 +78,14 @@ def test_nobody_asks_a_daemon_set_or_a_job_for_fewer_replicas():
     job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
     job |= {"apiVersion": "batch/v1", "kind": "Job"}
 
-    assert {"lower-replicas", "split-replicas"}.isdisjoint(each["kind"] for each in told(enough_snapshot(), job))
+    assert {"lower-replicas", "split-replicas"}.isdisjoint(
+        remedy["kind"] for remedy in remedies_of(enough_snapshot(), job)
+    )
 
 
 def test_replicas_are_split_where_their_parts_fit_together():
     nodes = [node(name, cpu="3") for name in "abcd"]
-    split = of_kind(told(nodes, deployment(2, requests={"cpu": "4", "memory": "1Gi"})), "split-replicas")
+    split = of_kind(remedies_of(nodes, deployment(2, requests={"cpu": "4", "memory": "1Gi"})), "split-replicas")
 
     assert split["change"] == {
         "workload": "Deployment default/web",
@@ -97,32 +99,32 @@ def test_replicas_are_split_where_their_parts_fit_together():
 
 
 def test_replicas_are_not_split_where_the_parts_do_not_fit_either():
-    assert "split-replicas" not in [each["kind"] for each in told(enough_snapshot(), deployment(9))]
+    assert "split-replicas" not in [remedy["kind"] for remedy in remedies_of(enough_snapshot(), deployment(9))]
 
 
 def test_devices_are_not_parted():
-    made = node("a")
-    made["status"]["allocatable"]["nvidia.com/gpu"] = "1"
+    with_gpu = node("a")
+    with_gpu["status"]["allocatable"]["nvidia.com/gpu"] = "1"
     workload = deployment(1, requests={"cpu": "1", "nvidia.com/gpu": "3"})
     workload["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "3"}
 
-    assert "split-replicas" not in [each["kind"] for each in told([made], workload)]
+    assert "split-replicas" not in [remedy["kind"] for remedy in remedies_of([with_gpu], workload)]
 
 
 def test_a_remedy_says_how_many_of_the_replicas_it_lets_in_and_ranks_behind_where_these_are_few():
     nodes = [node("a", cpu="2"), node("b", cpu="1", taints=[taint("dedicated", "ml")])]
-    found = told(nodes, deployment(6))
-    kinds = [each["kind"] for each in found]
+    remedies = remedies_of(nodes, deployment(6))
+    kinds = [remedy["kind"] for remedy in remedies]
 
-    assert of_kind(found, "tolerate-taint")["helps"] == {"pods": 1, "of": 4}
+    assert of_kind(remedies, "tolerate-taint")["helps"] == {"pods": 1, "of": 4}
     assert kinds.index("add-nodes") < kinds.index("tolerate-taint")
 
 
 def test_a_rule_is_relaxed_and_a_node_added_where_either_alone_is_not_enough():
     nodes = [node("a", cpu="1", labels={ZONE: "x"}), node("b", cpu="1", labels={ZONE: "y"})]
-    running = [pod(f"web-{each}", on=each, labels={"app": "web"}) for each in "ab"]
+    running = [pod(f"web-{name}", on=name, labels={"app": "web"}) for name in "ab"]
     apart = affinity("podAntiAffinity", ZONE, app="web")
-    relaxed = of_kind(told([*nodes, *running], deployment(1, **apart)), "relax")
+    relaxed = of_kind(remedies_of([*nodes, *running], deployment(1, **apart)), "relax")
 
     assert relaxed["withNodes"] == {"nodes": 1, "like": "a"}
     assert relaxed["then"] == "a-added-1"
@@ -133,18 +135,18 @@ def test_replicas_are_not_split_where_the_namespace_bounds_pods():
     nodes = [node(name, cpu="3") for name in "abcd"]
 
     assert "split-replicas" not in [
-        each["kind"] for each in told([*nodes, quota], deployment(2, requests={"cpu": "4"}))
+        remedy["kind"] for remedy in remedies_of([*nodes, quota], deployment(2, requests={"cpu": "4"}))
     ]
 
 
 def test_of_replicas_with_claims_of_their_own_one_says_nothing_of_the_others():
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    bound = [claim("data", "", "pv"), made_volume("pv", "x")]
+    bound = [claim("data", "", "pv"), volume_object("pv", "x")]
     nodes = [node("a", cpu="1", labels={ZONE: "x"}), node("b", cpu="1", labels={ZONE: "x"})]
-    found = told([*nodes, *bound], deployment(4, volumes=[volume]))
+    remedies = remedies_of([*nodes, *bound], deployment(4, volumes=[volume]))
 
-    assert found
-    assert [each for each in found if "helps" in each] == []
+    assert remedies
+    assert [remedy for remedy in remedies if "helps" in remedy] == []
 
 
 def test_a_namespace_that_does_not_exist_is_named_with_the_one_that_was_meant():
@@ -154,7 +156,7 @@ def test_a_namespace_that_does_not_exist_is_named_with_the_one_that_was_meant():
     (last,) = placed([node("a"), namespace], workload)
 
     assert last.diagnosis == "The API server refuses the pod: there is no namespace shopp (did you mean shop?)."
-    assert [remedy_text(each) for each in last.remedies] == [
+    assert [remedy_text(remedy) for remedy in last.remedies] == [
         "name namespace shop instead of shopp (not tried)",
         "create namespace shopp (not tried)",
     ]
