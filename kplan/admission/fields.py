@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from functools import cache, lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -44,13 +44,12 @@ class Field(NamedTuple):
 class _Table(msgspec.Struct):
     kinds: dict[str, tuple[str, str, bool]]
     newer: dict[str, str]
-    types: dict[str, dict[str, str]]
+    types: dict[str, msgspec.Raw]  #: struct -> its fields, each with its code; decoded when first used
 
 
 @cache
 def _table() -> _Table:
-    text = resources.files("kplan.admission").joinpath("fields.json").read_bytes()
-    return msgspec.json.decode(text, type=_Table)
+    return msgspec.json.decode(Path(__file__).with_name("fields.json").read_bytes(), type=_Table)
 
 
 @lru_cache(maxsize=256)
@@ -88,9 +87,8 @@ def fields_of(struct: str) -> dict[str, Field]:
     """Return the fields of a struct in the newest release."""
     table = _table()
     short = go_name(struct)
-    return {
-        name: _field(code) for name, code in table.types.get(struct, {}).items() if f"{short}.{name}" not in table.newer
-    }
+    codes = msgspec.json.decode(table.types.get(struct, b"{}"), type=dict[str, str])
+    return {name: _field(code) for name, code in codes.items() if f"{short}.{name}" not in table.newer}
 
 
 def _field(code: str) -> Field:

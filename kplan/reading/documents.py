@@ -13,7 +13,6 @@ from kplan.errors import Problem
 from kplan.reading.content import DEEP_HINT, Document
 from kplan.reading.files import STANDARD_INPUT, NotObjects, files_below, read_source
 from kplan.reading.limits import SNAPSHOTS, Limits, Progress
-from kplan.reading.yaml_text import YamlProblem, read_yaml
 
 _LOG_SECTION = re.compile(rb"\s*==== START logs for .*?^==== END logs for [^\n]*\n?", re.DOTALL | re.MULTILINE)
 _BYTE_OFFSET = re.compile(r"\(byte (\d+)\)")
@@ -138,6 +137,8 @@ class _Reader(msgspec.Struct, frozen=True):
 
 
 def _yaml_documents(data: bytearray, path: str, problems: list[Problem], limits: Limits) -> Iterator[Document]:
+    from kplan.reading.yaml_text import YamlProblem, read_yaml
+
     try:
         yield from read_yaml(bytes(data), path, max_depth=limits.max_depth)
     except YamlProblem as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from kplan.report.blocks import Table, plain, spans_of
@@ -41,16 +42,18 @@ def fold(text: str, width: int) -> list[str]:
 
 def plain_table(table: Table, width: int) -> list[str]:
     """Return the lines of a table without colour."""
-    from tabulate import tabulate
-
-    widths = _widths(table, width)
-    # The header is a row like the others: to one of its own tabulate gives two more blanks.
+    limits = _widths(table, width)
     rows = [
-        ["\n".join(fold(plain(cell), limit)) for cell, limit in zip(row, widths, strict=True)]
+        [fold(plain(cell), limit) for cell, limit in zip(row, limits, strict=True)]
         for row in (table.header, *table.rows)
     ]
-    sides = ["right" if side == ">" else "left" for side in table.align]
-    return tabulate(rows, tablefmt="plain", colalign=sides, disable_numparse=True).splitlines()
+    widths = [max(len(line) for cell in column for line in cell) for column in zip(*rows, strict=True)]
+    align = [str.rjust if side == ">" else str.ljust for side in table.align]
+    return [
+        (" " * GAP).join([pad(cell, width) for pad, cell, width in zip(align, cells, widths, strict=True)]).rstrip()
+        for row in rows
+        for cells in zip_longest(*row, fillvalue="")
+    ]
 
 
 def rich_table(table: Table, width: int, styles: dict[str, str]) -> RichTable:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
 from functools import cache
 
 _DESCRIPTORS = frozenset(["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"])
@@ -45,6 +44,8 @@ def is_time_zone(name: str) -> bool:
 @cache
 def _zones() -> frozenset[str]:
     """Return the time zones of this machine's database; empty where it has none."""
+    import zoneinfo
+
     return frozenset(zoneinfo.available_timezones())
 
 
