@@ -31,7 +31,7 @@ def changed(base: B, changes: Iterable[WhatIf]) -> B:
         if isinstance(change, Scale):
             after, note = scaled(base.with_snapshot(snapshot), change)
         elif isinstance(change, Settle):
-            after, note = settled(base.with_snapshot(snapshot), change)
+            after, note = settled(base.with_snapshot(snapshot))
         else:
             after, note = rewritten(snapshot, change)
         snapshot = with_change(after, note)

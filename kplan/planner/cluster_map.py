@@ -1,4 +1,4 @@
-"""How full every node is before and after an answer, and which pods come and go: what pictures are drawn from."""
+"""The utilisation of every node before and after an answer, and its pods that come and go: the data of pictures."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kplan.engine.node_table import NodeTable
 from kplan.planner.utilisation import allocatable, pool_label, requested, resources_of
 
 MOST_RESOURCES = 5
-"""So many resources are drawn, those that nodes offer most often first; pods are always among them."""
+"""The number of resources in a picture: ``pods``, and the others that most nodes offer."""
 
 
 def cluster_map(before: Cluster, after: Cluster) -> ClusterMap:
-    """Return every node as it was and as it is after an answer.
+    """Return every node before and after an answer.
 
     Parameters
     ----------
-    before, after : with the same nodes; pods keep their rows, and those made meanwhile come last
+    before, after : clusters with the same nodes; pods keep their rows, and new pods come last
     """
     nodes = after.nodes
     resources = _drawn(nodes)
@@ -57,7 +57,7 @@ def cluster_map(before: Cluster, after: Cluster) -> ClusterMap:
 
 
 def _drawn(nodes: NodeTable) -> list[str]:
-    """Return the resources that are drawn, in the order in which tables show them."""
+    """Return the resources of the picture, in the order of tables."""
     names = resources_of(nodes)
     if len(names) <= MOST_RESOURCES:
         return names
@@ -67,7 +67,7 @@ def _drawn(nodes: NodeTable) -> list[str]:
 
 
 def _values(nodes: NodeTable, label: str) -> list[str]:
-    """Return each node's value of a label; empty where it has none."""
+    """Return the value of a label by node; empty if a node does not have it."""
     column = nodes.label(label)
     return [
         column.values[code] if is_there else ""
@@ -76,7 +76,7 @@ def _values(nodes: NodeTable, label: str) -> list[str]:
 
 
 def _moves(before: Cluster, after: Cluster) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
-    """Return the pods that came to each node row and those that left it."""
+    """Return the pods that come to each node row, and those that leave it."""
     arriving: dict[int, list[str]] = defaultdict(list)
     leaving: dict[int, list[str]] = defaultdict(list)
     then: Sequence[int] = before.node_of

@@ -1,4 +1,4 @@
-"""Nodes that are not in the cluster yet, with the daemon pods that would run on each."""
+"""New nodes of a shape, with the daemon pods that run on each."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _DAEMONS = "DaemonSet"
 
 
 class NewNodes:
-    """Makes nodes of a shape.
+    """Creates nodes of a shape.
 
-    Daemons are those of the daemon sets whose selectors and tolerations take such a node. Of a daemon set that is known
-    from its pods alone, the pods say so, and the required node affinity that tells each its node is not counted.
+    Their daemon pods are those of the daemon sets whose selectors and tolerations match such a node. For a daemon set
+    that the snapshot does not hold, a pod of it stands for the template, without the node affinity that pins it.
     """
 
     def __init__(self, base: Base, shape: PricedShape) -> None:
         self._shape = shape
-        self._taken = base.world.node_by_name
+        self._existing = base.world.node_by_name
         self._daemons = [pod for template, pod in _daemons_of(base) if _runs_on(template, shape.node)]
 
     @property
     def n_daemons(self) -> int:
-        """How many daemon pods run on each."""
+        """The number of daemon pods on each node."""
         return len(self._daemons)
 
     def make(self, n: int) -> tuple[list[Node], list[Pod]]:
-        """Return so many nodes under new names, and their daemon pods."""
+        """Return n nodes with new names, and their daemon pods."""
         names = self._names(n)
         return list(map(self._node, names)), [self._pod(daemon, name) for name in names for daemon in self._daemons]
 
@@ -45,7 +45,7 @@ class NewNodes:
         while len(names) < n:
             name = f"{self._shape.name}-new-{number}"
             number += 1
-            if name not in self._taken:
+            if name not in self._existing:
                 names.append(name)
         return names
 
@@ -62,14 +62,14 @@ class NewNodes:
 
 
 def _daemons_of(base: Base) -> Iterator[tuple[PodTemplateSpec, Pod]]:
-    """Yield for each daemon set what says on which nodes it runs, and a pod as it is there."""
+    """Yield for each daemon set a template that selects its nodes, and a pod as it runs there."""
     infos = base.session.cluster.pods.infos
     workloads = base.at_rest.workloads
     for key in workloads.keys():  # noqa: SIM118 - not a mapping
         state = workloads.find(key)
         if not isinstance(state, DaemonSetState | ForeignState) or state.ref.kind != _DAEMONS:
             continue
-        # What runs has been through admission, and the template has not.
+        # A running pod has been through admission, and the template has not.
         example = next((infos[row].pod for row in state.pods), None)
         if isinstance(state, DaemonSetState):
             template = state.templates[state.wanted.revision]
@@ -83,7 +83,7 @@ def _daemons_of(base: Base) -> Iterator[tuple[PodTemplateSpec, Pod]]:
 
 
 def _not_pinned(pod: Pod) -> PodSpec:
-    """Return what a pod says without the node that it is on, and without what its controller pins it there with."""
+    """Return the spec of a pod without its node and without the node affinity with which its controller pins it."""
     affinity = pod.spec.affinity
     if affinity is not None and affinity.node_affinity is not None:
         required = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=None)

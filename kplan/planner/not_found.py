@@ -1,4 +1,4 @@
-"""Names about which nothing can be decided, answered with what was probably meant."""
+"""Errors about names that do not exist, with hints that name the nearest ones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _ENDED = {"Succeeded": "has succeeded", "Failed": "has failed"}
 
 
 def no_pod(key: str, known: Iterable[str], workloads: Iterable[str] = ()) -> NotFoundError:
-    """Return the error for a pod that is not there.
+    """Return the error for a pod that does not exist.
 
     Parameters
     ----------
-    workloads : those that have its name, which come before pods of a name that is like it
+    workloads : workloads of the same name; the hint prefers them to pods with a similar name
     """
     same = list(workloads)[:_MOST]
     hint = f"did you mean {', '.join(same)}?" if same else meant([key], known)
@@ -38,16 +38,16 @@ def has_ended(pod: Pod) -> UsageError | None:
 
 
 def no_node(names: Iterable[str], known: Iterable[str]) -> NotFoundError:
-    """Return the error for nodes that are not there."""
+    """Return the error for nodes that do not exist."""
     unknown = list(names)
     hint = meant(unknown, known) or "kubectl get nodes lists those that there are"
     return NotFoundError(f"the snapshot has no node {', '.join(unknown)}", hint=hint)
 
 
 def meant(names: Iterable[str], known: Iterable[str]) -> str:
-    """Return a hint with the names nearest to those that are not known, or nothing.
+    """Return a hint with the names nearest to unknown ones; empty if none is near.
 
-    The same name in another namespace is nearer than one that is written much like it.
+    The same name in another namespace is nearer than a similar name.
     """
     candidates = list(known)
     near: dict[str, None] = {}

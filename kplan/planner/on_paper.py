@@ -1,9 +1,8 @@
-"""A cluster changed on paper: objects added, replaced or taken away, nodes added and cordoned, workloads scaled.
+"""What-if changes of a cluster: objects added, replaced or removed, nodes added and cordoned, workloads scaled.
 
-Changes are applied in the order given, each to what the earlier ones left. Objects come and go as they do in a cluster:
-what an object owns goes with it, as the garbage collector sees to, and so do the objects of a namespace, the pods of a
-node and what is published for it. The pods of a node that controllers own are pending again at once; nothing else moves
-unless the cluster is let settle.
+Changes are applied one after the other. A removed object takes with it what it owns, as the garbage collector would; a
+namespace takes its objects, and a node its pods and the objects that drivers publish for it. Controllers recreate the
+pods of a removed node at once, as pending pods; nothing else moves unless the cluster settles.
 """
 
 from __future__ import annotations
@@ -31,56 +30,56 @@ from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.priorities import resolve_priority
 
 MAX_ADDED = 100_000
-"""More nodes than a cluster can have are not added."""
+"""The largest number of nodes to add, above that of any real cluster."""
 
 MAX_REPLICAS = 1_000_000
 
 _MOST_NAMED = 20
-"""So many objects that a change is about are named in reports, and the others counted."""
+"""The number of objects of a change that reports name; the others are counted."""
 
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-"""Taint that the node controller keeps on cordoned nodes."""
+"""Taint that the node controller puts on cordoned nodes."""
 
 _NO_SPEC = Node().spec
 
 _FRESH_TAINTS = ("node.kubernetes.io/",)
-"""Taints that tell about a node's present condition; a new one does not have them."""
+"""Prefixes of taints that describe the present condition of a node; a new node does not have them."""
 
 
 class With(msgspec.Struct, frozen=True):
-    """Objects that are there besides, or in the place of those of the same kind and name."""
+    """Objects to add, or to put in place of objects of the same kind and name."""
 
-    given: GivenObjects
+    loaded: GivenObjects
     what: str
 
     @staticmethod
     def of(source: str | Path | Mapping[str, Any]) -> With:
-        """Read a file, a directory, or one object; raises SnapshotError for what cannot be used."""
-        given = load_objects(source)
-        named = [name_of(type_of(obj), obj) for obj in given.objects]
+        """Read a file, a directory, or one object; raises SnapshotError for unusable ones."""
+        loaded = load_objects(source)
+        named = [name_of(type_of(obj), obj) for obj in loaded.objects]
         what = str(source) if isinstance(source, str | Path) else ", ".join(named)
-        if not given.objects:
+        if not loaded.objects:
             raise UsageError(
                 f"{what or 'with'}: no object that scheduling reads", hint="give nodes, pods, workloads, …"
             )
-        return With(given, what)
+        return With(loaded, what)
 
 
 class Without(msgspec.Struct, frozen=True):
-    """Objects that are not there."""
+    """Objects to remove."""
 
     which: Reference
 
 
 class AddNodes(msgspec.Struct, frozen=True):
-    """More nodes like one."""
+    """Nodes to add, all like an existing one."""
 
     count: int
     like: str
 
 
 class Cordon(msgspec.Struct, frozen=True):
-    """Nodes that take no new pods, or do so again."""
+    """Nodes to cordon or to uncordon."""
 
     which: Reference
     what: str
@@ -88,21 +87,21 @@ class Cordon(msgspec.Struct, frozen=True):
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Workloads that are to have so many replicas."""
+    """Workloads to scale."""
 
     which: Reference
     replicas: int
 
 
 class Settle(msgspec.Struct, frozen=True):
-    """Whatever can move does so."""
+    """Run the controllers and the scheduler until nothing moves."""
 
 
 WhatIf = With | Without | AddNodes | Cordon | Scale | Settle
 
 
 def cordoned(name: str, *, is_cordoned: bool = True) -> Cordon:
-    """Return the change for nodes of this name, which may be a glob or labels behind a question mark."""
+    """Return the change for nodes of this name, which may be a glob, or labels after a question mark."""
     separator = "" if name.startswith("?") and "=" in name else "/"
     return Cordon(parse_reference(f"node{separator}{name}"), name, is_cordoned)
 
@@ -124,71 +123,71 @@ def parse_scale(text: str) -> Scale:
     return Scale(parse_reference(which), int(number))
 
 
-def rewritten(snapshot: Snapshot, asked: With | Without | AddNodes | Cordon) -> tuple[Snapshot, ClusterChange]:
-    """Apply one change that is about objects alone.
+def rewritten(snapshot: Snapshot, change: With | Without | AddNodes | Cordon) -> tuple[Snapshot, ClusterChange]:
+    """Apply one change that needs no controllers.
 
     Returns
     -------
-    snapshot : with the change, which is not noted in it yet
-    change : what was done
+    snapshot : with the change, but without an entry in ``changes``
+    change : the entry for ``changes``
 
     Raises
     ------
     NotFoundError
-        When nothing is called so; the hint names the nearest.
+        When a named object does not exist; the hint names the nearest.
     """
-    if isinstance(asked, With):
-        return _with(snapshot, asked)
-    if isinstance(asked, Without):
-        return _without(snapshot, asked)
-    if isinstance(asked, AddNodes):
-        return _add_nodes(snapshot, asked)
-    return _cordon(snapshot, asked)
+    if isinstance(change, With):
+        return _with(snapshot, change)
+    if isinstance(change, Without):
+        return _without(snapshot, change)
+    if isinstance(change, AddNodes):
+        return _add_nodes(snapshot, change)
+    return _cordon(snapshot, change)
 
 
 def with_change(snapshot: Snapshot, change: ClusterChange) -> Snapshot:
-    """Return the snapshot with a change noted."""
+    """Return the snapshot with a further entry in ``changes``."""
     return dataclasses.replace(snapshot, changes=(*snapshot.changes, change))
 
 
 def with_warnings(before: Snapshot, after: Snapshot) -> Snapshot:
-    """Return a changed snapshot with the warnings about its references, not those about what it was before."""
+    """Return a changed snapshot whose warnings about references are those of its own nodes and pods."""
     if before.nodes is after.nodes and before.pods is after.pods:
         return after
     stale = set(reference_warnings(before))
-    kept = tuple(warning for warning in after.warnings if warning not in stale)
-    return dataclasses.replace(after, warnings=(*kept, *reference_warnings(after)))
+    others = tuple(warning for warning in after.warnings if warning not in stale)
+    return dataclasses.replace(after, warnings=(*others, *reference_warnings(after)))
 
 
 def change_of(change: str, what: str, names: Sequence[str]) -> ClusterChange:
-    """Return a change as reports list it."""
+    """Return the entry of a change for reports."""
     return ClusterChange(change=change, what=what, count=len(names), objects=tuple(names[:_MOST_NAMED]))  # type: ignore[arg-type] # one of the words
 
 
-def _with(snapshot: Snapshot, asked: With) -> tuple[Snapshot, ClusterChange]:
-    given = asked.given
-    nodes = {**snapshot.node_by_name, **{obj.metadata.name: obj for obj in given.objects if isinstance(obj, Node)}}
-    unknown = [model for model in given.likes.values() if model not in nodes]
+def _with(snapshot: Snapshot, change: With) -> tuple[Snapshot, ClusterChange]:
+    loaded = change.loaded
+    nodes = {**snapshot.node_by_name, **{obj.metadata.name: obj for obj in loaded.objects if isinstance(obj, Node)}}
+    unknown = [model for model in loaded.likes.values() if model not in nodes]
     if unknown:
         raise no_node(unknown, snapshot.node_by_name)
     newer: dict[str, dict[tuple[str, str], Any]] = {}
-    for obj in given.objects:
+    for obj in loaded.objects:
         metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
         newer.setdefault(type_of(obj).attribute, {})[metadata.namespace, metadata.name] = obj
-    classes = {(each.metadata.name): each for each in snapshot.priority_classes}
-    classes |= {name: each for (_, name), each in newer.get("priority_classes", {}).items()}
+    classes = {(priority_class.metadata.name): priority_class for priority_class in snapshot.priority_classes}
+    classes |= {name: priority_class for (_, name), priority_class in newer.get("priority_classes", {}).items()}
     changes: dict[str, Any] = {}
     for attribute, objects in newer.items():
         older = {(obj.metadata.namespace, obj.metadata.name): obj for obj in getattr(snapshot, attribute)}
-        held = {**older, **{key: _taken(obj, older.get(key), classes) for key, obj in objects.items()}}
-        changes[attribute] = tuple(_roomy(obj, given.likes, nodes) for obj in held.values())
-    names = [name_of(type_of(obj), obj) for obj in given.objects]
-    whole = {**snapshot.whole, **given.whole}
-    return dataclasses.replace(snapshot, **changes, whole=whole), change_of("with", asked.what, names)
+        held = {**older, **{key: _merged(obj, older.get(key), classes) for key, obj in objects.items()}}
+        changes[attribute] = tuple(_with_capacity(obj, loaded.likes, nodes) for obj in held.values())
+    names = [name_of(type_of(obj), obj) for obj in loaded.objects]
+    whole = {**snapshot.whole, **loaded.whole}
+    return dataclasses.replace(snapshot, **changes, whole=whole), change_of("with", change.what, names)
 
 
-def _taken(obj: Any, older: Any, classes: Mapping[str, Any]) -> Any:
-    """Return an object as the cluster holds it then: an update keeps who the object is, and what it reports."""
+def _merged(obj: Any, older: Any, classes: Mapping[str, Any]) -> Any:
+    """Return an object as the cluster holds it after the change: an update keeps uid and status."""
     if isinstance(obj, Pod):
         return _with_priority(obj, classes)
     if older is None:
@@ -203,51 +202,50 @@ def _taken(obj: Any, older: Any, classes: Mapping[str, Any]) -> Any:
 def _with_priority(pod: Pod, classes: Mapping[str, Any]) -> Pod:
     if pod.metadata.uid or pod.spec.priority is not None:
         return pod
-    found = resolve_priority(pod.spec.priority_class_name, classes.values())
-    if found is None:
+    resolved = resolve_priority(pod.spec.priority_class_name, classes.values())
+    if resolved is None:
         raise UsageError(
             f"Pod/{pod.metadata.namespace}/{pod.metadata.name}: no priority class {pod.spec.priority_class_name!r}",
             hint="give the class with --with, too, or leave it out",
         )
     spec = replace(
         pod.spec,
-        priority=found.priority,
-        priority_class_name=found.class_name,
-        preemption_policy=pod.spec.preemption_policy or found.preemption_policy,
+        priority=resolved.priority,
+        priority_class_name=resolved.class_name,
+        preemption_policy=pod.spec.preemption_policy or resolved.preemption_policy,
     )
     return replace(pod, spec=spec)
 
 
-def _roomy(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]) -> Any:
-    """Return a node without status with that of the node which it is like."""
+def _with_capacity(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]) -> Any:
+    """Return a node; one without status gets the status of the node that it is like."""
     if not isinstance(obj, Node) or obj.metadata.name not in likes or obj.status.capacity or obj.status.allocatable:
         return obj
     return replace(obj, status=nodes[likes[obj.metadata.name]].status)
 
 
-def _without(snapshot: Snapshot, asked: Without) -> tuple[Snapshot, ClusterChange]:
-    kind = asked.which.kind
-    gone = {id(obj): (kind, obj) for obj in find(asked.which, snapshot)}
+def _without(snapshot: Snapshot, change: Without) -> tuple[Snapshot, ClusterChange]:
+    kind = change.which.kind
+    gone = {id(obj): (kind, obj) for obj in find(change.which, snapshot)}
     lost: list[Pod] = []
     if kind.name == "Node":
         names = {obj.metadata.name for _, obj in gone.values()}
         lost = [pod for pod in snapshot.pods if pod.spec.node_name in names]
-        gone |= {id(obj): (each, obj) for each, obj in _published_for(snapshot, names)}
+        gone |= {id(obj): (published, obj) for published, obj in _published_for(snapshot, names)}
     elif kind.name == "Namespace":
         names = {obj.metadata.name for _, obj in gone.values()}
-        gone |= {id(obj): (each, obj) for each, obj in _all(snapshot) if obj.metadata.namespace in names}
+        gone |= {id(obj): (namespaced, obj) for namespaced, obj in _all(snapshot) if obj.metadata.namespace in names}
     gone |= {id(pod): (type_of(pod), pod) for pod in lost}
     _take_dependents(snapshot, gone)
     changes: dict[str, Any] = {
-        each.attribute: tuple(obj for obj in snapshot.objects(each.attribute) if id(obj) not in gone)
-        for each in dict.fromkeys(each for each, _ in gone.values())
+        attribute: tuple(obj for obj in snapshot.objects(attribute) if id(obj) not in gone)
+        for attribute in dict.fromkeys(gone_kind.attribute for gone_kind, _ in gone.values())
     }
-    left = {object_name(each.name, obj.metadata.namespace, obj.metadata.name) for each, obj in gone.values()}
-    whole = {key: value for key, value in snapshot.whole.items() if key not in left}
+    keys = {object_name(gone_kind.name, obj.metadata.namespace, obj.metadata.name) for gone_kind, obj in gone.values()}
+    whole = {key: value for key, value in snapshot.whole.items() if key not in keys}
     after = dataclasses.replace(snapshot, **changes, whole=whole)
     after = with_objects(after, pending_again(lost, after))
-    named = [name_of(each, obj) for each, obj in gone.values()]
-    return after, change_of("without", asked.which.text, named)
+    return after, change_of("without", change.which.text, [name_of(gone_kind, obj) for gone_kind, obj in gone.values()])
 
 
 def _all(snapshot: Snapshot) -> Iterable[tuple[Kind, Any]]:
@@ -255,7 +253,7 @@ def _all(snapshot: Snapshot) -> Iterable[tuple[Kind, Any]]:
 
 
 def _published_for(snapshot: Snapshot, nodes: set[str]) -> Iterable[tuple[Kind, Any]]:
-    """Yield what drivers and controllers keep for nodes."""
+    """Yield the objects that drivers and controllers publish for nodes."""
     is_about: Mapping[str, Callable[[Any], bool]] = {
         "csi_nodes": lambda obj: obj.metadata.name in nodes,
         "volume_attachments": lambda obj: obj.spec.node_name in nodes,
@@ -265,7 +263,7 @@ def _published_for(snapshot: Snapshot, nodes: set[str]) -> Iterable[tuple[Kind, 
 
 
 def _take_dependents(snapshot: Snapshot, gone: dict[int, tuple[Kind, Any]]) -> None:
-    """Add all objects that have owners, and none that is left."""
+    """Add to `gone` all objects whose owners are all in it, as the garbage collector removes them."""
     owned = [(kind, obj) for kind, obj in _all(snapshot) if obj.metadata.owner_references]
     owners: set[tuple[str, str, str]] = set()
     fresh = list(gone.values())
@@ -283,61 +281,64 @@ def _take_dependents(snapshot: Snapshot, gone: dict[int, tuple[Kind, Any]]) -> N
         gone |= {id(obj): (kind, obj) for kind, obj in fresh}
 
 
-def _add_nodes(snapshot: Snapshot, asked: AddNodes) -> tuple[Snapshot, ClusterChange]:
-    model = snapshot.node_by_name.get(asked.like)
+def _add_nodes(snapshot: Snapshot, change: AddNodes) -> tuple[Snapshot, ClusterChange]:
+    model = snapshot.node_by_name.get(change.like)
     if model is None:
-        raise no_node([asked.like], snapshot.node_by_name)
+        raise no_node([change.like], snapshot.node_by_name)
     taints = tuple(taint for taint in model.spec.taints if not taint.key.startswith(_FRESH_TAINTS))
     fresh = replace(model, spec=replace(model.spec, unschedulable=False, taints=taints))
-    nodes, pods = added_nodes(NodeShape(fresh, 1), asked.count, snapshot, mark="more")
+    nodes, pods = added_nodes(NodeShape(fresh, 1), change.count, snapshot, mark="more")
     added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods)}
     names = [node.metadata.name for node in nodes]
     added["csi_nodes"] = tuple(
         replace(csi_node, metadata=replace(csi_node.metadata, name=name, uid=f"added-{name}"))
         for name in names
         for csi_node in snapshot.csi_nodes
-        if csi_node.metadata.name == asked.like
+        if csi_node.metadata.name == change.like
     )
     added["resource_slices"] = tuple(
-        _moved_slice(resource_slice, asked.like, name)
+        _copied_slice(resource_slice, change.like, name)
         for name in names
         for resource_slice in snapshot.resource_slices
-        if resource_slice.spec.node_name == asked.like
+        if resource_slice.spec.node_name == change.like
     )
     changes: dict[str, Any] = {
         attribute: (*snapshot.objects(attribute), *objects) for attribute, objects in added.items() if objects
     }
-    told = [f"Node/{name}" for name in names]
-    return dataclasses.replace(snapshot, **changes), change_of("add-nodes", f"{asked.count}={asked.like}", told)
+    objects = [f"Node/{name}" for name in names]
+    return dataclasses.replace(snapshot, **changes), change_of("add-nodes", f"{change.count}={change.like}", objects)
 
 
-def _moved_slice(obj: Any, old: str, name: str) -> Any:
-    """Return a driver's slice of a node as it publishes the same devices of another."""
+def _copied_slice(obj: Any, old: str, name: str) -> Any:
+    """Return the resource slice with which a driver would publish the same devices of another node."""
     pool = obj.spec.pool
     moved = replace(pool, name=name if pool.name == old else f"{pool.name}-{name}")
     metadata = replace(obj.metadata, name=f"{obj.metadata.name}-{name}", uid=f"added-{obj.metadata.name}-{name}")
     return replace(obj, metadata=metadata, spec=replace(obj.spec, node_name=name, pool=moved))
 
 
-def _cordon(snapshot: Snapshot, asked: Cordon) -> tuple[Snapshot, ClusterChange]:
-    meant = {id(node) for node in find(asked.which, snapshot)}
+def _cordon(snapshot: Snapshot, change: Cordon) -> tuple[Snapshot, ClusterChange]:
+    meant = {id(node) for node in find(change.which, snapshot)}
     changed = [
-        node for node in snapshot.nodes if id(node) in meant and bool(node.spec.unschedulable) != asked.is_cordoned
+        node for node in snapshot.nodes if id(node) in meant and bool(node.spec.unschedulable) != change.is_cordoned
     ]
     ids = {id(node) for node in changed}
     nodes = tuple(
-        _node_cordoned(node, is_cordoned=asked.is_cordoned) if id(node) in ids else node for node in snapshot.nodes
+        _node_cordoned(node, is_cordoned=change.is_cordoned) if id(node) in ids else node for node in snapshot.nodes
     )
-    word = "cordon" if asked.is_cordoned else "uncordon"
+    word = "cordon" if change.is_cordoned else "uncordon"
     names = [f"Node/{node.metadata.name}" for node in changed]
-    return dataclasses.replace(snapshot, nodes=nodes), change_of(word, asked.what, names)
+    return dataclasses.replace(snapshot, nodes=nodes), change_of(word, change.what, names)
 
 
 def _node_cordoned(node: Node, *, is_cordoned: bool) -> Node:
-    """Return the node cordoned or not; the scheduler takes the field for the taint, so only the end of it is told."""
+    """Return the node cordoned or not.
+
+    The taint of a cordoned node is only removed, never added: the scheduler reads the field like the taint.
+    """
     taints = node.spec.taints
     if not is_cordoned:
         taints = tuple(taint for taint in taints if taint.key != _UNSCHEDULABLE)
     spec = replace(node.spec, unschedulable=is_cordoned, taints=taints)
-    # What says nothing is the very default, as in a node that was read: only so it is left out where it is written.
+    # A spec without values is the default object itself, as in a node that was read, so that encoding leaves it out.
     return replace(node, spec=_NO_SPEC if spec == _NO_SPEC else spec)

@@ -1,8 +1,7 @@
-"""The workloads of a snapshot, and the pods that they would have next.
+"""The workloads of a snapshot, and the pods that they would create next.
 
-Workloads are those that the snapshot holds, and those that are known from their pods alone, whose youngest pod then
-says what the next one is like. Daemon sets have no replicas; jobs that are over make no more pods, and those of a cron
-job count as the cron job's.
+A workload that the snapshot does not hold is known from its pods; its youngest pod then stands for the template. Daemon
+sets have no replicas, finished jobs create no more pods, and the jobs of a cron job count as the cron job.
 """
 
 from __future__ import annotations
@@ -33,37 +32,39 @@ class OwnWorkload(msgspec.Struct, frozen=True):
     """A workload of the snapshot."""
 
     key: str  #: KIND/NAMESPACE/NAME
-    running: int  #: pods that it has on nodes
+    running: int  #: the number of its pods on nodes
 
 
 def own_workloads(base: Base) -> list[OwnWorkload]:
-    """List the workloads whose replicas can be counted, by key."""
-    known = base.at_rest.workloads
+    """Return the workloads whose replicas can be counted, by key."""
+    workloads = base.at_rest.workloads
     job_of, is_scaled = _jobs_of_cron_jobs(base), _scaled_sets(base)
-    found = {f"CronJob/{cron_job.metadata.namespace}/{cron_job.metadata.name}": 0 for cron_job in base.world.cron_jobs}
-    for key in known.keys():  # noqa: SIM118 - not a mapping
-        state = known.find(key)
+    running = {
+        f"CronJob/{cron_job.metadata.namespace}/{cron_job.metadata.name}": 0 for cron_job in base.world.cron_jobs
+    }
+    for key in workloads.keys():  # noqa: SIM118 - not a mapping
+        state = workloads.find(key)
         if isinstance(state, DeploymentState):
             if _revision(_maker(state)) is not None:
-                found[key] = sum(_running(each) for each in state.sets.values())
+                running[key] = sum(_running(replica_set) for replica_set in state.sets.values())
         elif key in job_of:
-            found[job_of[key]] += 0 if state is None else _running(state)
+            running[job_of[key]] += 0 if state is None else _running(state)
         elif state is not None and not _is_left_out(state) and (key not in is_scaled or state.pods or state.desired):
-            found[key] = _running(state)
-    return [OwnWorkload(key, n) for key, n in sorted(found.items())]
+            running[key] = _running(state)
+    return [OwnWorkload(key, n) for key, n in sorted(running.items())]
 
 
 def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgspec.Struct]]:
-    """Return the pods that a workload would have next, and the claims that come with them.
+    """Return the pods that a workload would create next, and their claims.
 
     Parameters
     ----------
-    most : so many are enough
+    most : the largest number of pods
 
     Raises
     ------
     NotFoundError
-        When nothing is known of its pods.
+        When the snapshot holds neither its template nor a pod of it.
     """
     owner = _owner(base, key)
     world = base.world
@@ -80,7 +81,7 @@ def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgsp
 
 
 def _owner(base: Base, key: str) -> Owner:
-    """Return who makes the pods of a workload; nothing that is returned is to be changed."""
+    """Return the owner of a workload's pods; not to be changed."""
     kind, namespace, name = key.split("/", 2)
     for cron in base.world.cron_jobs if kind == "CronJob" else ():
         if (cron.metadata.namespace, cron.metadata.name) == (namespace, name):
@@ -93,7 +94,7 @@ def _owner(base: Base, key: str) -> Owner:
 
 
 def _maker(deployment: DeploymentState) -> Owner:
-    """Return the replica set of the template that now holds, or the one that would be made."""
+    """Return the replica set of the deployment's current template, or the one that would be created."""
     if deployment.current is not None:
         return deployment.current
     labels = {**deployment.spec.metadata.labels, TEMPLATE_HASH: deployment.revision}
@@ -105,7 +106,7 @@ def _maker(deployment: DeploymentState) -> Owner:
 
 
 def _revision(owner: Owner) -> str | None:
-    """Return the revision whose template the next pod is made from; None where no template says anything."""
+    """Return the revision of the next pod; None if its template is unknown."""
     if isinstance(owner, ForeignState):
         youngest = max(owner.pods.values(), key=lambda pod: (pod.created, pod.order), default=None)
         return None if youngest is None else youngest.revision
@@ -133,19 +134,19 @@ def _running(owner: Owner) -> int:
 
 
 def _jobs_of_cron_jobs(base: Base) -> Mapping[str, str]:
-    """Return the cron job of each job that has one in the snapshot."""
+    """Return the cron job of each job whose cron job is in the snapshot."""
     known = {(cron.metadata.namespace, cron.metadata.name) for cron in base.world.cron_jobs}
-    found = {}
+    cron_job_of = {}
     for job in base.world.jobs:
         owner = controller_of(job.metadata)
         namespace = job.metadata.namespace
         if owner is not None and owner.kind == "CronJob" and (namespace, owner.name) in known:
-            found[f"Job/{namespace}/{job.metadata.name}"] = f"CronJob/{namespace}/{owner.name}"
-    return found
+            cron_job_of[f"Job/{namespace}/{job.metadata.name}"] = f"CronJob/{namespace}/{owner.name}"
+    return cron_job_of
 
 
 def _scaled_sets(base: Base) -> set[str]:
-    """Return the replica sets that something else scales: of those that are empty there may be many."""
+    """Return the replica sets that a controller scales; many of them may be empty."""
     return {
         f"ReplicaSet/{replica_set.metadata.namespace}/{replica_set.metadata.name}"
         for replica_set in base.world.replica_sets

@@ -1,8 +1,9 @@
-"""Where in their manifests the fields stand that diagnoses point at: looked up for those that have one, afterwards."""
+"""Line numbers, in their manifests, of the fields that diagnoses point at."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
@@ -18,11 +19,11 @@ from kplan.workloads.manifests import Manifests, ManifestWorkload
 
 R = TypeVar("R", bound=Report)
 _LEAST_STEPS = 2
-"""A field that is missing is looked for at what is around it, if that is below ``spec.KEY`` at least."""
+"""For a field that is missing the line of its parent counts, if that is at least this deep: ``spec.KEY``."""
 
 
 def with_lines(document: R, manifests: Manifests | None) -> R:
-    """Say of each placement on which line of its manifest the field stands that is at fault."""
+    """Return a report with the line of the field at fault of each placement that has one."""
     if manifests is None or not manifests.workloads:
         return document
     places = _Places(manifests.workloads)
@@ -32,11 +33,11 @@ def with_lines(document: R, manifests: Manifests | None) -> R:
         case CapacityReport(stop=stop) if stop is not None:
             return replace(document, stop=replace(stop, placement=places.of(stop.placement)))
         case HeadroomReport(workloads=workloads):
-            told = tuple(
+            updated = tuple(
                 workload if workload.stop is None else replace(workload, stop=places.of(workload.stop))
                 for workload in workloads
             )
-            return replace(document, workloads=told)
+            return replace(document, workloads=updated)
         case _:
             return document
 
@@ -66,17 +67,17 @@ class _Places:
 
 
 def _line_of(workload: ManifestWorkload, path: str) -> int | None:
-    """Return the line of a field of the pod, or of what is nearest around it; a limit stands for a request."""
+    """Return the line of a field of the pod, or of its nearest parent; a limit also counts as a request."""
     ways = (path, path.replace(".resources.requests", ".resources.limits"))
-    depth, found = max(((_depth(workload.template, steps_of(way)), way) for way in ways), key=lambda each: each[0])
+    depth, nearest = max(((_depth(workload.template, steps_of(way)), way) for way in ways), key=itemgetter(0))
     if depth < _LEAST_STEPS:
         return None
     below = workload.json_path[len(workload.item.json_path) :]
-    return workload.item.line_of(f"${below}{found.removeprefix('$')}") or None
+    return workload.item.line_of(f"${below}{nearest.removeprefix('$')}") or None
 
 
 def _depth(value: object, steps: Sequence[Step]) -> int:
-    """Return how many steps of the way there are."""
+    """Return how many steps of a path exist in a value."""
     for depth, step in enumerate(steps):
         is_there = step in value if isinstance(value, dict) else isinstance(step, int) and step < _length(value)
         if not is_there:

@@ -1,4 +1,4 @@
-"""Objects of a snapshot as people name them: ``KIND/[NS/]NAME``, with globs, or ``KIND?label=value``."""
+"""References to objects of a snapshot: ``KIND/[NS/]NAME``, with globs, or ``KIND?label=value``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NEAR = 3
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """Which objects are meant."""
+    """A reference to objects."""
 
     text: str  #: as it was written
     kind: Kind
@@ -38,11 +38,11 @@ class Reference(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def _kind_names() -> dict[str, Kind]:
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     for kind in KINDS:
         for name in (kind.name.lower(), kind.resource):
-            found.setdefault(name, kind)
-    return found | {short: next(kind for kind in KINDS if kind.name == name) for short, name in SHORT_NAMES.items()}
+            kinds.setdefault(name, kind)
+    return kinds | {short: next(kind for kind in KINDS if kind.name == name) for short, name in SHORT_NAMES.items()}
 
 
 def parse_reference(text: str) -> Reference:
@@ -50,7 +50,7 @@ def parse_reference(text: str) -> Reference:
 
     Raises UsageError for anything else, and for kinds that scheduling does not read.
     """
-    # A label is never asked for behind a slash, where a question mark is a glob's.
+    # After a slash a question mark belongs to a glob; labels only follow a kind.
     head, mark, labels = text.partition("?")
     by_labels = bool(mark) and "/" not in head
     word, *path = [head] if by_labels else text.split("/")
@@ -70,31 +70,31 @@ def parse_reference(text: str) -> Reference:
 
 def _selector(text: str, labels: str) -> Selector:
     try:
-        found = parse_selector(labels)
+        selector = parse_selector(labels)
     except InvalidSelector as error:
         raise UsageError(f"{text}: {error}", hint="for example node?pool=gpu") from None
-    if found.is_empty:
+    if selector.is_empty:
         raise UsageError(f"{text}: names no label", hint="for example node?pool=gpu")
-    return found
+    return selector
 
 
 def find(reference: Reference, snapshot: Snapshot) -> list[Any]:
-    """Return the objects that are meant, in the snapshot's order, at least one.
+    """Return the objects of a reference in the snapshot's order, at least one.
 
     Raises NotFoundError when there is none; the hint names the nearest.
     """
     held: tuple[Any, ...] = snapshot.objects(reference.kind.attribute)
-    found = [obj for obj in held if _is_meant(reference, obj)]
-    if not found:
-        raise _not_found(reference, held)
-    return found
+    matches = [obj for obj in held if _is_meant(reference, obj)]
+    if not matches:
+        raise _no_match(reference, held)
+    return matches
 
 
 def _is_meant(reference: Reference, obj: Any) -> bool:
     metadata = obj.metadata
     if reference.labels is not None:
         return reference.labels.matches(metadata.labels)
-    # A name may hold what a glob means something else by, so it is compared as it stands, too.
+    # A name may hold letters that mean something else in a glob, so it is compared as text too.
     return _fits(metadata.namespace, reference.namespace) and _fits(metadata.name, reference.name)
 
 
@@ -102,7 +102,7 @@ def _fits(text: str, wanted: str) -> bool:
     return text == wanted or fnmatch.fnmatchcase(text, wanted)
 
 
-def _not_found(reference: Reference, held: tuple[Any, ...]) -> NotFoundError:
+def _no_match(reference: Reference, held: tuple[Any, ...]) -> NotFoundError:
     kind = reference.kind
     known = {_path(obj): None for obj in held}
     wanted = f"{reference.namespace}/{reference.name}" if kind.is_namespaced else reference.name

@@ -1,4 +1,4 @@
-"""Changes on paper in which controllers take part: workloads scaled, and a cluster let settle."""
+"""What-if changes in which controllers take part: workloads are scaled, or the whole cluster settles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kplan.framework.interface import ReservedObjects, ReservedObjectsPlugin
 from kplan.planner.base import Base
 from kplan.planner.change import begin
 from kplan.planner.incoming import with_objects
-from kplan.planner.on_paper import Scale, Settle, change_of
+from kplan.planner.on_paper import Scale, change_of
 from kplan.planner.references import find, name_of
 from kplan.rules.volume_claims import claim_name
 from kplan.simulation.controllers.observed import ObservedPod
@@ -40,28 +40,28 @@ _SCALED: Mapping[type, str] = {
 _ENDED = ("Succeeded", "Failed")
 
 
-def scaled(base: Base, asked: Scale) -> tuple[Snapshot, ClusterChange]:
-    """Give workloads another number of replicas, and let their controllers make or delete pods.
+def scaled(base: Base, change: Scale) -> tuple[Snapshot, ClusterChange]:
+    """Return the snapshot with workloads scaled, after their controllers created or deleted pods.
 
-    New pods are pending; where they go is decided when something moves.
+    New pods are pending; a later question schedules them.
 
     Raises
     ------
     NotFoundError
-        When nothing is called so.
+        When no workload has this name.
     UsageError
         For a kind that has no replicas.
     """
-    kind = asked.which.kind
+    kind = change.which.kind
     field = _SCALED.get(kind.type)
     if field is None:
-        kinds = ", ".join(each.__name__.lower() for each in _SCALED)
-        raise UsageError(f"{asked.which.text}: a {kind.name} has no number of replicas", hint=f"it can be {kinds}")
-    found: list[Any] = find(asked.which, base.snapshot)
-    objects = [replace(obj, spec=replace(obj.spec, **{field: asked.replicas})) for obj in found]
+        kinds = ", ".join(workload_type.__name__.lower() for workload_type in _SCALED)
+        raise UsageError(f"{change.which.text}: a {kind.name} has no number of replicas", hint=f"it can be {kinds}")
+    matches: list[Any] = find(change.which, base.snapshot)
+    objects = [replace(obj, spec=replace(obj.spec, **{field: change.replicas})) for obj in matches]
     keys = [object_name(kind.name, obj.metadata.namespace, obj.metadata.name) for obj in objects]
-    whole = {**base.snapshot.whole, **_scaled_whole(base.snapshot, keys, field, asked.replicas)}
-    rewritten = dataclasses.replace(_in_place(base.snapshot, kind.attribute, objects), whole=whole)
+    whole = {**base.snapshot.whole, **_scaled_whole(base.snapshot, keys, field, change.replicas)}
+    rewritten = dataclasses.replace(_with_updated(base.snapshot, kind.attribute, objects), whole=whole)
     simulation = begin(base.with_snapshot(rewritten))
     for key in keys:
         owner = simulation.workloads.find(key)
@@ -69,27 +69,27 @@ def scaled(base: Base, asked: Scale) -> tuple[Snapshot, ClusterChange]:
             simulation.enqueue(owner)
     simulation.run_controllers()
     names = [name_of(kind, obj) for obj in objects]
-    what = f"{asked.which.text}={asked.replicas}"
+    what = f"{change.which.text}={change.replicas}"
     leaving = [pod for pod in rewritten.pods if pod.metadata.deletion_timestamp is not None]
-    return _standing(simulation, rewritten, leaving), change_of("scale", what, names)
+    return _snapshot_of(simulation, rewritten, leaving), change_of("scale", what, names)
 
 
-def settled(base: Base, asked: Settle) -> tuple[Snapshot, ClusterChange]:  # noqa: ARG001 - it has nothing to say
-    """Let all controllers and the scheduler do what they would, until nothing moves."""
+def settled(base: Base) -> tuple[Snapshot, ClusterChange]:
+    """Return the snapshot after all controllers and the scheduler worked until nothing moved."""
     simulation = begin(base)
     for key in simulation.workloads.keys():  # noqa: SIM118 - not a mapping
         owner = simulation.workloads.find(key)
         if owner is not None:
             simulation.enqueue(owner)
     simulation.run()
-    after = _standing(simulation, base.snapshot)
+    after = _snapshot_of(simulation, base.snapshot)
     moved = dict.fromkeys(f"Pod/{step.pod}" for step in simulation.steps if step.pod)
     after = _with_reserved(after, simulation)
     after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
     return after, change_of("settle", "", list(moved))
 
 
-def _in_place(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> Snapshot:
+def _with_updated(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> Snapshot:
     newer = {(obj.metadata.namespace, obj.metadata.name): obj for obj in objects}
     held = tuple(newer.get((obj.metadata.namespace, obj.metadata.name), obj) for obj in getattr(snapshot, attribute))
     changes: dict[str, Any] = {attribute: held}
@@ -97,19 +97,19 @@ def _in_place(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> Sna
 
 
 def _scaled_whole(snapshot: Snapshot, keys: Iterable[str], field: str, replicas: int) -> dict[str, dict[str, Any]]:
-    """Return workloads as they would have been read: a manifest is compared with all their fields."""
-    found = {}
+    """Return the scaled workloads with all their fields as they were read, which manifests are compared with."""
+    contents = {}
     for key in keys:
         content = snapshot.whole.get(key)
         if content is None:
             continue
         read = msgspec.json.decode(content) if isinstance(content, msgspec.Raw) else content
-        found[key] = {**read, "spec": {**read.get("spec", {}), field: replicas}}
-    return found
+        contents[key] = {**read, "spec": {**read.get("spec", {}), field: replicas}}
+    return contents
 
 
 def _unsettled(simulation: Simulation, world: Snapshot) -> Iterable[InputWarning]:
-    """Say of which pods the snapshot of a settled cluster does not hold all that they take."""
+    """Yield warnings about pods whose volumes or devices are missing from the snapshot of a settled cluster."""
     if simulation.circle:
         yield InputWarning("EvictionCycle", "", simulation.circle)
     claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in world.persistent_volume_claims}
@@ -124,10 +124,10 @@ def _unsettled(simulation: Simulation, world: Snapshot) -> Iterable[InputWarning
             name for name in named if name is not None and not _has_volume(claims.get((infos[row].namespace, name)))
         ]
         if missing:
-            message = f"settled, but nobody knows the volumes that are made for its claims: {', '.join(missing)}"
+            message = f"settled, but the snapshot does not hold the volumes made for its claims: {', '.join(missing)}"
             yield InputWarning("UnsettledClaims", f"Pod/{observed.key}", message)
         if (pod.metadata.uid or infos[row].key) in unnamed:
-            message = "settled, but the devices of its extended resources are free on paper: no claim names them"
+            message = "settled, but the devices of its extended resources count as free, because no claim names them"
             yield InputWarning("UnsettledClaims", f"Pod/{observed.key}", message)
 
 
@@ -144,7 +144,7 @@ def _reserved_objects(simulation: Simulation) -> Iterator[ReservedObjects]:
 
 
 def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
-    """Return the snapshot with claims and volumes as they are bound; what did not change stays where it was."""
+    """Return the snapshot with the claims and volumes that plugins reserved; unchanged objects keep their place."""
     newer: dict[str, dict[tuple[str, str], Any]] = {}
     for reserved in _reserved_objects(simulation):
         for obj in reserved.objects:
@@ -152,7 +152,7 @@ def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
             newer.setdefault(type_of(obj).attribute, {})[metadata.namespace, metadata.name] = obj
     uids = {pod.metadata.uid for pod in snapshot.pods}
     for attribute, objects in newer.items():
-        snapshot = _in_place(snapshot, attribute, objects.values())
+        snapshot = _with_updated(snapshot, attribute, objects.values())
         there = {(obj.metadata.namespace, obj.metadata.name) for obj in getattr(snapshot, attribute)}
         fresh = [obj for key, obj in objects.items() if key not in there and _has_its_pod(obj, uids)]
         snapshot = with_objects(snapshot, fresh)
@@ -160,17 +160,17 @@ def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
 
 
 def _has_its_pod(obj: Any, uids: Collection[str]) -> bool:
-    """Tell whether the pod is there that a claim was made for; one that was made for none stays, too."""
+    """Return whether the pod that owns a claim exists; True for a claim that no pod owns."""
     owner = controller_of(obj.metadata)
     return owner is None or owner.kind != "Pod" or owner.uid in uids
 
 
-def _standing(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = ()) -> Snapshot:
-    """Return the snapshot that would be taken of a simulation; what did not move stays the same object.
+def _snapshot_of(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = ()) -> Snapshot:
+    """Return the snapshot of the cluster at the end of a simulation; unchanged objects stay the same.
 
     Parameters
     ----------
-    leaving : pods that are being deleted, and still there unless one of their name was made
+    leaving : pods that are being deleted, which stay unless a new pod has their name
     """
     infos = simulation.session.cluster.pods.infos
     nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
@@ -181,16 +181,16 @@ def _standing(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = 
     def standing(pod: ObservedPod) -> Pod:
         promised = nominator.row_of(pod.row)
         promise = "" if promised is None else names[promised]
-        return _standing_pod(infos[pod.row].pod, pod, promise, simulation.messages.get(pod.row, ""), now)
+        return _settled_pod(infos[pod.row].pod, pod, promise, simulation.messages.get(pod.row, ""), now)
 
     for pod in world.pods:
         if pod.status.phase in _ENDED:
             pods.append(pod)
-        elif (found := left.pop(f"{pod.metadata.namespace}/{pod.metadata.name}", None)) is not None:
-            pods.append(standing(found))
+        elif (observed := left.pop(f"{pod.metadata.namespace}/{pod.metadata.name}", None)) is not None:
+            pods.append(standing(observed))
     pods += map(standing, left.values())
-    made = {(each.metadata.namespace, each.metadata.name) for each in pods}
-    pods += [each for each in leaving if (each.metadata.namespace, each.metadata.name) not in made]
+    created = {(pod.metadata.namespace, pod.metadata.name) for pod in pods}
+    pods += [pod for pod in leaving if (pod.metadata.namespace, pod.metadata.name) not in created]
     listers = simulation.session.listers
     known = {(claim.metadata.namespace, claim.metadata.name) for claim in world.persistent_volume_claims}
     added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
@@ -199,12 +199,12 @@ def _standing(simulation: Simulation, world: Snapshot, leaving: Iterable[Pod] = 
     after = with_objects(dataclasses.replace(world, pods=tuple(pods)), added)
     return dataclasses.replace(
         after,
-        replica_sets=tuple(_standing_workload(obj, simulation) for obj in listers.replica_sets.values()),
-        stateful_sets=tuple(_standing_workload(obj, simulation) for obj in listers.stateful_sets.values()),
+        replica_sets=tuple(_settled_workload(obj, simulation) for obj in listers.replica_sets.values()),
+        stateful_sets=tuple(_settled_workload(obj, simulation) for obj in listers.stateful_sets.values()),
     )
 
 
-def _standing_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, now: str) -> Pod:
+def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, now: str) -> Pod:
     if observed.node and not pod.spec.node_name:
         created = pod.metadata.creation_timestamp or now
         ready = PodCondition(type="Ready", status="True", last_transition_time=now)
@@ -217,7 +217,7 @@ def _standing_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, n
     if observed.node:
         return pod
     conditions = pod.status.conditions
-    said = next(
+    stored_message = next(
         (
             condition.message
             for condition in conditions
@@ -226,16 +226,16 @@ def _standing_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, n
         "",
     )
     is_new = observed.is_new and not pod.metadata.creation_timestamp
-    if promise == pod.status.nominated_node_name and message == said and not is_new:
+    if promise == pod.status.nominated_node_name and message == stored_message and not is_new:
         return pod
     others = tuple(condition for condition in conditions if condition.type != "PodScheduled")
-    told = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
+    scheduled = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
     metadata = replace(pod.metadata, creation_timestamp=now) if is_new else pod.metadata
-    status = replace(pod.status, nominated_node_name=promise, conditions=(*others, *told))
+    status = replace(pod.status, nominated_node_name=promise, conditions=(*others, *scheduled))
     return replace(pod, metadata=metadata, status=status)
 
 
-def _standing_workload(obj: Any, simulation: Simulation) -> Any:
+def _settled_workload(obj: Any, simulation: Simulation) -> Any:
     kind = type(obj).__name__
     state = simulation.workloads.find(f"{kind}/{obj.metadata.namespace}/{obj.metadata.name}")
     if isinstance(state, ReplicaSetState) and obj.spec.replicas != state.replicas:

@@ -1,7 +1,7 @@
-"""Pods that controllers make in place of those that are evicted.
+"""Pods that controllers create in place of evicted ones.
 
-A replacement says what its predecessor said, as the template of its controller does; it has a name and a time of its
-own, and claims of its own where they are made for single pods.
+A replacement has the spec of its predecessor, in place of the controller's template; it has a name and a creation time
+of its own, and new claims where each pod has its own.
 """
 
 from __future__ import annotations
@@ -22,62 +22,62 @@ from kplan.workloads.claims import generated_claims
 
 _KEEPS_NAME = "StatefulSet"
 MAX_EVICTIONS = 3
-"""A pod whose replacements are evicted more often goes round in circles."""
+"""A pod whose replacements are evicted more often than this is left pending, because the evictions would never end."""
 
 _ON_EACH_NODE = "DaemonSet"
 _ENDED = ("Succeeded", "Failed")
 _AGAIN = re.compile(r"-again([0-9]{1,9})$")
 
 _NOT_RECREATED = "Node"
-"""A static pod's owner: nobody but the kubelet recreates it, on the same node."""
+"""The owner of static pods, which only the kubelet recreates, on the same node."""
 
 
 def is_recreated(info: PodInfo) -> bool:
-    """Tell whether a controller makes a new pod when this one is gone."""
+    """Return whether a controller creates a new pod when this one is gone."""
     owner = controller_of(info.pod.metadata)
     return owner is not None and owner.kind != _NOT_RECREATED
 
 
 def successor(info: PodInfo, generation: int, created: str | None, world: Snapshot) -> PodInfo:
-    """Return the pod that the controller makes next.
+    """Return the pod that the controller creates in place of this one.
 
     Parameters
     ----------
-    generation : how often the pod has been recreated, from 1; part of the name where the controller draws a new one
+    generation : how often the pod is recreated, from 1; part of the name, unless the controller gives the same name
     created : its creation time
-    world : where the templates of its claims are
+    world : the snapshot with the templates of its claims
     """
     return PodInfo(generated_claims(_next(info.pod, generation, created), world)[0])
 
 
 def pending_again(lost: Iterable[Pod], world: Snapshot) -> list[msgspec.Struct]:
-    """Return what controllers make when pods are lost with their nodes: pending ones in their place, and their claims.
+    """Return the pending pods and their claims that controllers create when pods are lost with their nodes.
 
-    Daemon pods go with the node for good, and pods that have ended stay ended.
+    Daemon pods and pods that have ended are not recreated.
     """
-    found: list[msgspec.Struct] = []
+    objects: list[msgspec.Struct] = []
     for pod in lost:
         owner = controller_of(pod.metadata)
         if owner is None or owner.kind in (_NOT_RECREATED, _ON_EACH_NODE) or pod.status.phase in _ENDED:
             continue
         earlier = _AGAIN.search(pod.metadata.name)
         generation = 1 if earlier is None or owner.kind == _KEEPS_NAME else int(earlier[1]) + 1
-        made, claims = generated_claims(_next(pod, generation, world.taken_at), world)
-        found += [made, *(complete(claim, type_of(claim)) for claim in claims)]
-    return found
+        replacement, claims = generated_claims(_next(pod, generation, world.taken_at), world)
+        objects += [replacement, *(complete(claim, type_of(claim)) for claim in claims)]
+    return objects
 
 
 def claims_of_successors(infos: Iterable[PodInfo], world: Snapshot) -> list[msgspec.Struct]:
-    """Return the claims that would be made for all replacements that pods can have."""
-    found: list[msgspec.Struct] = []
+    """Return the claims of all replacements that these pods may get."""
+    claims: list[msgspec.Struct] = []
     for info in infos:
         pod = info.pod
         if not is_recreated(info) or not _has_generated_claims(pod):
             continue
         for generation in range(1, MAX_EVICTIONS + 1):
             pod = _next(pod, generation, None)
-            found += (complete(claim, type_of(claim)) for claim in generated_claims(pod, world)[1])
-    return found
+            claims += (complete(claim, type_of(claim)) for claim in generated_claims(pod, world)[1])
+    return claims
 
 
 def _has_generated_claims(pod: Pod) -> bool:

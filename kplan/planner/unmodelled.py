@@ -1,6 +1,6 @@
-"""What objects or the configuration ask for and the answer does not take into account.
+"""Warnings about features of objects and of the configuration that kplan does not model.
 
-Never dropped in silence: each is a warning with the object and the feature, in every output format.
+Each names the object and the feature, in every output format.
 """
 
 from __future__ import annotations
@@ -27,33 +27,35 @@ _VERBS = ("filter", "prioritize", "preempt")
 def unmodelled(
     world: Snapshot, config: SchedulerConfiguration, extenders: Sequence[Extender]
 ) -> tuple[InputWarning, ...]:
-    """List what is asked for and not honoured.
+    """Return the warnings about a cluster and its configuration.
 
     Parameters
     ----------
-    world : the cluster, with what manifests add to it
-    extenders : those that are called; the others of the configuration are not
+    world : the cluster, with the objects of manifests
+    extenders : the extenders of the configuration that are called
     """
-    found = [
+    warnings = [
         *_extenders(config, extenders),
         *_portworx(world, config),
         *unmodelled_of(world.pods),
         *(
-            InputWarning(CODE, each.object, f"{each.feature}: {each.message}; the gate is off by default")
-            for each in (*device_gates.off_gate_features(world), *volume_gates.off_gate_features(world))
+            InputWarning(CODE, feature.object, f"{feature.feature}: {feature.message}; the gate is off by default")
+            for feature in (*device_gates.off_gate_features(world), *volume_gates.off_gate_features(world))
         ),
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(warnings))
 
 
 def _portworx(world: Snapshot, config: SchedulerConfiguration) -> Iterator[InputWarning]:
-    """Say that in-tree Portworx volumes count on every node here, also where the release would not count them."""
+    """Yield a warning that in-tree Portworx volumes count on every node, even if the release would not count them."""
     driver = PLUGIN_BY_NAME[_PORTWORX].driver
     if not config.release.rules.migrates_portworx_by_annotation:
         return
     limited = [csi_node for csi_node in world.csi_nodes if any(of.name == driver for of in csi_node.spec.drivers)]
     unlisted = [
-        each for each in limited if _PORTWORX not in each.metadata.annotations.get(_MIGRATED_PLUGINS, "").split(",")
+        csi_node
+        for csi_node in limited
+        if _PORTWORX not in csi_node.metadata.annotations.get(_MIGRATED_PLUGINS, "").split(",")
     ]
     if unlisted and any(volume.spec.portworx_volume is not None for volume in world.persistent_volumes):
         message = f"in-tree Portworx volumes count towards its limit of {driver}, and in {config.release.minor} do not"
@@ -61,7 +63,7 @@ def _portworx(world: Snapshot, config: SchedulerConfiguration) -> Iterator[Input
 
 
 def unmodelled_of(pods: Iterable[Pod]) -> Iterator[InputWarning]:
-    """List what pods ask for and is not honoured."""
+    """Yield the warnings about pods."""
     return (warning for pod in pods if pod.spec.tolerations or pod.spec.scheduling_group for warning in _pod(pod))
 
 
@@ -74,12 +76,12 @@ def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> It
         offered = [name for name, verb in zip(_VERBS, verbs, strict=True) if verb]
         if offered:
             what = f"{' and '.join(offered)} {'verb is' if len(offered) == 1 else 'verbs are'}"
-            message = f"its {what} not called, so its say is missing here; --extenders call calls it"
+            message = f"its {what} not called, so its decisions are missing here; --extenders call calls it"
             yield InputWarning("ExtenderNotCalled", f"Extender/{without_account(extender.url_prefix)}", message)
 
 
 def _pod(pod: Pod) -> Iterator[InputWarning]:
-    """Look at features whose gates are off by default: the scheduler ignores what they would need."""
+    """Yield warnings about fields of a pod that the scheduler ignores because their gates are off by default."""
     spec = pod.spec
     name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
     if any(map(is_comparison, spec.tolerations)):

@@ -1,4 +1,4 @@
-"""Why a pod that runs is where it is: the cluster without it, asked again."""
+"""The answer of `kplan explain` about a pod: its node, and where it would be placed now."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from kplan.rules.pod_info import PodInfo
 
 @dataclass(frozen=True)
 class Whereabouts(Answer):
-    """Where a pod is, and where it would go today."""
+    """The node of a pod, and its placement now."""
 
-    node: str | None  #: the node that it runs on; None for a pending pod
-    placement: Placement  #: the decision about it, as if it did not run yet
+    node: str | None  #: the node on which it runs; None for a pending pod
+    placement: Placement  #: the decision about it, as if it were pending
 
     def current(self) -> Current | None:
-        """Return what a report says of the node that the pod runs on."""
+        """Return how the node on which the pod runs compares with the best one; None for a pending pod."""
         if self.node is None:
             return None
         score = self.placement.scores.get(self.node)
@@ -44,18 +44,18 @@ class Whereabouts(Answer):
         )
 
     def report(self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None) -> PlacementReport:
-        """Return a PlacementReport about the pod; its placement says under ``current`` where the pod runs."""
+        """Return a PlacementReport about the pod; ``current`` of its placement is the node on which it runs."""
         return whereabouts_report([self], fail_on=fail_on, nodes=nodes)
 
     def shown(self, nodes: NodesShown) -> NodesShown:
-        """Return which nodes to tell about: the pod's own, too."""
+        """Return the nodes to explain, with the node on which the pod runs."""
         if isinstance(nodes, Shown) and self.node is not None:
             return Shown(nodes.top, nodes.with_score_details, (self.node,))
         return nodes
 
 
 def whereabouts_report(
-    found: Sequence[Whereabouts],
+    whereabouts: Sequence[Whereabouts],
     *,
     fail_on: Sequence[Condition] | None = None,
     nodes: NodesShown = None,
@@ -65,21 +65,21 @@ def whereabouts_report(
 
     Parameters
     ----------
-    max_listed : list so many pods one by one, and count the others; None for all
+    max_listed : the number of pods in the report; the others are counted; None for all
     """
     report = placement_report(
-        found[0].context,
-        [each.placement for each in found],
+        whereabouts[0].context,
+        [pod.placement for pod in whereabouts],
         fail_on=DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on,
-        nodes_of={index: each.shown(nodes) for index, each in enumerate(found)},
+        nodes_of={index: pod.shown(nodes) for index, pod in enumerate(whereabouts)},
         max_listed=max_listed,
     )
-    told = zip(report.placements, found, strict=False)
-    return replace(report, placements=tuple(replace(placement, current=each.current()) for placement, each in told))
+    listed = zip(report.placements, whereabouts, strict=False)
+    return replace(report, placements=tuple(replace(placement, current=pod.current()) for placement, pod in listed))
 
 
 def explain_pod(base: Base, key: str) -> Whereabouts:
-    """Explain where a pod of the snapshot is; a running pod is taken off its node first, on a private copy.
+    """Explain where a pod of the snapshot is; a running pod is removed from its node first, on a private copy.
 
     Raises
     ------
@@ -95,8 +95,8 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
         raise error
     if pod.spec.node_name:
         return Whereabouts(pod.spec.node_name, _place_again(base, key, pod), make_context=base.context)
-    asked = base.resolve([key])
-    plan = base.decide(asked, lambda session: run_in_order(session, asked.rows, settle_preemption=False))
+    question = base.resolve([key])
+    plan = base.decide(question, lambda session: run_in_order(session, question.rows, settle_preemption=False))
     return Whereabouts(None, plan.placements[0], make_context=plan.make_context)
 
 
@@ -105,8 +105,8 @@ def _place_again(base: Base, key: str, pod: Pod) -> Placement:
     row = base.session.find(key)
     if row is not None and pod.spec.node_name in session.cluster.nodes.row_of:
         session.evict(row)
-    again = session.add_pod(PodInfo(_as_pending(pod)))
-    result = next(iter(run_in_order(session, [again], settle_preemption=False)))
+    pending = session.add_pod(PodInfo(_as_pending(pod)))
+    result = next(iter(run_in_order(session, [pending], settle_preemption=False)))
     return last_placement(session, result)
 
 

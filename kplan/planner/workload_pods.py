@@ -1,4 +1,4 @@
-"""The pods of a workload, followed from owner to owner as their controllers made them."""
+"""The pods of a workload, found through their chain of owners."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _Key = tuple[str, str, str]
 
 
 def kind_named(text: str) -> str:
-    """Return the kind that kubectl would understand: ``deploy``, ``deployments``, ``Deployment``, ``deployment.apps``.
+    """Return the kind that kubectl understands by ``deploy``, ``deployments``, ``Deployment`` or ``deployment.apps``.
 
     Returns
     -------
     str
-        ``Pod``, a kind of `POD_MAKERS`, or nothing.
+        ``Pod``, a kind of `POD_MAKERS`, or empty.
     """
     word = text.lower().partition(".")[0]
     if word in _POD_NAMES:
@@ -34,9 +34,7 @@ def kind_named(text: str) -> str:
 
 
 def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[str]:
-    """Return the pods that a workload has, by name: first those that wait for a node.
-
-    Pods that have ended are left out.
+    """Return the pods of a workload that have not ended, by name, pending pods first.
 
     Parameters
     ----------
@@ -45,7 +43,7 @@ def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[st
     Raises
     ------
     NotFoundError
-        When there is neither such a workload nor a pod of it.
+        When neither the workload nor a pod of it exists.
     UsageError
         When it has no pods.
     """
@@ -56,7 +54,7 @@ def pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[st
         pods.sort(key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
         return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
     held = getattr(snapshot, POD_MAKERS[kind].attribute)
-    there = {f"{each.metadata.namespace}/{each.metadata.name}": each for each in held}
+    there = {f"{obj.metadata.namespace}/{obj.metadata.name}": obj for obj in held}
     key = f"{namespace}/{name}"
     if key not in there:
         raise NotFoundError(
@@ -87,23 +85,23 @@ def workloads_called(snapshot: Snapshot, key: str) -> list[str]:
 
 
 def _owners(snapshot: Snapshot) -> dict[_Key, _Key]:
-    """Return which workload controls which."""
-    found = {}
+    """Return the controlling workload of each workload."""
+    owners = {}
     for kind in POD_MAKERS.values():
         for obj in getattr(snapshot, kind.attribute):
             owner = controller_of(obj.metadata)
             if owner is not None:
                 namespace = obj.metadata.namespace
-                found[kind.name, namespace, obj.metadata.name] = (owner.kind, namespace, owner.name)
-    return found
+                owners[kind.name, namespace, obj.metadata.name] = (owner.kind, namespace, owner.name)
+    return owners
 
 
 def _above(pod: Pod, owners: Mapping[_Key, _Key]) -> Iterator[_Key]:
-    """Yield what controls the pod, what controls that, and so on; owners that own each other end it."""
+    """Yield the controller of the pod, the controller of that, and so on, until none is left or one repeats."""
     owner = controller_of(pod.metadata)
     key = None if owner is None else (owner.kind, pod.metadata.namespace, owner.name)
-    seen: set[_Key] = set()
-    while key is not None and key not in seen:
+    visited: set[_Key] = set()
+    while key is not None and key not in visited:
         yield key
-        seen.add(key)
+        visited.add(key)
         key = owners.get(key)
