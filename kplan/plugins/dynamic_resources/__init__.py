@@ -1,1 +1,1 @@
-"""DynamicResources: devices for claims, as kube-scheduler's structured allocator hands them out."""
+"""DynamicResources: allocates devices to resource claims, as kube-scheduler's structured allocator does."""

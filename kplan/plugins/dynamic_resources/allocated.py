@@ -1,4 +1,4 @@
-"""Which devices are taken, by claims that are allocated and by those that a plan has allocated so far.
+"""Allocated devices, by the claims of the snapshot and by those that a plan has allocated so far.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go, dra_manager.go.
 """
@@ -8,43 +8,42 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from kplan.api.resource import AllocationResult
-from kplan.plugins.dynamic_resources.amounts import Amounts
-from kplan.plugins.dynamic_resources.inventory import DeviceId
+from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId
 from kplan.rules.resources import nano
 
 _NOTHING: Amounts = {}
 
 
 class AllocatedState:
-    """Devices that cannot be given to anybody else, and how much of shared ones is gone."""
+    """Devices that are allocated exclusively, and the consumed capacity of shared ones."""
 
     def __init__(self) -> None:
-        self.devices: set[DeviceId] = set()  #: devices that one claim has for itself
-        self.capacity: dict[DeviceId, dict[str, int]] = {}  #: device -> capacity -> amount in nanos that is taken of it
+        self.devices: set[DeviceId] = set()  #: devices that a claim has exclusively
+        self.capacity: dict[DeviceId, dict[str, int]] = {}  #: device -> capacity -> consumed amount in nanos
         self._n_holders: Counter[DeviceId] = Counter()
         self._n_shares: Counter[DeviceId] = Counter()
 
-    def taken(self, device: DeviceId) -> Amounts:
-        """Return how much of a shared device's capacity is gone."""
+    def consumed(self, device: DeviceId) -> Amounts:
+        """Return the consumed capacity of a shared device."""
         return self.capacity.get(device, _NOTHING)
 
     def is_allocated(self, device: DeviceId) -> bool:
-        """Tell whether anybody has the device, or a share of it."""
+        """Whether a claim has the device or a share of it."""
         return device in self.devices or self._n_shares[device] > 0 or device in self.capacity
 
     def add(self, allocation: AllocationResult) -> set[DeviceId]:
-        """Take note of an allocation, and return the devices whose state it changes."""
+        """Add an allocation, and return the devices whose state it changes."""
         return self._change(allocation, 1)
 
     def remove(self, allocation: AllocationResult) -> set[DeviceId]:
-        """Forget an allocation, and return the devices whose state it changes."""
+        """Remove an allocation, and return the devices whose state it changes."""
         return self._change(allocation, -1)
 
     def _change(self, allocation: AllocationResult, sign: int) -> set[DeviceId]:
         touched = set()
         for result in allocation.devices.results:
             if result.admin_access:
-                continue  # looking after a device does not take it
+                continue  # admin access does not allocate the device
             device = DeviceId(result.driver, result.pool, result.device)
             touched.add(device)
             if result.share_id is None:

@@ -1,13 +1,13 @@
-"""The search for devices of one node that satisfy all claims of a pod.
+"""The search for devices on a node that satisfy all claims of a pod.
 
-A depth-first search in a fixed order: claim by claim, request by request, alternative by alternative, and for each
-wanted device the node's devices by pool, slice and position. The first full solution counts. Within one request devices
-are tried as combinations, not as permutations.
+It is a depth-first search in a fixed order: claim by claim, request by request, alternative by alternative, and for
+each required device the node's devices by pool, slice and position. The first full solution wins. Within a request,
+devices are tried as combinations, not as permutations.
 
-Upstream gives up on a node after a time, `filterTimeout`. Here that is a number of steps, so that answers repeat: one
-for each device that is looked for, as if upstream took a microsecond for it. A search that goes on for long remembers
-where it found nothing and how many steps that took; where it comes to the same state again it counts those steps
-without taking them. So it ends as a search that forgets would, only sooner.
+Upstream gives up on a node after a time, `filterTimeout`. Here the limit is a number of steps, so that results are
+reproducible: a step for each device that is searched, as if upstream took a microsecond for it. A long search
+remembers the states from which it found no solution, with the number of steps that took; when it reaches such a state
+again, it counts those steps without executing them. So it ends as a search without this memory would, only sooner.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go.
 """
@@ -32,30 +32,30 @@ from kplan.plugins.dynamic_resources.results import DeviceResult, check_node_sel
 from kplan.plugins.dynamic_resources.selection import Selection
 from kplan.plugins.dynamic_resources.situations import kinds, situation
 
-#: More steps than any search takes.
+#: More steps than any search needs.
 _NO_LIMIT = 2**63
-#: Steps that a search takes before it begins to remember, which makes each of them slower.
+#: Steps before a search begins to remember states, which makes every step slower.
 _BEFORE_REMEMBERING = 200
-#: States that a search remembers at most.
+#: How many states a search remembers at most.
 _MAX_REMEMBERED = 100_000
 
 
 class _TooManyDevicesError(Exception):
-    """The solution in progress would exceed what one claim can hold; less greedy alternatives may not."""
+    """The solution in progress exceeds the number of devices of a claim; other alternatives may need fewer."""
 
     def __init__(self) -> None:
         super().__init__("allocation max size exceeded")
 
 
 class TimedOutError(AllocationError):
-    """A search that takes too long."""
+    """A search exceeds its number of steps."""
 
 
 class Limits(msgspec.Struct, frozen=True):
     """How long a search may take."""
 
-    n_steps: int | None  #: steps that upstream would take in the time that it has; None when it has all the time
-    n_taken: int  #: steps that are really taken, states that were met before not counted
+    n_steps: int | None  #: steps that upstream would take within its timeout; None without a timeout
+    n_executed: int  #: steps that are executed here, which leaves out those from remembered states
 
 
 class NamedClaim(msgspec.Struct, frozen=True):
@@ -66,8 +66,8 @@ class NamedClaim(msgspec.Struct, frozen=True):
     spec: ClaimSpec
 
 
-class Market(msgspec.Struct, frozen=True):
-    """What all searches of a cycle share: which devices are taken, the classes, and the answers of selectors so far."""
+class SearchContext(msgspec.Struct, frozen=True):
+    """What all searches share: the allocated devices, the classes, and cached results of selectors."""
 
     allocated: AllocatedState
     classes: Mapping[str, DeviceClass]
@@ -75,20 +75,20 @@ class Market(msgspec.Struct, frozen=True):
 
 
 class _Wanted(msgspec.Struct):
-    """A request with what was found out about it for this node."""
+    """A request with its device class, prepared for the search on this node."""
 
     spec: RequestSpec
     device_class: DeviceClass
     claim: int
     class_expressions: tuple[str | None, ...]
-    n_devices: int = 0  #: how many devices it takes
-    #: the devices themselves where all matching ones are wanted
+    n_devices: int = 0  #: how many devices it needs
+    #: the devices, for a request of all matching devices
     all_devices: list[tuple[Pool, DeviceInfo]] = []
     selectable: dict[int, bool] = {}
 
 
 class Search:
-    """One node's search for all claims of a pod.
+    """The search on a node for all claims of a pod.
 
     Raises
     ------
@@ -97,32 +97,32 @@ class Search:
     """
 
     def __init__(
-        self, node: Node, pools: NodePools, claims: Sequence[NamedClaim], market: Market, limits: Limits
+        self, node: Node, pools: NodePools, claims: Sequence[NamedClaim], context: SearchContext, limits: Limits
     ) -> None:
-        self.n_tries = 0  #: how many times the search tried to take a device
-        self.n_taken = 0  #: how many steps it took
+        self.n_tries = 0  #: how many times the search tried a device
+        self.n_executed = 0  #: how many steps it executed
         self._node = node
         self._pools = pools
         self._claims = claims
-        self._allocated = market.allocated
-        self._classes = market.classes
-        self._selection = market.selection
+        self._allocated = context.allocated
+        self._classes = context.classes
+        self._selection = context.selection
         self._candidates = pools.candidates
         self._limits = limits
         self._n_steps = 0
         self._wanted: list[list[list[_Wanted]]] = []
-        self._found_nothing: dict[Hashable, int] = {}
+        self._dead_ends: dict[Hashable, int] = {}
         self._position_of: Mapping[DeviceId, int] = {}
         self._kind_of: Mapping[DeviceId, int] | None = None
         constraints: list[list[Constraint]] = []
-        self._picks = Picks(market.allocated, constraints)
+        self._picks = Picks(context.allocated, constraints)
         self._prepare(constraints)
-        self._picks = Picks(market.allocated, constraints)
+        self._picks = Picks(context.allocated, constraints)
 
     def situation(self) -> Hashable:
-        """Return what tells this node from others, before the search; see `kplan.plugins.dynamic_resources.situations`.
+        """Return the node's situation, see `kplan.plugins.dynamic_resources.situations`; call it before the search.
 
-        Raises AllocationError if a selector fails on some device.
+        Raises AllocationError if a selector fails on a device.
         """
         return situation(self._pools, self._specs(), self._allocated, self._matches)
 
@@ -131,15 +131,15 @@ class Search:
 
     def _matches(self, device: DeviceInfo) -> tuple[bool, ...]:
         wanted = (alternative for claim in self._wanted for alternatives in claim for alternative in alternatives)
-        return tuple(self._is_selectable(each, device) for each in wanted)
+        return tuple(self._is_selectable(alternative, device) for alternative in wanted)
 
     def run(self) -> list[list[DeviceResult]] | None:
-        """Find devices: one list a claim, or None when there is no solution.
+        """Return the devices of each claim, or None when there is no solution.
 
         Raises
         ------
         AllocationError
-            As for the class; a `TimedOutError` if it takes too long.
+            As for the class; a `TimedOutError` if the search exceeds its limits.
         """
         try:
             if not self._claim(0):
@@ -151,7 +151,7 @@ class Search:
         return self._picks.results
 
     def _prepare(self, constraints: list[list[Constraint]]) -> None:
-        """Check all requests and find out how many devices each takes."""
+        """Check all requests and compute how many devices they need."""
         for index, claim in enumerate(self._claims):
             wanted = [[self._want(index, spec) for spec in alternatives] for alternatives in claim.spec.requests]
             n_devices = sum(min(alternative.n_devices for alternative in alternatives) for alternatives in wanted)
@@ -167,61 +167,61 @@ class Search:
     def _new_constraints(self, claim: NamedClaim) -> list[Constraint]:
         constraints = []
         for index, constraint in enumerate(claim.spec.constraints):
-            made = new_constraint(constraint)
-            if made is None:
+            new = new_constraint(constraint)
+            if new is None:
                 msg = f"claim {claim.name}, constraint #{index}: empty constraint (unsupported constraint type?)"
                 raise AllocationError(msg)
-            constraints.append(made)
+            constraints.append(new)
         return constraints
 
     def _want(self, claim: int, spec: RequestSpec) -> _Wanted:
-        place = f"claim {self._claims[claim].name}, request {spec.name}"
+        owner = f"claim {self._claims[claim].name}, request {spec.name}"
         for index, expression in enumerate(spec.expressions):
             if expression is None:
-                msg = f"{place}, selector #{index}: CEL expression empty (unsupported selector type?)"
+                msg = f"{owner}, selector #{index}: CEL expression empty (unsupported selector type?)"
                 raise AllocationError(msg)
         if not spec.class_name:
-            raise AllocationError(f"{place}: missing device class name (unsupported request type?)")
+            raise AllocationError(f"{owner}: missing device class name (unsupported request type?)")
         device_class = self._classes.get(spec.class_name)
         if device_class is None:
             msg = (
-                f'{place}: could not retrieve device class {spec.class_name}: deviceclass "{spec.class_name}" not found'
+                f'{owner}: could not retrieve device class {spec.class_name}: deviceclass "{spec.class_name}" not found'
             )
             raise AllocationError(msg)
         wanted = _Wanted(spec, device_class, claim, expressions(device_class.spec.selectors))
         if spec.wants_all:
-            wanted.all_devices = self._all_devices(wanted, place)
+            wanted.all_devices = self._all_devices(wanted, owner)
             wanted.n_devices = len(wanted.all_devices)
         elif spec.mode == MODE_EXACT_COUNT:
             wanted.n_devices = spec.count
         else:
-            raise AllocationError(f"{place}: unsupported count mode {spec.mode}")
+            raise AllocationError(f"{owner}: unsupported count mode {spec.mode}")
         return wanted
 
-    def _all_devices(self, wanted: _Wanted, place: str) -> list[tuple[Pool, DeviceInfo]]:
-        found: list[tuple[Pool, DeviceInfo]] = []
+    def _all_devices(self, wanted: _Wanted, owner: str) -> list[tuple[Pool, DeviceInfo]]:
+        devices: list[tuple[Pool, DeviceInfo]] = []
         for pool in self._pools.pools:
             if pool.is_incomplete or pool.is_invalid:
                 state = "being updated" if pool.is_incomplete else "invalid"
-                msg = f"{place}: asks for all devices, but resource pool {pool.id} is currently {state}"
+                msg = f"{owner}: asks for all devices, but resource pool {pool.id} is currently {state}"
                 raise AllocationError(msg)
-            found.extend(
+            devices.extend(
                 (pool, device)
                 for device in pool.devices
                 if self._is_selectable(wanted, device) and self._picks.has_room(wanted.spec, device)
             )
-        return found
+        return devices
 
     def _is_selectable(self, wanted: _Wanted, device: DeviceInfo) -> bool:
-        known = wanted.selectable.get(device.index)
-        if known is None:
-            known = (
+        is_selectable = wanted.selectable.get(device.index)
+        if is_selectable is None:
+            is_selectable = (
                 self._selects(wanted.class_expressions, f"class {wanted.spec.class_name}", device)
                 and self._selects(wanted.spec.expressions, f"claim {self._claims[wanted.claim].name}", device)
                 and (not device.slice.is_per_device or device_matches(device, self._node))
             )
-            wanted.selectable[device.index] = known
-        return known
+            wanted.selectable[device.index] = is_selectable
+        return is_selectable
 
     def _selects(self, selectors: tuple[str | None, ...], owner: str, device: DeviceInfo) -> bool:
         for index, expression in enumerate(selectors):
@@ -237,13 +237,13 @@ class Search:
         return True
 
     def _claim(self, index: int) -> bool:
-        """Allocate the claims from this one on."""
+        """Allocate the claims from `index` on."""
         if index >= len(self._claims):
             return True
         return self._request(index, 0)
 
     def _request(self, claim: int, index: int) -> bool:
-        """Allocate the requests of a claim from this one on, then the claims after it."""
+        """Allocate the requests of a claim from `index` on, then the next claims."""
         if index >= len(self._wanted[claim]):
             try:
                 return self._claim(claim + 1)
@@ -265,20 +265,20 @@ class Search:
         return False
 
     def _devices(self, claim: int, index: int, wanted: _Wanted, *, n_done: int, start: int) -> bool:
-        """Allocate the remaining devices of a request, from the candidate at `start` on, then the requests after it."""
-        self.n_taken += 1
+        """Allocate the remaining devices of a request, from the candidate at `start` on, then the next requests."""
+        self.n_executed += 1
         self._count_steps(1)
         state = self._state(claim, index, wanted, n_done=n_done, start=start)
         if state is None:
             return self._try_devices(claim, index, wanted, n_done=n_done, start=start)
-        if state in self._found_nothing:
-            self._count_steps(self._found_nothing[state])
+        if state in self._dead_ends:
+            self._count_steps(self._dead_ends[state])
             return False
         n_before = self._n_steps
-        is_found = self._try_devices(claim, index, wanted, n_done=n_done, start=start)
-        if not is_found and len(self._found_nothing) < _MAX_REMEMBERED:
-            self._found_nothing[state] = self._n_steps - n_before
-        return is_found
+        is_solved = self._try_devices(claim, index, wanted, n_done=n_done, start=start)
+        if not is_solved and len(self._dead_ends) < _MAX_REMEMBERED:
+            self._dead_ends[state] = self._n_steps - n_before
+        return is_solved
 
     def _try_devices(self, claim: int, index: int, wanted: _Wanted, *, n_done: int, start: int) -> bool:
         spec = wanted.spec
@@ -305,7 +305,7 @@ class Search:
         return False
 
     def _go_on(self, claim: int, index: int, wanted: _Wanted, pool: Pool, *, n_done: int, start: int) -> bool:
-        """Allocate what is left after a device was taken; give the device back when that is impossible."""
+        """Allocate the rest after a device is picked; give the device back when that is impossible."""
         is_done = False
         try:
             is_done = self._devices(claim, index, wanted, n_done=n_done, start=start)
@@ -327,19 +327,19 @@ class Search:
 
     def _count_steps(self, n_steps: int) -> None:
         self._n_steps += n_steps
-        if self._n_steps > (self._limits.n_steps or _NO_LIMIT) or self.n_taken > self._limits.n_taken:
+        if self._n_steps > (self._limits.n_steps or _NO_LIMIT) or self.n_executed > self._limits.n_executed:
             raise self.timed_out()
 
     def timed_out(self) -> TimedOutError:
-        """Return the error of a search that takes too long; where upstream has no limit, the words are kplan's own."""
+        """Return the error of a search that exceeds its limits; without a timeout upstream, the text is kplan's own."""
         node = self._node.metadata.name
         if self._limits.n_steps is not None:
             return TimedOutError(f"node {node}: timed out trying to allocate devices")
-        return TimedOutError(f"node {node}: gave up the search for devices after {self._limits.n_taken} steps")
+        return TimedOutError(f"node {node}: gave up the search for devices after {self._limits.n_executed} steps")
 
     def _state(self, claim: int, index: int, wanted: _Wanted, *, n_done: int, start: int) -> Hashable:
-        """Return all that the rest of the search depends on, or None as long as it is not remembered."""
-        if self.n_taken <= _BEFORE_REMEMBERING:
+        """Return all that the rest of the search depends on, or None while states are not remembered."""
+        if self.n_executed <= _BEFORE_REMEMBERING:
             return None
         if self._kind_of is None:
             self._kind_of = self._kinds()
@@ -353,7 +353,7 @@ class Search:
         return claim, index, wanted.spec.full_name, n_done, start, picks
 
     def _kinds(self) -> Mapping[DeviceId, int]:
-        """Give devices that stand in for each other the same number; give none where that cannot be told."""
+        """Return a number for each device, equal for interchangeable ones; empty when a selector fails."""
         if any(
             alternative.spec.wants_all
             for claim in self._wanted

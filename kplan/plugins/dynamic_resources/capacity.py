@@ -1,4 +1,4 @@
-"""Consumable capacity: how much of a shareable device a request takes, and whether that is left.
+"""Consumable capacity: how much of a shareable device a request consumes, and whether that much is left.
 
 All amounts are nanos.
 
@@ -11,71 +11,70 @@ from collections.abc import Mapping
 
 from kplan.api.quantity import value
 from kplan.api.resource_slice import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
-from kplan.plugins.dynamic_resources.amounts import Amounts
-from kplan.plugins.dynamic_resources.inventory import DeviceInfo
+from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceInfo
 from kplan.rules.resources import NANO, nano
 
 
-def fits(device: DeviceInfo, asked: Amounts | None, consumed: Amounts, allocating: Amounts) -> bool:
-    """Tell whether a device has room for a request.
+def fits(device: DeviceInfo, requested: Amounts | None, allocated: Amounts, allocating: Amounts) -> bool:
+    """Whether a device has enough capacity left for a request.
 
     Parameters
     ----------
-    asked : what the request names, or None
-    consumed : what allocated claims take of the device
-    allocating : what the allocation in progress takes of it
+    requested : the amounts that the request names, or None
+    allocated : what allocated claims consume of the device
+    allocating : what the allocation in progress consumes of it
     """
-    if asked is None and not device.has_policies and not consumed and not allocating:
+    if requested is None and not device.has_policies and not allocated and not allocating:
         return True
-    if asked is not None and not asked.keys() <= device.capacity.keys():
+    if requested is not None and not requested.keys() <= device.capacity.keys():
         return False
-    for name, taken in consumed_capacity(device, asked).items():
-        if _violates(taken, device.capacity[name].request_policy):
+    for name, amount in consumed_capacity(device, requested).items():
+        if _violates(amount, device.capacity[name].request_policy):
             return False
-        if consumed.get(name, 0) + taken + allocating.get(name, 0) > device.capacity_values[name]:
+        if allocated.get(name, 0) + amount + allocating.get(name, 0) > device.capacity_values[name]:
             return False
     return True
 
 
-def consumed_capacity(device: DeviceInfo, asked: Amounts | None) -> dict[str, int]:
-    """Return what a request takes of each capacity of a device, rounded as the device demands."""
-    wanted: Mapping[str, int] = asked or {}
+def consumed_capacity(device: DeviceInfo, requested: Amounts | None) -> dict[str, int]:
+    """Return how much of each capacity of a device a request consumes, rounded by the device's request policy."""
+    wanted: Mapping[str, int] = requested or {}
     return {name: _consumed(wanted.get(name), capacity) for name, capacity in device.capacity.items()}
 
 
-def _consumed(asked: int | None, capacity: DeviceCapacity) -> int:
+def _consumed(requested: int | None, capacity: DeviceCapacity) -> int:
     policy = capacity.request_policy
-    if asked is None:
+    if requested is None:
         return nano(capacity.value if policy is None or policy.default is None else policy.default)
     if policy is None:
-        return asked
+        return requested
     if policy.valid_range is not None and policy.valid_range.min is not None:
-        return _round_up_to_step(asked, policy.valid_range)
+        return _round_up_to_step(requested, policy.valid_range)
     valid = (nano(amount) for amount in policy.valid_values)
-    return next((amount for amount in valid if asked <= amount), asked)
+    return next((amount for amount in valid if requested <= amount), requested)
 
 
-def _round_up_to_step(asked: int, valid: CapacityRequestPolicyRange) -> int:
-    assert valid.min is not None  # noqa: S101 - the caller has looked
-    if asked < nano(valid.min):
+def _round_up_to_step(requested: int, valid: CapacityRequestPolicyRange) -> int:
+    assert valid.min is not None  # noqa: S101 - the caller checks
+    if requested < nano(valid.min):
         return nano(valid.min)
     step = _step(valid)
     if not step:
-        return asked
+        return requested
     lowest = value(valid.min)
-    return (lowest + -(-(_whole(asked) - lowest) // step) * step) * NANO
+    return (lowest + -(-(_whole(requested) - lowest) // step) * step) * NANO
 
 
-def _violates(taken: int, policy: CapacityRequestPolicy | None) -> bool:
-    if policy is None or (policy.default is not None and taken == nano(policy.default)):
+def _violates(consumed: int, policy: CapacityRequestPolicy | None) -> bool:
+    if policy is None or (policy.default is not None and consumed == nano(policy.default)):
         return False
     valid = policy.valid_range
     if valid is not None:
-        if valid.max is not None and taken > nano(valid.max):
+        if valid.max is not None and consumed > nano(valid.max):
             return True
         step = _step(valid)
-        return bool(step) and (_whole(taken) - value(valid.min or 0)) % step != 0
-    return bool(policy.valid_values) and all(taken != nano(amount) for amount in policy.valid_values)
+        return bool(step) and (_whole(consumed) - value(valid.min or 0)) % step != 0
+    return bool(policy.valid_values) and all(consumed != nano(amount) for amount in policy.valid_values)
 
 
 def _step(valid: CapacityRequestPolicyRange) -> int:

@@ -1,4 +1,4 @@
-"""Which claims a pod has, and whether they can be used yet.
+"""The resource claims of a pod, and whether they can be used yet.
 
 Upstream: k8s.io/dynamic-resource-allocation resourceclaim/resourceclaim.go, pkg/scheduler/framework/plugins/
 dynamicresources/dynamicresources.go foreachPodResourceClaim.
@@ -22,8 +22,8 @@ from kplan.api.time import to_micros
 ClaimKey = tuple[str, str]
 
 
-class ClaimProblem(Exception):  # noqa: N818 - a reason to wait, not a failure
-    """Why a pod has to wait for one of its claims, in upstream's words."""
+class ClaimProblem(Exception):  # noqa: N818 - a reason to wait rather than an error
+    """A pod has to wait for one of its claims; the message is upstream's."""
 
 
 def key_of(claim: ResourceClaim) -> ClaimKey:
@@ -32,30 +32,30 @@ def key_of(claim: ResourceClaim) -> ClaimKey:
 
 
 def identity_of(pod: Pod) -> str:
-    """Return what tells a pod from all others: its uid or, where a manifest has none yet, its name."""
+    """Return the identity of a pod: its uid or, for a manifest without one, its namespace and name."""
     return pod.metadata.uid or f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def is_for_extended_resources(claim: ResourceClaim) -> bool:
-    """Tell whether the scheduler made a claim for the extended resources of its owner."""
+    """Whether the scheduler created a claim for the extended resources of its owner."""
     return claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
 
 
 def user_claims(
     pod: Pod, claims: Mapping[ClaimKey, ResourceClaim], inherited: Collection[ClaimKey] = ()
 ) -> list[ResourceClaim]:
-    """List the claims that a pod names, in its order; entries for which no claim was wanted are left out.
+    """Return the claims that a pod names, in its order, without entries for which no claim is needed.
 
     Parameters
     ----------
-    inherited : claims of pods that left, which stand for those that are made for their successors
+    inherited : claims of pods that left, which stand for those created for their successors
 
     Raises
     ------
     ClaimProblem
-        If a claim is not there yet, is going away, or belongs to another pod.
+        If a claim is missing, is being deleted or belongs to another pod.
     """
-    found = []
+    user_claims = []
     for entry in pod.spec.resource_claims:
         name = _claim_name(pod, entry)
         if name is None:
@@ -67,12 +67,12 @@ def user_claims(
             raise ClaimProblem(f'resourceclaim "{name}" is being deleted')
         if entry.resource_claim_name is None and key_of(claim) not in inherited:
             _check_owner(pod, claim)
-        found.append(claim)
-    return found
+        user_claims.append(claim)
+    return user_claims
 
 
 def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
-    """Return the name of the claim of an entry; None where a controller decided that none is needed."""
+    """Return the name of the claim of an entry; None where the controller found that none is needed."""
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
     me = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
@@ -95,7 +95,7 @@ def _check_owner(pod: Pod, claim: ResourceClaim) -> None:
 
 
 def is_broken(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> bool:
-    """Tell whether an allocated claim cannot be used any more: its devices failed, or did not get ready in time.
+    """Whether an allocated claim cannot be used any more: its devices failed, or were not ready in time.
 
     Upstream: isClaimReadyForBinding, isClaimTimeout.
     """
@@ -113,7 +113,7 @@ def is_broken(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> boo
 
 
 def has_timed_out(claim: ResourceClaim, now_micros: int, timeout_micros: int) -> bool:
-    """Tell whether devices with binding conditions were allocated too long ago."""
+    """Whether devices with binding conditions were allocated longer ago than the timeout."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None:
         return False
@@ -122,10 +122,10 @@ def has_timed_out(claim: ResourceClaim, now_micros: int, timeout_micros: int) ->
 
 
 def _conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> dict[str, str]:
-    """Return what the driver says of an allocated device, by condition; nothing when it has not said anything."""
+    """Return the conditions that the driver reports for an allocated device: type -> status."""
 
-    def is_meant(status: AllocatedDeviceStatus) -> bool:
+    def is_of_device(status: AllocatedDeviceStatus) -> bool:
         return (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device)
 
-    status = next(filter(is_meant, claim.status.devices), None)
+    status = next(filter(is_of_device, claim.status.devices), None)
     return {} if status is None else {condition.type: condition.status for condition in reversed(status.conditions)}

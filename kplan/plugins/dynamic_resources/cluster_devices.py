@@ -1,8 +1,8 @@
-"""The devices of a cluster and what searches for them found, node by node, kept until something changes there.
+"""The devices of a cluster, and the outcomes of searches, cached per node until a device there changes.
 
-A search depends on a node, the slices that it can reach, what the claims ask for and which of the devices in reach are
-taken. So the outcome for a kind of claims is kept with each node, and searched anew only where a device in reach came
-or went since.
+A search depends on a node, the slices that it can reach, the requests of the claims and the allocated devices among
+those in reach. So the outcome for a set of requests is cached for each node, and the search is repeated only where a
+device in reach was allocated or freed since.
 
 Upstream has no counterpart: it searches every node for every pod.
 """
@@ -26,35 +26,34 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.framework.interface import Handle
 from kplan.framework.listers import Listers, by_name
-from kplan.plugins.dynamic_resources.allocator import Limits, Market, NamedClaim, Search, TimedOutError
+from kplan.plugins.dynamic_resources.allocator import Limits, NamedClaim, Search, SearchContext, TimedOutError
 from kplan.plugins.dynamic_resources.claims import key_of
 from kplan.plugins.dynamic_resources.inventory import DeviceInfo, Inventory, PoolId
 from kplan.plugins.dynamic_resources.pools import AllocationError, NodePools, device_matches, gather_pools
-from kplan.plugins.dynamic_resources.ranks import rank
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, expressions
-from kplan.plugins.dynamic_resources.results import DeviceResult
+from kplan.plugins.dynamic_resources.results import DeviceResult, rank
 from kplan.plugins.dynamic_resources.selection import Selection
 from kplan.plugins.dynamic_resources.situations import Positions, positions, transferred
 from kplan.plugins.dynamic_resources.tracker import ClaimTracker
 
-#: Kinds of claims whose outcomes are kept at a time.
+#: How many sets of requests have their outcomes cached.
 _MAX_KINDS = 32
-#: Devices that a search may try before nodes in the same situation share one.
+#: Devices that a search may try before nodes in the same situation share a search.
 _COSTLY_TRIES = 48
-#: Stands for the name of the claim at a position, in messages that are kept for claims of any name.
+#: Stands for the name of the claim at a position in cached messages, which hold for claims of any name.
 _PLACEHOLDER = "\x00{}\x00"
-#: The same for its name without the namespace.
+#: Stands for the claim's name without the namespace.
 _BARE_PLACEHOLDER = "\x01{}\x01"
-#: Steps that a search may really take. It takes some seconds; most of what goes on longer never ends.
-_MAX_TAKEN = 50_000
-#: Searches that may take so many: upstream ends a pod's cycle with the first that gives up.
+#: Steps that a search may execute. They take some seconds; most longer searches would never end.
+_MAX_EXECUTED = 50_000
+#: How many searches may execute so many steps: upstream ends a pod's cycle with the first that times out.
 _MAX_TIMED_OUT = 3
 
 Solution = list[list[DeviceResult]]
 
 
 class Outcome(enum.IntEnum):
-    """What a search on one node ended with."""
+    """The outcome of the search on a node."""
 
     FOUND = 0
     NOT_FOUND = 1
@@ -64,51 +63,54 @@ class Outcome(enum.IntEnum):
 
 
 class Outcomes:
-    """What was found for one kind of claims, node by node."""
+    """The outcomes of searches for a set of requests, node by node."""
 
     def __init__(self, n_nodes: int) -> None:
         self.codes = np.zeros(n_nodes, np.uint8)  #: uint8 array of shape (n_nodes,), an Outcome each
         self.ranks: Int64Array = np.zeros(n_nodes, np.int64)  #: int64 array of shape (n_nodes,), for prioritized lists
-        self.solutions: dict[int, Solution] = {}  #: devices for each claim, by node row, where they were found
-        self.messages: dict[int, str] = {}  #: what is wrong, by node row
-        #: bool array of shape (n_nodes,), searches that took too long
+        self.solutions: dict[int, Solution] = {}  #: node row -> devices for each claim
+        self.messages: dict[int, str] = {}  #: node row -> error
+        #: bool array of shape (n_nodes,), searches that timed out
         self.timed_out: BoolArray = np.zeros(n_nodes, np.bool_)
-        self.is_costly = False  #: searches try so many devices that nodes in the same situation should share one
-        #: solutions of such nodes, and where their devices stand; None where there is none, and the text where the
-        #: search took too long
+        self.is_costly = False  #: searches try so many devices that nodes in the same situation should share a search
+        #: situation -> a solution and the positions of its devices, or NOT_FOUND or TIMED_OUT
         self.by_situation: dict[Hashable, tuple[Solution, Positions] | Outcome] = {}
-        self._seen: Int64Array = np.full(n_nodes, -1, np.int64)
+        self._searched_versions: Int64Array = np.full(n_nodes, -1, np.int64)
 
     def copy(self) -> Outcomes:
-        """Return outcomes that can change without these noticing."""
+        """Return an independent copy."""
         copied = Outcomes(0)
-        copied.codes, copied.ranks, copied._seen = self.codes.copy(), self.ranks.copy(), self._seen.copy()
+        copied.codes, copied.ranks, copied._searched_versions = (
+            self.codes.copy(),
+            self.ranks.copy(),
+            self._searched_versions.copy(),
+        )
         copied.solutions, copied.messages = self.solutions.copy(), self.messages.copy()
         copied.timed_out = self.timed_out.copy()
         copied.is_costly, copied.by_situation = self.is_costly, self.by_situation.copy()
         return copied
 
     def stale(self, rows: RowArray, versions: Int64Array) -> RowArray:
-        """Return those of the rows whose devices changed since they were searched."""
-        stale: RowArray = rows[self._seen[rows] != versions[rows]]
+        """Return the rows whose devices changed since they were searched."""
+        stale: RowArray = rows[self._searched_versions[rows] != versions[rows]]
         return stale
 
-    def set(self, row: int, version: int, outcome: Outcome, found: Solution | str | None, ranked: int) -> None:
-        """Keep the outcome of a search."""
-        self._seen[row] = version  # -1: to be searched again in any case
+    def set(self, row: int, version: int, outcome: Outcome, result: Solution | str | None, rank: int) -> None:
+        """Store the outcome of a search on a node, with its solution or error."""
+        self._searched_versions[row] = version  # -1: searched again next time
         self.timed_out[row] = outcome is Outcome.TIMED_OUT
         self.codes[row] = min(outcome, Outcome.ERROR)
-        self.ranks[row] = ranked
+        self.ranks[row] = rank
         self.solutions.pop(row, None)
         self.messages.pop(row, None)
-        if isinstance(found, str):
-            self.messages[row] = found
-        elif found is not None:
-            self.solutions[row] = found
+        if isinstance(result, str):
+            self.messages[row] = result
+        elif result is not None:
+            self.solutions[row] = result
 
 
 class Catalogue:
-    """What stays as it is during a plan: slices, classes, what each node can reach, and the answers of selectors."""
+    """What a plan does not change: slices, classes, the pools that each node can reach, and results of selectors."""
 
     def __init__(self, listers: Listers) -> None:
         self.inventory = Inventory(listers.snapshot.resource_slices)
@@ -119,17 +121,17 @@ class Catalogue:
         self._matching: OrderedDict[
             tuple[str, tuple[str | None, ...]], dict[str, tuple[Node, tuple[DeviceInfo, ...]]]
         ] = OrderedDict()
-        self._known: WeakSet[NodeTable] = WeakSet()
+        self._gathered: WeakSet[NodeTable] = WeakSet()
         self._first_outcomes: WeakKeyDictionary[NodeTable, OrderedDict[bytes, Outcomes]] = WeakKeyDictionary()
 
     def pools(self, node: Node) -> NodePools:
-        """Return the pools that a node can reach; raises AllocationError if some slice cannot be used."""
-        known = self._pools.get(node.metadata.name)
-        if known is None or known[0] is not node:
-            known = self._pools[node.metadata.name] = node, self._gather(node)
-        if isinstance(known[1], AllocationError):
-            raise known[1]
-        return known[1]
+        """Return the pools that a node can reach; raises AllocationError if a slice cannot be used."""
+        cached = self._pools.get(node.metadata.name)
+        if cached is None or cached[0] is not node:
+            cached = self._pools[node.metadata.name] = node, self._gather(node)
+        if isinstance(cached[1], AllocationError):
+            raise cached[1]
+        return cached[1]
 
     def _gather(self, node: Node) -> NodePools | AllocationError:
         try:
@@ -140,32 +142,32 @@ class Catalogue:
             self._nodes_of_pool[pool.id].add(node.metadata.name)
         return pools
 
-    def get_to_know(self, nodes: NodeTable) -> None:
-        """Find out what every node can reach, so that no change of a device misses a node."""
-        if nodes not in self._known:
-            self._known.add(nodes)
+    def gather_all_pools(self, nodes: NodeTable) -> None:
+        """Gather the pools of every node, so that `nodes_of` is complete."""
+        if nodes not in self._gathered:
+            self._gathered.add(nodes)
             for node in nodes.nodes:
                 with suppress(AllocationError):
                     self.pools(node)
 
     def matching(self, node: Node, request: RequestSpec) -> tuple[DeviceInfo, ...]:
-        """List the devices that a node can reach and a request accepts; none where that cannot be said."""
+        """Return the devices that a node can reach and a request accepts; none where a selector or a slice fails."""
         key = request.class_name, request.expressions
         by_node = self._matching.setdefault(key, {})
-        found = by_node.get(node.metadata.name)
-        if found is None or found[0] is not node:
-            found = by_node[node.metadata.name] = node, self._match(node, request)
+        cached = by_node.get(node.metadata.name)
+        if cached is None or cached[0] is not node:
+            cached = by_node[node.metadata.name] = node, self._match(node, request)
             if len(self._matching) > _MAX_KINDS:
                 self._matching.popitem(last=False)
-        return found[1]
+        return cached[1]
 
     def _match(self, node: Node, request: RequestSpec) -> tuple[DeviceInfo, ...]:
         device_class = self.classes.get(request.class_name)
         if device_class is None:
             return ()
-        texts = [each for each in (*expressions(device_class.spec.selectors), *request.expressions) if each is not None]
+        texts = (*expressions(device_class.spec.selectors), *request.expressions)
         try:
-            results = [self.selection.results(text) for text in texts]
+            results = [self.selection.results(text) for text in texts if text is not None]
             return tuple(
                 device
                 for _, device in self.pools(node).candidates
@@ -176,23 +178,23 @@ class Catalogue:
             return ()
 
     def nodes_of(self, pool: PoolId) -> set[str]:
-        """Return the names of the nodes that can reach a pool, among those that were asked about."""
+        """Return the names of the nodes that can reach a pool, among those whose pools were gathered."""
         return self._nodes_of_pool.get(pool, set())
 
     def first_outcomes(self, nodes: NodeTable, key: bytes) -> Outcomes:
-        """Return what is known of a kind of claims while nothing is allocated beyond the snapshot's own claims."""
+        """Return the outcomes for a set of requests while nothing but the snapshot's claims is allocated."""
         kinds = self._first_outcomes.setdefault(nodes, OrderedDict())
         return _recent(kinds, key, lambda: Outcomes(len(nodes)))
 
 
 class ClusterDevices:
-    """One cluster's devices, claims and outcomes; shared by all profiles."""
+    """The devices, claims and outcomes of a session; all its profiles share them."""
 
     def __init__(self, cluster: Cluster, listers: Listers) -> None:
         self.catalogue = catalogue_of(listers)
         self.tracker = ClaimTracker(listers.snapshot.resource_claims)
-        self._made = listers.device_claims
-        self._n_made = 0
+        self._new_claims = listers.device_claims
+        self._n_new_claims = 0
         self._nodes = cluster.nodes
         self._pods = cluster.pods
         self._changes = cluster.log
@@ -200,14 +202,14 @@ class ClusterDevices:
         self._versions: Int64Array = np.zeros(len(self._nodes), np.int64)
         self._position = 0
         self._outcomes: OrderedDict[bytes, Outcomes] = OrderedDict()
-        self._market = Market(self.tracker.allocated, self.catalogue.classes, self.catalogue.selection)
+        self._context = SearchContext(self.tracker.allocated, self.catalogue.classes, self.catalogue.selection)
 
     def solve(self, specs: Sequence[ClaimSpec], key: bytes, rows: RowArray, n_steps: int | None) -> Outcomes:
-        """Search devices for claims on some nodes; equal keys say that the claims ask for the same.
+        """Return the outcomes of the search for devices on some nodes; claims with equal requests have equal keys.
 
         Parameters
         ----------
-        n_steps : how many steps upstream would take on a node in the time that it has; None for any number
+        n_steps : how many steps upstream would take on a node within its timeout; None without a timeout
         """
         first = self.catalogue.first_outcomes(self._nodes, key)
         outcomes = _recent(self._outcomes, key, first.copy)
@@ -218,30 +220,30 @@ class ClusterDevices:
         ]
         for row in outcomes.stale(rows, self._versions).tolist():
             n_timed_out = int(np.count_nonzero(outcomes.timed_out[rows[rows < row]])) if outcomes.timed_out.any() else 0
-            limits = Limits(n_steps, _MAX_TAKEN if n_timed_out < _MAX_TIMED_OUT else _COSTLY_TRIES)
-            outcome, found = self._search(outcomes, self._nodes.nodes[row], claims, limits)
-            ranked = sum(map(rank, specs, found)) if isinstance(found, list) else 0
-            # What was cut short because of others is no answer to another question.
-            is_cut = outcome is Outcome.TIMED_OUT and limits.n_taken < _MAX_TAKEN
-            version = -1 if is_cut else int(self._versions[row])
-            outcomes.set(row, version, outcome, found, ranked)
+            limits = Limits(n_steps, _MAX_EXECUTED if n_timed_out < _MAX_TIMED_OUT else _COSTLY_TRIES)
+            outcome, result = self._search(outcomes, self._nodes.nodes[row], claims, limits)
+            claims_rank = sum(map(rank, specs, result)) if isinstance(result, list) else 0
+            # A search with fewer steps, because others timed out, is no outcome for later cycles.
+            is_cut_short = outcome is Outcome.TIMED_OUT and limits.n_executed < _MAX_EXECUTED
+            version = -1 if is_cut_short else int(self._versions[row])
+            outcomes.set(row, version, outcome, result, claims_rank)
             if not self.tracker.log:
-                first.set(row, version, outcome, found, ranked)
+                first.set(row, version, outcome, result, claims_rank)
         return outcomes
 
     def catch_up(self) -> None:
-        """Free devices of pods that left, take in new claims, and mark the nodes of devices whose state changed."""
+        """Free devices of pods that left, add new claims, and mark the nodes of devices whose state changed."""
         for change in self._changes[self._n_changes :]:
             if change.sign < 0:
                 self.tracker.release(self._pods.infos[change.pod].pod)
         self._n_changes = len(self._changes)
-        for claim in self._made[self._n_made :]:
+        for claim in self._new_claims[self._n_new_claims :]:
             self.tracker.claims[key_of(claim)] = claim
-        self._n_made = len(self._made)
+        self._n_new_claims = len(self._new_claims)
         log = self.tracker.log
         if self._position == len(log):
             return
-        self.catalogue.get_to_know(self._nodes)
+        self.catalogue.gather_all_pools(self._nodes)
         for pool in {PoolId(device.driver, device.pool) for device in log[self._position :]}:
             rows = [self._nodes.row_of[name] for name in self.catalogue.nodes_of(pool) if name in self._nodes.row_of]
             self._versions[rows] += 1
@@ -252,48 +254,50 @@ class ClusterDevices:
     ) -> tuple[Outcome, Solution | str | None]:
         try:
             pools = self.catalogue.pools(node)
-            found = self._run(outcomes, pools, Search(node, pools, claims, self._market, limits), limits)
+            solution = self._run(outcomes, pools, Search(node, pools, claims, self._context, limits), limits)
         except TimedOutError as error:
             return Outcome.TIMED_OUT, str(error)
         except AllocationError as error:
             return Outcome.ERROR, str(error)
-        if found is None:
+        if solution is None:
             return Outcome.FAILED if pools.has_invalid else Outcome.NOT_FOUND, None
-        return Outcome.FOUND, found
+        return Outcome.FOUND, solution
 
     def _run(self, outcomes: Outcomes, pools: NodePools, search: Search, limits: Limits) -> Solution | None:
-        """Run a search; once one was costly, look first whether another node was in the same situation."""
+        """Run a search; once a search was costly, use the solution of a node in the same situation instead."""
         if not outcomes.is_costly:
             try:
                 return search.run()
             finally:
                 outcomes.is_costly = search.n_tries > _COSTLY_TRIES
         try:
-            seen = search.situation()
+            node_situation = search.situation()
         except AllocationError:
-            return search.run()  # which may well end before it comes to the device on which a selector fails
-        known = outcomes.by_situation.get(seen)
-        if known is Outcome.TIMED_OUT:
+            return search.run()  # which may end before it reaches the device on which a selector fails
+        cached = outcomes.by_situation.get(node_situation)
+        if cached is Outcome.TIMED_OUT:
             raise search.timed_out()
-        if isinstance(known, tuple):
-            return transferred(pools, *known)
-        if known is None:
+        if isinstance(cached, tuple):
+            return transferred(pools, *cached)
+        if cached is None:
             try:
-                found = search.run()
+                solution = search.run()
             except TimedOutError:
-                if limits.n_taken == _MAX_TAKEN:
-                    outcomes.by_situation[seen] = Outcome.TIMED_OUT
+                if limits.n_executed == _MAX_EXECUTED:
+                    outcomes.by_situation[node_situation] = Outcome.TIMED_OUT
                 raise
-            outcomes.by_situation[seen] = Outcome.NOT_FOUND if found is None else (found, positions(pools, found))
-            return found
+            outcomes.by_situation[node_situation] = (
+                Outcome.NOT_FOUND if solution is None else (solution, positions(pools, solution))
+            )
+            return solution
         return None
 
 
-def _recent(kinds: OrderedDict[bytes, Outcomes], key: bytes, make: Callable[[], Outcomes]) -> Outcomes:
-    """Return what is kept under a key, made when it is new; the kinds that were not asked for longest are forgotten."""
+def _recent(kinds: OrderedDict[bytes, Outcomes], key: bytes, build: Callable[[], Outcomes]) -> Outcomes:
+    """Return the outcomes of a key, built when they are missing; the least recently used ones are dropped."""
     outcomes = kinds.get(key)
     if outcomes is None:
-        outcomes = kinds[key] = make()
+        outcomes = kinds[key] = build()
         if len(kinds) > _MAX_KINDS:
             kinds.popitem(last=False)
     else:
@@ -301,8 +305,8 @@ def _recent(kinds: OrderedDict[bytes, Outcomes], key: bytes, make: Callable[[], 
     return outcomes
 
 
-def named(message: str, names: Sequence[str]) -> str:
-    """Put the names of the claims into a message that was kept without them."""
+def with_claim_names(message: str, names: Sequence[str]) -> str:
+    """Return a cached message with the names of the claims in place of the placeholders."""
     for index, name in enumerate(names):
         message = message.replace(_PLACEHOLDER.format(index), name)
         message = message.replace(_BARE_PLACEHOLDER.format(index), name.partition("/")[2])
@@ -310,7 +314,7 @@ def named(message: str, names: Sequence[str]) -> str:
 
 
 def catalogue_of(listers: Listers) -> Catalogue:
-    """Return the one catalogue of a snapshot."""
+    """Return the catalogue that all sessions of a snapshot share."""
     catalogue = listers.catalogues.get(Catalogue)
     if catalogue is None:
         catalogue = listers.catalogues[Catalogue] = Catalogue(listers)
@@ -318,7 +322,7 @@ def catalogue_of(listers: Listers) -> Catalogue:
 
 
 def devices_of(handle: Handle) -> ClusterDevices:
-    """Return the one record of a session's devices: what one profile hands out is gone for the others too."""
+    """Return the devices of a session, which all its profiles share."""
     devices = handle.shared.get(ClusterDevices)
     if devices is None:
         devices = handle.shared[ClusterDevices] = ClusterDevices(handle.cluster, handle.listers)

@@ -1,4 +1,4 @@
-"""What the devices of a claim must, or must not, have in common.
+"""Constraints of a claim: attributes in which its devices must match or differ.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating matchAttributeConstraint and
 distinctAttributeConstraint.
@@ -21,17 +21,17 @@ class Constraint(Protocol):
     """A condition over the devices that a search has picked so far."""
 
     def add(self, request: RequestSpec, device: DeviceInfo) -> bool:
-        """Take a device in, or say that it does not fit."""
+        """Add a device; False, without adding it, when it violates the constraint."""
 
     def remove(self, request: RequestSpec) -> None:
-        """Undo the last addition for this request."""
+        """Undo the last addition for a request."""
 
     def state(self, names: Collection[str]) -> Hashable:
-        """Return what decides about devices to come, those of the named requests among them."""
+        """Return all that decides about further devices, for requests of these names among others."""
 
 
 def new_constraint(constraint: DeviceConstraint) -> Constraint | None:
-    """Return a constraint without any devices yet; None for a kind that is not known."""
+    """Return a constraint without devices; None for an unknown kind."""
     requests = frozenset(constraint.requests)
     if constraint.match_attribute is not None:
         return _MatchAttribute(requests, constraint.match_attribute)
@@ -45,7 +45,7 @@ def _applies(requests: frozenset[str], request: RequestSpec) -> bool:
 
 
 def _value(attribute: DeviceAttribute) -> _Value | None:
-    """Return the value with its kind; None where there is none that can be compared."""
+    """Return the value of an attribute with its kind; None when it has none that can be compared."""
     if attribute.string_value is not None:
         return "string", attribute.string_value
     if attribute.int_value is not None:
@@ -58,7 +58,7 @@ def _value(attribute: DeviceAttribute) -> _Value | None:
 
 
 class _MatchAttribute:
-    """All devices have the attribute, with one value."""
+    """All devices have the attribute, with the same value."""
 
     def __init__(self, requests: frozenset[str], attribute: str) -> None:
         self._requests = requests
@@ -89,10 +89,10 @@ class _MatchAttribute:
 
 
 class _DistinctAttribute:
-    """All devices have the attribute, each with a value of its own.
+    """All devices have the attribute, with different values.
 
-    Values are kept by the name of the request, as upstream does: of several devices for one request only the last
-    one's value is remembered.
+    As upstream, values are stored by the name of the request: of several devices for a request only the value of the
+    last is stored.
     """
 
     def __init__(self, requests: frozenset[str], attribute: str) -> None:

@@ -1,4 +1,4 @@
-"""Why a node has no devices for a claim, in numbers."""
+"""Details of rejections: how many devices a node has for a claim, and how many are free."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kplan.plugins.dynamic_resources.taints import prevents_allocation
 
 
 def explain_alternatives(claim: ResourceClaim, devices: Iterable[DeviceResult]) -> list[str]:
-    """Say which alternative each prioritized list of a claim came to."""
+    """Return the alternative chosen for each prioritized list of a claim, a line each."""
     chosen = {device.request.full_name for device in devices}
     return [
-        f"request {each.parent} got {each.name}, alternative {position} of {len(alternatives)}"
+        f"request {request.parent} got {request.name}, alternative {position} of {len(alternatives)}"
         for alternatives in claim_spec(claim.spec).requests
-        for position, each in enumerate(alternatives, 1)
-        if each.parent and each.full_name in chosen
+        for position, request in enumerate(alternatives, 1)
+        if request.parent and request.full_name in chosen
     ]
 
 
 def explain_no_devices(node: Node, claims: Iterable[ResourceClaim], devices: ClusterDevices) -> list[MissingDevices]:
-    """Count, for each request of claims to allocate, the devices that a node can reach.
+    """Return, for each request of claims to allocate, how many devices of a node match it and are free.
 
-    Each entry says how many devices match the class and the selectors of a request (``matching``), and how many of
-    those nobody has and no taint keeps away (``free``); of alternatives each has an entry.
+    ``matching`` counts the devices that match the class and the selectors of a request, ``free`` those of them that
+    are not allocated and have no untolerated taint. Every alternative has an entry.
     """
     return [
         _count(node, "/".join(key_of(claim)), request, devices)
@@ -41,11 +41,11 @@ def explain_no_devices(node: Node, claims: Iterable[ResourceClaim], devices: Clu
 
 def _count(node: Node, claim: str, request: RequestSpec, devices: ClusterDevices) -> MissingDevices:
     matching = devices.catalogue.matching(node, request)
-    taken = devices.tracker.allocated.devices
+    allocated = devices.tracker.allocated.devices
     free = [
         device
         for device in matching
-        if (request.admin_access or device.id not in taken)
+        if (request.admin_access or device.id not in allocated)
         and not (device.device.taints and prevents_allocation(device, request.tolerations))
     ]
     return MissingDevices(

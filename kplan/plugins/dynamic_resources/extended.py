@@ -1,4 +1,4 @@
-"""Extended resources that devices stand behind: the claim that the scheduler makes for them, node by node.
+"""Extended resources provided by devices: the claim that the scheduler creates for them, node by node.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
 """
@@ -17,19 +17,19 @@ _ALWAYS = "Always"
 
 
 def requested_resources(pod: Pod, classes: Mapping[str, DeviceClass]) -> dict[str, int]:
-    """Return what a pod asks of extended resources, if a device class stands behind one of them; else nothing."""
+    """Return a pod's requests for extended resources, if a device class provides any of them; otherwise none."""
     if not classes:
         return {}
-    asked = {
+    requests = {
         name: amount
         for name, amount in rounded_requests(pod_requests(pod, use_status=False)).items()
         if amount and (is_extended(name) or name.startswith(RESOURCE_DEVICE_CLASS_PREFIX))
     }
-    return asked if any(name in classes for name in asked) else {}
+    return requests if any(name in classes for name in requests) else {}
 
 
 def existing_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim | None:
-    """Return the claim that an earlier attempt made for the pod, of those made for extended resources."""
+    """Return the claim for extended resources that an earlier scheduling attempt created for the pod, or None."""
     for claim in claims:
         for owner in claim.metadata.owner_references:
             if owner.name == pod.metadata.name and owner.controller and owner.uid == pod.metadata.uid:
@@ -38,10 +38,10 @@ def existing_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim |
 
 
 def extended_claim_spec(pod: Pod, resources: Iterable[str], classes: Mapping[str, DeviceClass]) -> ClaimSpec:
-    """Return the claim for those extended resources that a node does not offer by itself.
+    """Return the claim for the extended resources that a node does not list itself.
 
-    One request a container and resource. Init containers that end share devices with each other and with the
-    containers that start after them, so only the largest of them gets a request, for what is missing.
+    It has a request per container and resource. Init containers that end share devices with each other and with the
+    containers that start after them, so only the largest of them gets a request, for what the others lack.
     """
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     n_init = len(pod.spec.init_containers)
@@ -61,33 +61,33 @@ def extended_claim_spec(pod: Pod, resources: Iterable[str], classes: Mapping[str
             request = _request(i, containers[i], resource, class_name, lasting[i:])
             if request is not None and (largest is None or largest.count < request.count):
                 largest = request
-        requests.extend(each for each in (largest, *lasting) if each is not None)
-    return ClaimSpec(tuple((each,) for each in sorted(requests, key=lambda each: each.name)), ())
+        requests.extend(request for request in (largest, *lasting) if request is not None)
+    return ClaimSpec(tuple((request,) for request in sorted(requests, key=lambda request: request.name)), ())
 
 
 def _request(
     index: int, container: Container, resource: str, class_name: str, reusable: Sequence[RequestSpec | None]
 ) -> RequestSpec | None:
-    """Return the request for what a container needs beyond the reusable ones; None when it needs no more."""
-    asked = container.resources.requests
-    if resource not in asked:
+    """Return the request for what a container needs beyond reusable devices; None when it needs no more."""
+    requests = container.resources.requests
+    if resource not in requests:
         return None
-    count, fraction = divmod(parse(asked[resource]).nanos, NANO)
+    count, fraction = divmod(parse(requests[resource]).nanos, NANO)
     if fraction or not count:
         return None
-    at_hand = 0
+    n_reusable = 0
     for request in reusable:
         if request is not None:
-            at_hand += request.count
-            if at_hand >= count:
+            n_reusable += request.count
+            if n_reusable >= count:
                 return None
     return RequestSpec(
-        name=f"container-{index}-request-{sorted(asked).index(resource)}",
+        name=f"container-{index}-request-{sorted(requests).index(resource)}",
         parent="",
         class_name=class_name,
         expressions=(),
         mode=MODE_EXACT_COUNT,
-        count=count - at_hand,
+        count=count - n_reusable,
         admin_access=False,
         tolerations=(),
         capacity=None,

@@ -1,4 +1,4 @@
-"""What objects ask for that the reference scheduler does not honour, because a feature is off, or that kplan cannot.
+"""Features of device objects that the reference scheduler ignores because their gates are off, or kplan cannot model.
 
 Upstream: pkg/features/kube_features.go.
 """
@@ -15,13 +15,13 @@ from kplan.api.resource_slice import Device, ResourceSlice
 from kplan.framework.features import UnmodelledFeature
 from kplan.snapshot.model import Snapshot
 
-#: Different selectors that are tried beforehand; each takes a millisecond.
+#: How many different selectors are compiled in advance; each takes a millisecond.
 _MAX_SELECTORS = 500
 
 
 def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
-    """List the device features of a snapshot's objects that are not honoured, one entry an object and feature."""
-    found = [
+    """Return the ignored device features of a snapshot's objects, an entry per object and feature."""
+    features = [
         *_selectors(snapshot),
         *(feature for resource_slice in snapshot.resource_slices for feature in _of_slice(resource_slice)),
         *(feature for resource_claim in snapshot.resource_claims for feature in _of_claim(resource_claim)),
@@ -29,25 +29,25 @@ def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     for pod in snapshot.pods:
         if pod.status.node_allocatable_resource_claim_statuses:
             text = "node resources that the pod's claims account for are not taken into account"
-            found.append(
+            features.append(
                 UnmodelledFeature(f"{pod.metadata.namespace}/{pod.metadata.name}", "DRANodeAllocatableResources", text)
             )
-    return found
+    return features
 
 
 def _selectors(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
-    """Yield the selectors that are valid and that kplan cannot evaluate; a pod that meets one gets an error."""
+    """Yield the valid selectors that kplan cannot evaluate; a pod whose search evaluates one gets an error."""
     pending = [claim for claim in snapshot.resource_claims if claim.status.allocation is None]
-    owned = itertools.chain(
-        ((f"DeviceClass/{each.metadata.name}", each.spec.selectors) for each in snapshot.device_classes),
-        ((f"{each.metadata.namespace}/{each.metadata.name}", tuple(_of_requests(each.spec))) for each in pending),
+    selectors_by_owner = itertools.chain(
+        ((f"DeviceClass/{obj.metadata.name}", obj.spec.selectors) for obj in snapshot.device_classes),
+        ((f"{obj.metadata.namespace}/{obj.metadata.name}", tuple(_of_requests(obj.spec))) for obj in pending),
     )
-    seen: set[str] = set()
-    for owner, selectors in owned:
+    known: set[str] = set()
+    for owner, selectors in selectors_by_owner:
         for selector in selectors:
-            if selector.cel is None or selector.cel.expression in seen or len(seen) == _MAX_SELECTORS:
+            if selector.cel is None or selector.cel.expression in known or len(known) == _MAX_SELECTORS:
                 continue
-            seen.add(selector.cel.expression)
+            known.add(selector.cel.expression)
             compiled = cel.compile_expression(selector.cel.expression)
             if not isinstance(compiled, cel.CelCompileError) and compiled.unsupported:
                 text = f"selector {selector.cel.expression!r}: {compiled.unsupported}; pods that meet it get an error"
@@ -58,16 +58,16 @@ def _of_requests(spec: ResourceClaimSpec) -> Iterator[DeviceSelector]:
     for request in spec.devices.requests:
         if request.exactly is not None:
             yield from request.exactly.selectors
-        for each in request.first_available:
-            yield from each.selectors
+        for alternative in request.first_available:
+            yield from alternative.selectors
 
 
-def _of_slice(each: ResourceSlice) -> Iterator[UnmodelledFeature]:
-    name = f"ResourceSlice/{each.metadata.name}"
-    if any(map(_has_list, each.spec.devices)):
+def _of_slice(resource_slice: ResourceSlice) -> Iterator[UnmodelledFeature]:
+    name = f"ResourceSlice/{resource_slice.metadata.name}"
+    if any(map(_has_list, resource_slice.spec.devices)):
         text = "an attribute is a list; every selector that meets the device fails"
         yield UnmodelledFeature(name, "DRAListTypeAttributes", text)
-    if any(device.node_allocatable_resource_mappings for device in each.spec.devices):
+    if any(device.node_allocatable_resource_mappings for device in resource_slice.spec.devices):
         text = "node resources that devices stand for are not taken into account"
         yield UnmodelledFeature(name, "DRANodeAllocatableResources", text)
 

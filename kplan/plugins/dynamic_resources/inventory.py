@@ -1,4 +1,4 @@
-"""All published devices, indexed once: by node, by pool, and by what they look like to a selector.
+"""All published devices, indexed by node and by pool, with their attributes as selectors read them.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating NewAllocator, api/types.go.
 """
@@ -16,14 +16,17 @@ import msgspec
 from kplan.api.quantity import parse
 from kplan.api.resource_slice import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
 from kplan.cel import ABSENT, CelError, Semver
-from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.rules.resources import nano
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
+#: Exact amounts of capacities and counters by name, in nanos.
+Amounts = Mapping[str, int]
+
+
 class PoolId(NamedTuple):
-    """A pool: names are unique within a driver."""
+    """The identity of a pool: names are unique within a driver."""
 
     driver: str
     pool: str
@@ -33,7 +36,7 @@ class PoolId(NamedTuple):
 
 
 class DeviceId(NamedTuple):
-    """A device: names are unique within a pool."""
+    """The identity of a device: names are unique within a pool."""
 
     driver: str
     pool: str
@@ -44,7 +47,7 @@ class DeviceId(NamedTuple):
 
 
 class DeviceInfo:
-    """One device of a slice, with what the search reads of it."""
+    """A device of a slice, with what the search reads of it."""
 
     __slots__ = (
         "_capacity_values",
@@ -60,16 +63,16 @@ class DeviceInfo:
         "slice",
     )
 
-    def __init__(self, device: Device, of: SliceInfo, index: int) -> None:
+    def __init__(self, device: Device, slice_: SliceInfo, index: int) -> None:
         self.device = device
-        self.slice = of
-        #: position among all devices of the inventory, the key of everything that is kept per device
+        self.slice = slice_
+        #: position among all devices of the inventory, the key of everything that is cached per device
         self.index = index
-        self.id = DeviceId(of.driver, of.pool_id.pool, device.name)
+        self.id = DeviceId(slice_.driver, slice_.pool_id.pool, device.name)
         self.allows_multiple = bool(device.allow_multiple_allocations)
         self.capacity: Mapping[str, DeviceCapacity] = device.capacity  #: name -> capacity as published
         #: whether requests for some capacity are rounded or limited
-        self.has_policies = any(each.request_policy is not None for each in device.capacity.values())
+        self.has_policies = any(capacity.request_policy is not None for capacity in device.capacity.values())
         self._consumes: tuple[tuple[str, Amounts], ...] | None = None
         self._capacity_values: Amounts | None = None
         self._problem: str | None = None
@@ -91,12 +94,12 @@ class DeviceInfo:
     def capacity_values(self) -> Amounts:
         """Capacity by name, in nanos."""
         if self._capacity_values is None:
-            self._capacity_values = {name: nano(each.value) for name, each in self.capacity.items()}
+            self._capacity_values = {name: nano(capacity.value) for name, capacity in self.capacity.items()}
         return self._capacity_values
 
     @property
     def traits(self) -> bytes:
-        """All that searches read of the device beside its name and attributes, encoded."""
+        """All that searches read of the device besides its name and attributes, encoded."""
         if self._traits is None:
             own = self.device
             self._traits = _encoder.encode((self.allows_multiple, own.capacity, own.consumes_counters, own.taints))
@@ -104,7 +107,7 @@ class DeviceInfo:
 
     @property
     def problem(self) -> str:
-        """Why every selector fails on the device, even those that do not read what is wrong; empty when nothing is."""
+        """Why every selector fails on the device, whether or not it reads the broken attribute; empty if none does."""
         if self._problem is None:
             self._problem = next(filter(None, itertools.starmap(_problem, self.device.attributes.items())), "")
         return self._problem
@@ -112,13 +115,13 @@ class DeviceInfo:
     def attribute_in(self, domain: str, name: str) -> DeviceAttribute | None:
         """Return an attribute by domain and name; the driver is the domain of those without one."""
         attributes = self.device.attributes
-        found = attributes.get(name) if domain == self.slice.driver else None
-        return found or attributes.get(f"{domain}/{name}")
+        attribute = attributes.get(name) if domain == self.slice.driver else None
+        return attribute or attributes.get(f"{domain}/{name}")
 
     def capacity_in(self, domain: str, name: str) -> DeviceCapacity | None:
         """Return a capacity by domain and name; the driver is the domain of those without one."""
-        found = self.capacity.get(name) if domain == self.slice.driver else None
-        return found or self.capacity.get(f"{domain}/{name}")
+        capacity = self.capacity.get(name) if domain == self.slice.driver else None
+        return capacity or self.capacity.get(f"{domain}/{name}")
 
     @property
     def driver(self) -> str:
@@ -126,7 +129,7 @@ class DeviceInfo:
         return self.slice.driver
 
     def cel_value(self, field: str, domain: str, key: str) -> object:
-        """Return an attribute or a capacity for selectors, `ABSENT` where there is none."""
+        """Return an attribute or a capacity for selectors, `ABSENT` when there is none."""
         if field == "device.attributes":
             attribute = self.attribute_in(domain, key)
             return ABSENT if attribute is None else _cel_value(attribute)
@@ -139,24 +142,24 @@ class DeviceInfo:
         if field == "device.attributes":
             values = {key: _cel_value(attribute) for key, attribute in self.device.attributes.items()}
         else:
-            values = {key: parse(each.value) for key, each in self.capacity.items()}
+            values = {key: parse(capacity.value) for key, capacity in self.capacity.items()}
         for name, value in values.items():
             domain, key = _qualified(name, self.slice.driver)
             domains.setdefault(domain, {})[key] = value
         return domains
 
     def attribute(self, name: str) -> DeviceAttribute | None:
-        """Return an attribute by its fully qualified name; the driver's own go without their domain too."""
-        found = self.device.attributes.get(name)
-        if found is None and "/" in name:
+        """Return an attribute by its fully qualified name; the driver's own may be published without the domain."""
+        attribute = self.device.attributes.get(name)
+        if attribute is None and "/" in name:
             domain, key = name.split("/", 1)
             if domain == self.slice.driver:
-                found = self.device.attributes.get(key)
-        return found
+                attribute = self.device.attributes.get(key)
+        return attribute
 
 
 class SliceInfo:
-    """One slice: its devices, or the counters that devices of its pool share."""
+    """A slice: its devices, or the counters that devices of its pool share."""
 
     __slots__ = ("devices", "driver", "is_per_device", "name", "node_name", "pool_id", "slice")
 
@@ -172,12 +175,12 @@ class SliceInfo:
 
     @property
     def generation(self) -> int:
-        """The pool's generation that the slice belongs to."""
+        """The generation of the pool to which the slice belongs."""
         return self.slice.spec.pool.generation
 
     @property
     def has_counters(self) -> bool:
-        """Whether the slice holds counters; then its devices do not count."""
+        """Whether the slice has counters; then its devices do not count."""
         return bool(self.slice.spec.shared_counters)
 
 
@@ -187,7 +190,7 @@ class Inventory:
     def __init__(self, slices: Iterable[ResourceSlice]) -> None:
         self.slices: list[SliceInfo] = []  #: all slices, by name
         self.devices: list[DeviceInfo] = []  #: all devices, by their index
-        for published in sorted(slices, key=lambda each: each.metadata.name):
+        for published in sorted(slices, key=lambda resource_slice: resource_slice.metadata.name):
             info = SliceInfo(published, len(self.devices))
             self.slices.append(info)
             self.devices.extend(info.devices)
@@ -202,7 +205,7 @@ class Inventory:
 
     @cached_property
     def shared(self) -> list[SliceInfo]:
-        """Slices that may matter to more than one node: without a node name, or with counters."""
+        """Slices that several nodes may use: those without a node name, or with counters."""
         return [slice_ for slice_ in self.slices if not slice_.node_name or slice_.has_counters]
 
     @cached_property
@@ -213,7 +216,7 @@ class Inventory:
         return dict(by_pool)
 
     def for_node(self, name: str) -> list[SliceInfo]:
-        """Return the slices that may hold something for a node."""
+        """Return the slices that a node may use."""
         return self._by_node.get(name, []) + self.shared
 
     def of_pool(self, pool: PoolId) -> list[SliceInfo]:

@@ -1,7 +1,7 @@
-"""The devices that a search has picked so far, and what they leave for others.
+"""The devices that a search has picked so far, and the capacity and counters that they leave.
 
-Where upstream leaves something behind on the way back (counters of a tainted device, a device that failed last), so
-does this, because it decides which solution comes first.
+Where upstream does not undo something when it backtracks (counters of a tainted device, a device that failed last),
+neither does this, because it decides which solution comes first.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating allocateDevice.
 """
@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
-from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.capacity import consumed_capacity, fits
 from kplan.plugins.dynamic_resources.constraints import Constraint
 from kplan.plugins.dynamic_resources.counters import CounterLedger
-from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
+from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import Pool
 from kplan.plugins.dynamic_resources.requests import RequestSpec
 from kplan.plugins.dynamic_resources.results import DeviceResult
@@ -23,14 +22,14 @@ from kplan.plugins.dynamic_resources.taints import prevents_allocation
 
 
 class BrokenConstraintError(Exception):
-    """A device that a request must have does not go with those picked before."""
+    """A device that a request must have violates a constraint."""
 
 
 class Picks:
-    """Devices by claim; they grow and shrink as a search goes on."""
+    """The picked devices of each claim; they change as a search goes on and backtracks."""
 
     def __init__(self, allocated: AllocatedState, constraints: Sequence[Sequence[Constraint]]) -> None:
-        self.results: list[list[DeviceResult]] = [[] for _ in constraints]  #: what each claim has so far, in order
+        self.results: list[list[DeviceResult]] = [[] for _ in constraints]  #: the devices of each claim, in order
         self.constraints = constraints  #: of each claim
         self._allocated = allocated
         self._counters = CounterLedger(allocated.is_allocated)
@@ -38,19 +37,19 @@ class Picks:
         self._capacity: dict[DeviceId, dict[str, int]] = {}
 
     def is_free(self, spec: RequestSpec, device: DeviceId, claim: int) -> bool:
-        """Tell whether nobody stands between a request and a device."""
+        """Whether a device is not allocated or picked already, for a request of a claim."""
         if spec.admin_access:
             return claim not in self._holders.get(device, ())
         return device not in self._allocated.devices and not self._holders.get(device)
 
     def has_room(self, spec: RequestSpec, device: DeviceInfo) -> bool:
-        """Tell whether a device has the capacity that a request asks for."""
-        return fits(device, spec.capacity, self._allocated.taken(device.id), self._capacity.get(device.id, {}))
+        """Whether a device has enough capacity left for a request."""
+        return fits(device, spec.capacity, self._allocated.consumed(device.id), self._capacity.get(device.id, {}))
 
     def take(self, claim: int, spec: RequestSpec, pool: Pool, device: DeviceInfo, *, must: bool) -> bool:
-        """Take a selectable device for a request, unless something stands against it.
+        """Pick a selectable device for a request; False when the device is not available to it.
 
-        Raises BrokenConstraintError if a constraint does, and the request `must` have the device.
+        Raises BrokenConstraintError if it violates a constraint and the request `must` have it.
         """
         if not (spec.admin_access and device.allows_multiple) and not self.is_free(spec, device.id, claim):
             return False
@@ -118,14 +117,14 @@ class Picks:
         kind_of: Callable[[DeviceId], int],
         is_ahead: Callable[[DeviceId], bool],
     ) -> Hashable:
-        """Return all of the picks that decides about those to come: with equal states, the same is found.
+        """Return all of the picks that the rest of the search depends on: equal states have equal results.
 
         Parameters
         ----------
         claim : the claim that the search is at
-        names : requests of it that have not all their devices yet
-        kind_of : devices of one kind stand in for each other
-        is_ahead : whether the search has yet to come to a device within its request; then it stands for itself
+        names : its requests that do not have all their devices yet
+        kind_of : the kind of a device; devices of a kind are interchangeable
+        is_ahead : whether the current request has yet to try a device; such a device is not interchangeable
         """
         held = [(device, tuple(sorted(holders))) for device, holders in self._holders.items() if holders]
         shared = [(device, tuple(sorted(amounts.items()))) for device, amounts in self._capacity.items()]
@@ -133,7 +132,7 @@ class Picks:
             len(self.results[claim]),
             _counted(kind_of, held),
             _counted(kind_of, shared),
-            tuple(sorted(each for each in (*held, *shared) if is_ahead(each[0]))),
+            tuple(sorted(entry for entry in (*held, *shared) if is_ahead(entry[0]))),
             self._counters.state(),
             tuple(constraint.state(names) for constraints in self.constraints[claim:] for constraint in constraints),
         )

@@ -1,4 +1,4 @@
-"""DynamicResources: claims for devices are allocated where the pod can run, and keep pods away from everywhere else.
+"""The plugin: allocates resource claims on the nodes of the pod, and rejects the nodes where that is impossible.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 """
@@ -37,12 +37,11 @@ from kplan.framework.interface import (
     Status,
 )
 from kplan.plugins.dynamic_resources.claims import ClaimProblem, identity_of, is_broken, key_of, user_claims
-from kplan.plugins.dynamic_resources.cluster_devices import Outcome, devices_of, named
+from kplan.plugins.dynamic_resources.cluster_devices import Outcome, devices_of, with_claim_names
 from kplan.plugins.dynamic_resources.explain import explain_alternatives, explain_no_devices
 from kplan.plugins.dynamic_resources.extended import existing_claim, extended_claim_spec, requested_resources
-from kplan.plugins.dynamic_resources.ranks import allocated_rank
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
-from kplan.plugins.dynamic_resources.results import allocation_result
+from kplan.plugins.dynamic_resources.results import allocated_rank, allocation_result
 from kplan.plugins.dynamic_resources.state import UNNAMED_CLAIM, ClaimState
 from kplan.plugins.dynamic_resources.totals import DeviceCounter
 from kplan.rules.pod_info import PodInfo
@@ -53,17 +52,17 @@ REASON_INVALID_POOLS = "invalid resource pools were encountered"
 REASON_STALE_CLAIM = "cannot schedule extended resource claim"
 REASON_NO_RESOURCE = "cannot fit resource"
 
-#: Search steps that upstream's filter timeout stands for: about one a microsecond. Counting keeps answers reproducible.
+#: A search step per microsecond of upstream's filter timeout. Counting steps keeps results reproducible.
 _NANOS_PER_STEP = 1000
 
-#: Different texts of errors that one answer can tell apart; the first node's text is the one that is reported.
+#: How many different error texts the verdicts distinguish; the text of the first node is reported.
 _MAX_ERRORS = 24
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
 class DynamicResources:
-    """Rejects nodes on which a pod's claims cannot be allocated or, being allocated, cannot be used."""
+    """Rejects nodes on which a pod's claims cannot be allocated or, once allocated, cannot be used."""
 
     name: ClassVar[str] = "DynamicResources"
     scope: ClassVar[Scope] = Scope.CLUSTER
@@ -72,14 +71,14 @@ class DynamicResources:
     def __init__(self, args: DynamicResourcesArgs | None, handle: Handle) -> None:
         self._args = args or DynamicResourcesArgs()
         self._nodes = handle.cluster.nodes
-        self._taken_at = handle.listers.snapshot.taken_at
+        self._snapshot_time = handle.listers.snapshot.taken_at
         self._devices = devices_of(handle)
         self._tracker = self._devices.tracker
         self._extended_classes = handle.listers.extended_resource_classes
         handle.device_totals = DeviceCounter(self._nodes, self._devices, self._extended_classes)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Keep a pod waiting until all its claims are there."""
+        """Keep a pod out of the queue until all its claims exist."""
         self._devices.catch_up()
         try:
             user_claims(pod.pod, self._tracker.claims, self._tracker.inherited)
@@ -88,7 +87,7 @@ class DynamicResources:
         return SUCCESS
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Collect the pod's claims; those that are not there and classes that do not exist reject the pod."""
+        """Collect the pod's claims; reject a pod with a missing claim or device class."""
         pod = cycle.pod.pod
         state = ClaimState(pod.metadata.namespace)
         cycle.write(state)
@@ -117,13 +116,16 @@ class DynamicResources:
     def _check_classes(self, claim: ResourceClaim) -> Status | None:
         for request in claim.spec.devices.requests:
             if request.exactly is not None:
-                wanted = [(request.name, request.exactly.device_class_name)]
+                classes = [(request.name, request.exactly.device_class_name)]
             elif request.first_available:
-                wanted = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
+                classes = [
+                    (f"{request.name}/{alternative.name}", alternative.device_class_name)
+                    for alternative in request.first_available
+                ]
             else:
                 name = "/".join(key_of(claim))
                 return Status.unresolvable(f"resource claim {name}, request {request.name}: unknown request type")
-            for name, class_name in wanted:
+            for name, class_name in classes:
                 if not class_name:
                     return Status.error(f"request {name}: unsupported request type")
                 if class_name not in self._devices.catalogue.classes:
@@ -142,7 +144,7 @@ class DynamicResources:
                 yield claim, ~match_node_selector(self._nodes, compile_node_selector(allocation.node_selector))
 
     def _now_micros(self) -> int:
-        return time.time_ns() // 1000 if self._taken_at is None else to_micros(self._taken_at)
+        return time.time_ns() // 1000 if self._snapshot_time is None else to_micros(self._snapshot_time)
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes where claims cannot be allocated, or where an allocated claim cannot be used."""
@@ -155,32 +157,32 @@ class DynamicResources:
         codes = np.full(len(self._nodes), Outcome.FOUND, np.uint8)
         messages: dict[int, str] = {}
         lacking, cases = self._cases(cycle, state, rows)
-        is_asked = np.zeros(len(self._nodes), np.bool_)
+        has_claims = np.zeros(len(self._nodes), np.bool_)
         n_steps = -(-self._args.filter_timeout // _NANOS_PER_STEP) if self._args.filter_timeout else None
         for case_rows, specs in cases:
-            is_asked[case_rows] = True
+            has_claims[case_rows] = True
             if specs:
                 key = _encoder.encode((specs, n_steps))
                 outcomes = self._devices.solve(specs, key, case_rows, n_steps)
                 codes[case_rows] = outcomes.codes[case_rows]
                 messages.update((row, text) for row, text in outcomes.messages.items() if codes[row] == Outcome.ERROR)
-                state.keep(key, case_rows, len(self._nodes), outcomes)
+                state.add_outcomes(key, case_rows, len(self._nodes), outcomes)
         unavailable = np.zeros(len(self._nodes), np.bool_)
-        for _, where in state.unavailable:
-            unavailable |= where
-        return self._verdicts(cycle, nodes, (lacking[rows], codes[rows], (unavailable & is_asked)[rows]), messages)
+        for _, is_unavailable in state.unavailable:
+            unavailable |= is_unavailable
+        return self._verdicts(cycle, nodes, (lacking[rows], codes[rows], (unavailable & has_claims)[rows]), messages)
 
     def _cases(
         self, cycle: CycleState, state: ClaimState, rows: RowArray
     ) -> tuple[BoolArray, list[tuple[RowArray, tuple[ClaimSpec, ...]]]]:
-        """Sort nodes by what has to be allocated on them.
+        """Group nodes by the claims to allocate on them.
 
         Returns
         -------
         lacking : bool array of shape (n_nodes,)
-            Nodes that have nothing to do with an extended resource that no device class stands behind.
+            Nodes without a requested extended resource that no device class provides.
         cases : (rows, claims) pairs
-            Nodes without any claim to look at, allocated or not, are left out.
+            Nodes for which the pod has no claim, allocated or not, are left out.
         """
         specs = tuple(claim_spec(claim.spec) for claim in state.to_allocate)
         lacking = np.zeros(len(self._nodes), np.bool_)
@@ -202,7 +204,7 @@ class DynamicResources:
         return lacking, cases
 
     def _lists(self, resource: str) -> BoolArray:
-        """Return which nodes list an extended resource at all, bool of shape (n_nodes,)."""
+        """Return the nodes that list an extended resource at all, bool of shape (n_nodes,)."""
         return self._nodes.derived(
             ("lists", resource),
             lambda: np.asarray([resource in node.status.allocatable for node in self._nodes.nodes], np.bool_),
@@ -225,11 +227,15 @@ class DynamicResources:
 
         def explain_claims(position: int) -> list[Detail]:
             row = nodes.row(position)
-            return [UnavailableClaim(claim="/".join(key_of(claim))) for claim, where in state.unavailable if where[row]]
+            return [
+                UnavailableClaim(claim="/".join(key_of(claim)))
+                for claim, is_unavailable in state.unavailable
+                if is_unavailable[row]
+            ]
 
         def explain_resources(position: int) -> list[Detail]:
-            offered = self._nodes.nodes[nodes.row(position)].status.allocatable
-            absent = sorted(state.resources.keys() - offered.keys() - self._extended_classes.keys())
+            allocatable = self._nodes.nodes[nodes.row(position)].status.allocatable
+            absent = sorted(state.resources.keys() - allocatable.keys() - self._extended_classes.keys())
             return [MissingResource(resource=name, requested=str(state.resources[name])) for name in absent]
 
         failures = [
@@ -242,14 +248,14 @@ class DynamicResources:
             texts = [messages.get(nodes.row(position), "") for position in range(len(nodes))]
             column = np.asarray(texts)
             failures.extend(
-                (column == text, Reason(named(text, state.names), Code.ERROR))
+                (column == text, Reason(with_claim_names(text, state.names), Code.ERROR))
                 for text in list(dict.fromkeys(filter(None, texts)))[:_MAX_ERRORS]
             )
             failures.append((codes == Outcome.ERROR, Reason("too many different errors", Code.ERROR)))
         return Verdicts.first_of(*failures)
 
     def post_filter(self, cycle: CycleState, outcome: FilterOutcome) -> PostFilterResult:
-        """Free a claim that is in the way, where nobody but the pod holds it."""
+        """Deallocate a claim that makes the pod unschedulable, if no other pod reserves it."""
         state = cycle.find(ClaimState)
         if state is None:
             return PostFilterResult(Status.error("not found"))
@@ -258,43 +264,45 @@ class DynamicResources:
         return PostFilterResult(Status.unschedulable(text), effects=effects)
 
     def _remedy(self, cycle: CycleState, state: ClaimState, outcome: FilterOutcome) -> tuple[str, ResourceClaim | None]:
-        """Return what upstream says, and the claim that loses its devices, if one does.
+        """Return upstream's message, and the claim to deallocate, or None.
 
-        Upstream takes any of several such claims; here it is the first.
+        Upstream chooses any of several such claims; here it is the first.
         """
         if state.is_empty:
             return "no new claims to deallocate", None
-        met = _rows_not_available(outcome)
-        for claim, where in state.unavailable:
-            me = identity_of(cycle.pod.pod)
-            is_mine = all(consumer.uid == me for consumer in claim.status.reserved_for)
-            if is_mine and len(claim.status.reserved_for) <= 1 and bool(where[met].any()):
+        rows = _rows_not_available(outcome)
+        for claim, is_unavailable in state.unavailable:
+            identity = identity_of(cycle.pod.pod)
+            is_own = all(consumer.uid == identity for consumer in claim.status.reserved_for)
+            if is_own and len(claim.status.reserved_for) <= 1 and bool(is_unavailable[rows].any()):
                 return "deallocation of ResourceClaim completed", claim
         if state.leftover is not None:
             return "deletion of ResourceClaim completed", state.leftover
         return "still not schedulable", None
 
     def constant_score(self, cycle: CycleState) -> int | None:
-        """Score 0 everywhere for pods that ask for no devices."""
+        """Return 0 for pods without devices."""
         state = cycle.find(ClaimState)
         return 0 if state is not None and state.is_empty and not cycle.pod.pod.spec.resource_claims else None
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Score nodes by how early in its list the alternative stands that each request got there."""
+        """Return scores by the ranks of the alternatives that requests get on each node."""
         state = cycle.read(ClaimState)
         scores: Int64Array = np.zeros(len(self._nodes), np.int64)
-        settled = sum(map(allocated_rank, state.claims))
-        for found in state.found.values():
-            scores[found.where] = found.outcomes.ranks[found.where] + settled
-        taken: Int64Array = nodes.take(scores)
-        return taken
+        allocated_ranks = sum(map(allocated_rank, state.claims))
+        for node_outcomes in state.node_outcomes.values():
+            scores[node_outcomes.is_searched] = (
+                node_outcomes.outcomes.ranks[node_outcomes.is_searched] + allocated_ranks
+            )
+        result: Int64Array = nodes.take(scores)
+        return result
 
     def normalize_score(self, cycle: CycleState, scores: Int64Array) -> Int64Array:
-        """Scale so that the best node gets 100."""
+        """Scale scores so that the best nodes have 100."""
         return default_normalize_score(scores, reverse=False)
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
-        """Say which alternative each request got on a node."""
+        """Return the alternative of each request on a node, a line each."""
         state = cycle.read(ClaimState)
         solution = state.solution(row) or []
         return [
@@ -304,7 +312,7 @@ class DynamicResources:
         ]
 
     def reserve(self, cycle: CycleState, row: int) -> Status:
-        """Give the pod the devices that were found on the node, and its claims."""
+        """Allocate the devices of the node's solution to the pod's claims, and reserve these for the pod."""
         state = cycle.read(ClaimState)
         if state.is_empty:
             return SUCCESS
@@ -312,29 +320,29 @@ class DynamicResources:
         solution = state.solution(row)
         if solution is None and state.to_allocate:
             return Status.error("claim allocation not found for node")
-        found = list(solution or ())
+        remaining = list(solution or ())
         node_name = self._nodes.names[row]
         for claim in state.claims:
             allocation = None
             if claim.status.allocation is None:
                 share = claim.metadata.uid or "/".join(key_of(claim))
-                allocation = allocation_result(found.pop(0), node_name, share)
+                allocation = allocation_result(remaining.pop(0), node_name, share)
             self._tracker.assign(pod, key_of(claim), allocation)
-        for devices in found:
+        for devices in remaining:
             self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + UNNAMED_CLAIM))
         return SUCCESS
 
     def reserved_objects(self) -> ReservedObjects:
-        """Return the claims that are not any more as they were, and for which pods devices are taken without one."""
+        """Return the changed claims, and the pods with devices for extended resources, whose claims have no name."""
         return ReservedObjects(tuple(self._tracker.changed()), self._tracker.unnamed())
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
-        """Take everything back."""
+        """Undo `reserve`."""
         self._tracker.take_back(cycle.pod.pod)
 
 
 def _selector_errors(claim: ResourceClaim) -> str:
-    """Return what is wrong with the node selector of an allocated claim, or empty."""
+    """Return the errors of the node selector of an allocated claim, or empty."""
     allocation = claim.status.allocation
     if allocation is None or allocation.node_selector is None:
         return ""
@@ -343,7 +351,7 @@ def _selector_errors(claim: ResourceClaim) -> str:
 
 
 def _rows_not_available(outcome: FilterOutcome) -> RowArray:
-    """Return the nodes that got as far as being rejected for a claim that is not available there."""
+    """Return the nodes that this plugin is the first to reject, because a claim is not available there."""
     for index, (name, verdicts) in enumerate(outcome.verdicts):
         if name == DynamicResources.name:
             texts = [reason.text for reason in verdicts.reasons]

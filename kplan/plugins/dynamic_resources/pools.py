@@ -1,4 +1,4 @@
-"""Which pools, and which devices of them, a node can reach.
+"""The pools, with their devices, that a node can reach.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go.
 """
@@ -12,21 +12,20 @@ import msgspec
 from kplan.api.affinity import NodeSelector
 from kplan.api.core import Node
 from kplan.api.nodeselector import compile_node_selector
-from kplan.plugins.dynamic_resources.amounts import Amounts
-from kplan.plugins.dynamic_resources.inventory import DeviceInfo, Inventory, PoolId, SliceInfo
+from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceInfo, Inventory, PoolId, SliceInfo
 from kplan.rules.resources import nano
 
 
 class AllocationError(Exception):
-    """Input that cannot be used; ends the pod's whole cycle, not only the look at one node."""
+    """An object cannot be used; ends the pod's whole cycle, not only the search on a node."""
 
 
 class _InvalidPoolError(Exception):
-    """A pool whose slices contradict each other."""
+    """The slices of a pool contradict each other."""
 
 
 class Pool(msgspec.Struct, frozen=True):
-    """What a node sees of a pool."""
+    """A pool as a node can reach it."""
 
     id: PoolId
     is_incomplete: bool = False
@@ -49,7 +48,7 @@ class NodePools:
 
 
 def node_matches(node: Node, node_name: str, *, all_nodes: bool, selector: NodeSelector | None) -> bool:
-    """Tell whether a slice or device that names its nodes in one of three ways means a node.
+    """Whether a slice or device, which names its nodes in one of three ways, is on a node.
 
     Raises AllocationError if the selector cannot be used.
     """
@@ -66,7 +65,7 @@ def node_matches(node: Node, node_name: str, *, all_nodes: bool, selector: NodeS
 
 
 def device_matches(device: DeviceInfo, node: Node) -> bool:
-    """Tell whether a device of a slice with per-device node selection means a node.
+    """Whether a device of a slice with per-device node selection is on a node.
 
     Raises AllocationError if the device's selector cannot be used.
     """
@@ -75,57 +74,57 @@ def device_matches(device: DeviceInfo, node: Node) -> bool:
 
 
 def gather_pools(inventory: Inventory, node: Node) -> list[Pool]:
-    """List the pools with something for a node, by driver and name, those with binding conditions last.
+    """Return the pools that a node can reach, by driver and name, those with binding conditions last.
 
     Raises AllocationError if a node selector of a slice cannot be used.
     """
     newest: dict[PoolId, list[SliceInfo]] = {}
-    for each in inventory.for_node(node.metadata.name):
-        if _is_relevant(each, node):
-            _add(newest, each)
-    found = (_pool(inventory, pool_id, newest[pool_id]) for pool_id in sorted(newest))
-    pools = [pool for pool in found if pool is not None]
+    for slice_ in inventory.for_node(node.metadata.name):
+        if _is_relevant(slice_, node):
+            _add(newest, slice_)
+    built = (_pool(inventory, pool_id, newest[pool_id]) for pool_id in sorted(newest))
+    pools = [pool for pool in built if pool is not None]
     return sorted(pools, key=lambda pool: any(device.device.binding_conditions for device in pool.devices))
 
 
-def _is_relevant(each: SliceInfo, node: Node) -> bool:
-    spec = each.slice.spec
+def _is_relevant(slice_: SliceInfo, node: Node) -> bool:
+    spec = slice_.slice.spec
     try:
-        if each.has_counters:
+        if slice_.has_counters:
             return True
-        if each.node_name or spec.all_nodes or spec.node_selector is not None:
-            return node_matches(node, each.node_name, all_nodes=bool(spec.all_nodes), selector=spec.node_selector)
-        return each.is_per_device and any(device_matches(device, node) for device in each.devices)
+        if slice_.node_name or spec.all_nodes or spec.node_selector is not None:
+            return node_matches(node, slice_.node_name, all_nodes=bool(spec.all_nodes), selector=spec.node_selector)
+        return slice_.is_per_device and any(device_matches(device, node) for device in slice_.devices)
     except AllocationError as error:
-        msg = f"gather pool information: failed to perform node selection for slice {each.name}: {error}"
+        msg = f"gather pool information: failed to perform node selection for slice {slice_.name}: {error}"
         raise AllocationError(msg) from None
 
 
-def _add(pools: dict[PoolId, list[SliceInfo]], each: SliceInfo) -> None:
-    """Put a slice into its pool; only the newest generation seen stays."""
-    known = pools.get(each.pool_id)
-    if known is None or each.generation > known[0].generation:
-        pools[each.pool_id] = [each]
-    elif each.generation == known[0].generation:
-        known.append(each)
+def _add(pools: dict[PoolId, list[SliceInfo]], slice_: SliceInfo) -> None:
+    """Add a slice to its pool, which has only slices of the newest generation."""
+    newest = pools.get(slice_.pool_id)
+    if newest is None or slice_.generation > newest[0].generation:
+        pools[slice_.pool_id] = [slice_]
+    elif slice_.generation == newest[0].generation:
+        newest.append(slice_)
 
 
 def _pool(inventory: Inventory, pool_id: PoolId, slices: list[SliceInfo]) -> Pool | None:
-    """Build a pool from the slices that matter to a node; None when a newer generation matters to other nodes only."""
-    wanted = slices[0].slice.spec.pool.resource_slice_count
+    """Return a pool of the slices that a node can reach; None when the newest generation is on other nodes only."""
+    n_slices = slices[0].slice.spec.pool.resource_slice_count
     others: list[SliceInfo] = []
-    if len(slices) != wanted:
-        everything = inventory.of_pool(pool_id)
+    if len(slices) != n_slices:
+        all_slices = inventory.of_pool(pool_id)
         generation = slices[0].generation
-        if any(each.generation > generation for each in everything):
+        if any(slice_.generation > generation for slice_ in all_slices):
             return None
-        current = [each for each in everything if each.generation == generation]
-        if len(current) != wanted:
+        current = [slice_ for slice_ in all_slices if slice_.generation == generation]
+        if len(current) != n_slices:
             return Pool(pool_id, is_incomplete=True)
-        mine = {slice_.name for slice_ in slices}
-        others = [each for each in current if each.name not in mine]
+        own_names = {slice_.name for slice_ in slices}
+        others = [slice_ for slice_ in current if slice_.name not in own_names]
     try:
-        return _build(pool_id, sorted(slices, key=lambda each: each.name), others)
+        return _build(pool_id, sorted(slices, key=lambda slice_: slice_.name), others)
     except _InvalidPoolError:
         return Pool(pool_id, is_invalid=True)
 
@@ -152,7 +151,7 @@ def _counter_sets(slices: Iterable[SliceInfo]) -> dict[str, Amounts]:
 
 
 def _check_consumption(counter_sets: Mapping[str, Amounts], slices: Iterable[SliceInfo]) -> None:
-    """Refuse devices that draw from counters which the pool does not have."""
+    """Raise an error for devices that draw from counters that the pool does not have."""
     for slice_ in slices:
         for device in slice_.devices:
             for name, drawn in device.consumes:

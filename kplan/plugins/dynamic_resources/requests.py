@@ -1,4 +1,4 @@
-"""Claims as the search reads them: exact requests and alternatives in one form, amounts in nanos.
+"""Claims as the search reads them: exact requests and alternatives in the same form, amounts in nanos.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating requestAccessor.
 """
@@ -21,22 +21,22 @@ from kplan.api.resource import (
     ExactDeviceRequest,
     ResourceClaimSpec,
 )
-from kplan.plugins.dynamic_resources.amounts import Amounts
+from kplan.plugins.dynamic_resources.inventory import Amounts
 from kplan.rules.resources import nano
 
 
 class RequestSpec(msgspec.Struct, frozen=True):
-    """One request without alternatives, or one alternative."""
+    """A request without alternatives, or an alternative."""
 
     name: str
     parent: str  #: name of the request that this is an alternative of, or empty
     class_name: str
-    expressions: tuple[str | None, ...]  #: CEL texts; None stands for a selector of an unknown kind
+    expressions: tuple[str | None, ...]  #: CEL texts; None for a selector of an unknown kind
     mode: str
     count: int
     admin_access: bool
     tolerations: tuple[DeviceToleration, ...]
-    capacity: Amounts | None  #: name -> amount asked for, in nanos; None when nothing is asked
+    capacity: Amounts | None  #: name -> requested amount, in nanos; None without a request
 
     @property
     def full_name(self) -> str:
@@ -45,45 +45,45 @@ class RequestSpec(msgspec.Struct, frozen=True):
 
     @property
     def base_name(self) -> str:
-        """The name of the request itself, of whichever alternative."""
+        """The name of the request, the same for all its alternatives."""
         return self.parent or self.name
 
     @property
     def wants_all(self) -> bool:
-        """Whether all matching devices are wanted, not a number of them."""
+        """Whether the request is for all matching devices instead of a number of them."""
         return self.mode == MODE_ALL
 
 
 class ClaimSpec(msgspec.Struct, frozen=True):
-    """What a claim asks for; `requests` holds one tuple a request: itself, or its alternatives in order."""
+    """The requests of a claim, each a tuple of itself or of its alternatives in order, and its constraints."""
 
     requests: tuple[tuple[RequestSpec, ...], ...]
     constraints: tuple[DeviceConstraint, ...]
 
 
 def claim_spec(spec: ResourceClaimSpec) -> ClaimSpec:
-    """Bring a claim into the form that the search reads, with what an API server would have filled in."""
+    """Return a claim in the form that the search reads, with the API server's defaults."""
     return ClaimSpec(tuple(map(_alternatives, spec.devices.requests)), spec.devices.constraints)
 
 
 def _alternatives(request: DeviceRequest) -> tuple[RequestSpec, ...]:
     if request.first_available:
-        return tuple(_request(each, each.name, request.name) for each in request.first_available)
+        return tuple(_request(alternative, alternative.name, request.name) for alternative in request.first_available)
     return (_request(request.exactly or ExactDeviceRequest(), request.name, ""),)
 
 
-def _request(wanted: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str) -> RequestSpec:
-    mode = wanted.allocation_mode or MODE_EXACT_COUNT
+def _request(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str) -> RequestSpec:
+    mode = request.allocation_mode or MODE_EXACT_COUNT
     return RequestSpec(
         name=name,
         parent=parent,
-        class_name=wanted.device_class_name,
-        expressions=expressions(wanted.selectors),
+        class_name=request.device_class_name,
+        expressions=expressions(request.selectors),
         mode=mode,
-        count=wanted.count or 1 if mode == MODE_EXACT_COUNT else wanted.count,
-        admin_access=isinstance(wanted, ExactDeviceRequest) and bool(wanted.admin_access),
-        tolerations=wanted.tolerations,
-        capacity=_amounts(wanted.capacity),
+        count=request.count or 1 if mode == MODE_EXACT_COUNT else request.count,
+        admin_access=isinstance(request, ExactDeviceRequest) and bool(request.admin_access),
+        tolerations=request.tolerations,
+        capacity=_amounts(request.capacity),
     )
 
 

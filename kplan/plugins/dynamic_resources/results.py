@@ -1,6 +1,7 @@
-"""From the devices that a search found to what a claim's status would say.
+"""The devices that a search found, as a claim's allocation and as a rank for scores.
 
-Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating createNodeSelector.
+Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating createNodeSelector,
+pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go computeScore.
 """
 
 from __future__ import annotations
@@ -11,39 +12,41 @@ import msgspec
 
 from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kplan.api.quantity import Quantity
-from kplan.api.resource import AllocationResult, DeviceAllocationResult, DeviceRequestAllocationResult
+from kplan.api.resource import (
+    FIRST_AVAILABLE_MAX_SIZE,
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
 from kplan.api.resource_slice import Device, ResourceSliceSpec
-from kplan.plugins.dynamic_resources.amounts import Amounts
-from kplan.plugins.dynamic_resources.inventory import DeviceInfo
+from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import AllocationError
-from kplan.plugins.dynamic_resources.requests import RequestSpec
+from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec
 
 
 class DeviceResult(msgspec.Struct, frozen=True):
-    """A device given to a request."""
+    """A device allocated to a request."""
 
     request: RequestSpec
     device: DeviceInfo
-    #: what the request takes of a shareable device, in nanos; None where the device is the claim's own
+    #: what the request consumes of a shareable device, in nanos; None for a device that is not shared
     consumed: Amounts | None = None
 
     @property
     def place(self) -> Device | ResourceSliceSpec:
-        """What says where the device can be reached: itself, or its slice."""
-        of = self.device.slice
-        return self.device.device if of.is_per_device else of.slice.spec
+        """The object that names the device's nodes: the device itself, or its slice."""
+        slice_ = self.device.slice
+        return self.device.device if slice_.is_per_device else slice_.slice.spec
 
     @property
     def is_local(self) -> bool:
-        """Whether the device belongs to one node, or binds its claim to the node where it is used."""
+        """Whether the device is on a single node, or binds its claim to the node where it is used."""
         return self.place.node_name is not None or bool(self.device.device.binds_to_node)
 
 
 def check_node_selectors(claim: str, devices: Sequence[DeviceResult]) -> None:
-    """Refuse slices from whose node selectors none for the claim can be made.
-
-    Raises AllocationError if a selector has several terms.
-    """
+    """Raise AllocationError if a slice's node selector has several terms, which cannot be joined into the claim's."""
     for device in devices:
         if device.is_local:
             return
@@ -55,8 +58,8 @@ def check_node_selectors(claim: str, devices: Sequence[DeviceResult]) -> None:
 
 
 def allocation_result(devices: Sequence[DeviceResult], node_name: str, share_prefix: str) -> AllocationResult:
-    """Return a claim's allocation; shares of devices are named after the claim and their position."""
-    results = tuple(_device(each, f"{share_prefix}-{position}") for position, each in enumerate(devices))
+    """Return a claim's allocation; shares of devices are named by `share_prefix` and their position."""
+    results = tuple(_device(result, f"{share_prefix}-{position}") for position, result in enumerate(devices))
     return AllocationResult(
         devices=DeviceAllocationResult(results=results), node_selector=_node_selector(devices, node_name)
     )
@@ -79,22 +82,44 @@ def _device(result: DeviceResult, share_id: str) -> DeviceRequestAllocationResul
 
 
 def _node_selector(devices: Sequence[DeviceResult], node_name: str) -> NodeSelector | None:
-    """Return which nodes can reach the devices: this one if any of them is its own, all for None."""
+    """Return the selector of the nodes that can reach the devices: this node alone if any is local; None for all."""
     if any(device.is_local for device in devices):
         own = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
         return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(own,)),))
     selectors = (device.place.node_selector for device in devices)
     terms = [term for selector in selectors if selector is not None for term in selector.node_selector_terms]
     term = NodeSelectorTerm(
-        match_fields=_distinct(field for each in terms for field in each.match_fields),
-        match_expressions=_distinct(expression for each in terms for expression in each.match_expressions),
+        match_fields=_distinct(field for term in terms for field in term.match_fields),
+        match_expressions=_distinct(expression for term in terms for expression in term.match_expressions),
     )
     return NodeSelector(node_selector_terms=(term,)) if term.match_fields or term.match_expressions else None
 
 
 def _distinct(requirements: Iterable[NodeSelectorRequirement]) -> tuple[NodeSelectorRequirement, ...]:
-    """Leave out requirements that say the same as one before them, values in whatever order."""
+    """Return the requirements without duplicates; the order of values does not count."""
     distinct: dict[tuple[str, str, frozenset[str]], NodeSelectorRequirement] = {}
     for requirement in requirements:
         distinct.setdefault((requirement.key, requirement.operator, frozenset(requirement.values)), requirement)
     return tuple(distinct.values())
+
+
+def rank(spec: ClaimSpec, devices: Sequence[DeviceResult]) -> int:
+    """Return a claim's rank by the alternatives that its devices are for: 8 for each first one, 7 for each second."""
+    return _rank(spec, {device.request.full_name for device in devices})
+
+
+def allocated_rank(claim: ResourceClaim) -> int:
+    """Return the rank of a claim's allocation; 0 without an allocation."""
+    if claim.status.allocation is None:
+        return 0
+    return _rank(claim_spec(claim.spec), (result.request for result in claim.status.allocation.devices.results))
+
+
+def _rank(spec: ClaimSpec, requests: Iterable[str]) -> int:
+    chosen = set(requests)
+    return sum(
+        FIRST_AVAILABLE_MAX_SIZE - position
+        for alternatives in spec.requests
+        for position, request in enumerate(alternatives)
+        if request.parent and request.full_name in chosen
+    )

@@ -1,4 +1,4 @@
-"""Which devices the selectors of a class or a request accept, asked once for devices that look alike.
+"""Cached results of selectors; an expression is evaluated once for devices that are equal in what it reads.
 
 Upstream: k8s.io/dynamic-resource-allocation structured/internal/incubating selectorsMatch.
 """
@@ -19,10 +19,9 @@ _Answer = bool | CelError | CostLimitError
 
 
 class ExpressionResults:
-    """The answers of one expression, for all devices it was asked about.
+    """The results of an expression, by device.
 
-    Devices that are equal in all that the expression reads share an answer; so a device's serial number, or its name,
-    costs nothing.
+    Devices that are equal in all that the expression reads share a result, whatever their names or serial numbers.
     """
 
     def __init__(self, expression: cel.DeviceExpression) -> None:
@@ -31,7 +30,7 @@ class ExpressionResults:
         self._by_look: dict[Hashable, _Answer] = {}
 
     def matches(self, device: DeviceInfo) -> bool:
-        """Tell whether the expression accepts a device.
+        """Return whether the expression accepts a device.
 
         Raises CelError, CostLimitError if the expression fails on it.
         """
@@ -55,7 +54,7 @@ class ExpressionResults:
             return error
 
     def _look(self, device: DeviceInfo) -> Hashable:
-        """Return all of a device that can make a difference to the expression."""
+        """Return all that the expression reads of a device."""
         own = (device.id.driver, device.allows_multiple)
         if device.problem:
             return own, device.index
@@ -68,13 +67,13 @@ class ExpressionResults:
 
 
 class Selection:
-    """The answers of all expressions that were ever asked."""
+    """The results of all expressions, by their text."""
 
     def __init__(self) -> None:
         self._results: dict[str, ExpressionResults | CelCompileError] = {}
 
     def results(self, expression: str) -> ExpressionResults:
-        """Return the answers of an expression; raises CelCompileError if it is not valid."""
+        """Return the results of an expression; raises CelCompileError if it is not valid."""
         known = self._results.get(expression)
         if known is None:
             compiled = cel.compile_expression(expression)

@@ -1,7 +1,7 @@
-"""When two nodes look alike to a search, so that one search answers for both.
+"""Situations of nodes: a search has equal results on nodes in equal situations.
 
 Most searches end after a few steps, and comparing nodes would cost more than searching them. But where claims almost
-fit, a search tries very many combinations; then it pays to try them once for all nodes in the same situation.
+fit, a search tries very many combinations; then a single search for all nodes in the same situation pays off.
 
 Upstream has no counterpart: it searches every node.
 """
@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from kplan.plugins.dynamic_resources.allocated import AllocatedState
-from kplan.plugins.dynamic_resources.amounts import Amounts
 from kplan.plugins.dynamic_resources.counters import counters_left
-from kplan.plugins.dynamic_resources.inventory import DeviceId, DeviceInfo
+from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.pools import NodePools, Pool
 from kplan.plugins.dynamic_resources.requests import ClaimSpec
 from kplan.plugins.dynamic_resources.results import DeviceResult
 
-#: A solution by the positions of its devices among the candidates of a node.
+#: The positions of a solution's devices among the candidates of a node.
 Positions = tuple[tuple[int, ...], ...]
 
 
@@ -28,11 +27,11 @@ def situation(
     allocated: AllocatedState,
     matches: Callable[[DeviceInfo], tuple[bool, ...]],
 ) -> Hashable:
-    """Return all that a search reads of a node's devices: nodes with equal situations have equal solutions.
+    """Return all that a search reads of a node's devices: nodes in equal situations have equal solutions.
 
     Parameters
     ----------
-    matches : which of the requests accept a device
+    matches : returns which requests accept a device
     """
     names: dict[str, int] = {}
     of_pools = tuple(
@@ -48,7 +47,7 @@ def kinds(
     allocated: AllocatedState,
     matches: Callable[[DeviceInfo], tuple[bool, ...]],
 ) -> dict[DeviceId, int]:
-    """Give each device of a node a number; a search cannot tell those with equal numbers apart."""
+    """Return a number for each device of a node, equal for devices that are interchangeable in a search."""
     numbers: dict[Hashable, int] = {}
     looks = _looks(pools, claims, allocated, matches)
     return {
@@ -75,14 +74,14 @@ def _looks(
             numbers[pool.id],
             matches(device),
             device.id in allocated.devices,
-            _frozen(allocated.taken(device.id)) if device.id in allocated.capacity else None,
+            _frozen(allocated.consumed(device.id)) if device.id in allocated.capacity else None,
             device.traits,
             tuple(map(device.attribute, attributes)),
         )
 
 
 def positions(pools: NodePools, solution: Sequence[Sequence[DeviceResult]]) -> Positions:
-    """Return where the devices of a solution stand among a node's candidates."""
+    """Return the positions of a solution's devices among a node's candidates."""
     position_of = {device.index: position for position, (_, device) in enumerate(pools.candidates)}
     return tuple(tuple(position_of[device.device.index] for device in devices) for devices in solution)
 
@@ -90,13 +89,13 @@ def positions(pools: NodePools, solution: Sequence[Sequence[DeviceResult]]) -> P
 def transferred(
     pools: NodePools, solution: Sequence[Sequence[DeviceResult]], places: Positions
 ) -> list[list[DeviceResult]]:
-    """Return the solution of another node with the devices that stand at the same places on this one."""
+    """Return the solution of another node with this node's devices at the same positions."""
     return [
         [
-            DeviceResult(each.request, pools.candidates[place][1], each.consumed)
-            for each, place in zip(devices, row, strict=True)
+            DeviceResult(result.request, pools.candidates[place][1], result.consumed)
+            for result, place in zip(devices, device_places, strict=True)
         ]
-        for devices, row in zip(solution, places, strict=True)
+        for devices, device_places in zip(solution, places, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""What the plugin knows of one pod from PreFilter to Reserve."""
+"""The plugin's state of a pod, from PreFilter to Reserve."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from kplan.engine.arrays import BoolArray, RowArray
 from kplan.plugins.dynamic_resources.claims import key_of
 from kplan.plugins.dynamic_resources.cluster_devices import Outcomes, Solution
 
-#: How upstream calls the claim for extended resources before it exists.
+#: Upstream's name of the claim for extended resources before it exists.
 UNNAMED_CLAIM = "<extended-resources>"
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What was found on nodes that have to allocate the same claims."""
+class NodeOutcomes(msgspec.Struct, frozen=True):
+    """The outcomes on nodes on which the same claims have to be allocated."""
 
-    where: BoolArray  #: bool array of shape (n_nodes,), those that were asked
+    is_searched: BoolArray  #: bool array of shape (n_nodes,)
     outcomes: Outcomes  #: by node row
 
 
 class ClaimState(msgspec.Struct):
-    """One pod's claims; none until PreFilter is through."""
+    """A pod's claims; empty until PreFilter fills it."""
 
     namespace: str = ""  #: the pod's
     claims: tuple[ResourceClaim, ...] = ()  #: the claims that the pod names, in its order
     to_allocate: tuple[ResourceClaim, ...] = ()  #: those of them that have no allocation
-    #: extended resources that the pod asks for, if a device class stands behind one of them
+    #: the pod's requests for extended resources, if a device class provides any of them
     resources: dict[str, int] = {}
     leftover: ResourceClaim | None = None  #: a claim for extended resources from an earlier attempt
     #: claims with an allocation, and the nodes where they cannot be used (bool of shape (n_nodes,))
     unavailable: tuple[tuple[ResourceClaim, BoolArray], ...] = ()
-    found: dict[bytes, Found] = {}  #: what filter found, by the key of the claims to allocate
+    node_outcomes: dict[bytes, NodeOutcomes] = {}  #: the outcomes of Filter, by the key of the claims to allocate
 
     @property
     def is_empty(self) -> bool:
-        """Whether the pod has nothing to do with devices."""
+        """Whether the pod needs no devices."""
         return not self.claims and not self.resources
 
     @property
     def is_stale(self) -> bool:
-        """Whether the claim of an earlier attempt has to go before anything else."""
+        """Whether the claim of an earlier attempt has to be deleted first."""
         return self.leftover is not None and bool(self.leftover.spec.devices.requests)
 
     @property
@@ -49,12 +49,13 @@ class ClaimState(msgspec.Struct):
         """Names of the claims to allocate, the one for extended resources last."""
         return [*("/".join(key_of(claim)) for claim in self.to_allocate), f"{self.namespace}/{UNNAMED_CLAIM}"]
 
-    def keep(self, key: bytes, rows: RowArray, n_nodes: int, outcomes: Outcomes) -> None:
-        """Keep what was found on some nodes."""
-        found = self.found.setdefault(key, Found(np.zeros(n_nodes, np.bool_), outcomes))
-        found.where[rows] = True
+    def add_outcomes(self, key: bytes, rows: RowArray, n_nodes: int, outcomes: Outcomes) -> None:
+        """Store the outcomes on some nodes."""
+        group = self.node_outcomes.setdefault(key, NodeOutcomes(np.zeros(n_nodes, np.bool_), outcomes))
+        group.is_searched[rows] = True
 
     def solution(self, row: int) -> Solution | None:
-        """Return the devices that were found on a node, for the claims to allocate."""
-        solutions = (found.outcomes.solutions.get(row) for found in self.found.values() if found.where[row])
+        """Return the devices for the claims to allocate on a node, or None."""
+        groups = self.node_outcomes.values()
+        solutions = (group.outcomes.solutions.get(row) for group in groups if group.is_searched[row])
         return next(solutions, None)

@@ -13,7 +13,7 @@ _EFFECTS = {"NoSchedule", "NoExecute"}
 
 
 def prevents_allocation(device: DeviceInfo, tolerations: tuple[DeviceToleration, ...]) -> bool:
-    """Tell whether a device has a taint that keeps a request away; unknown effects, and None, do not."""
+    """Whether a device has an untolerated taint with a known effect; effect None, as any other, does not count."""
     return any(
         taint.effect in _EFFECTS and not any(tolerates(toleration, taint) for toleration in tolerations)
         for taint in device.device.taints
@@ -21,7 +21,7 @@ def prevents_allocation(device: DeviceInfo, tolerations: tuple[DeviceToleration,
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Tell whether a toleration accepts a taint; an empty effect or key stands for all."""
+    """Whether a toleration tolerates a taint; an empty effect or key matches all."""
     if toleration.effect not in {"", taint.effect} or toleration.key not in {"", taint.key}:
         return False
     if toleration.operator in {"", "Equal"}:

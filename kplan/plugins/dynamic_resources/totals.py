@@ -1,6 +1,6 @@
-"""How many devices stand behind an extended resource on each node, which scores of node resources ask for.
+"""How many devices provide an extended resource on each node, for the scores of node resources.
 
-Counted as upstream counts for scores: slices of every generation, whether or not their pool is complete.
+As upstream counts for scores, slices of every generation count, whether or not their pool is complete.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go calculateDRAResourceTotals.
 """
@@ -24,7 +24,7 @@ from kplan.plugins.dynamic_resources.requests import expressions
 
 
 class _ClassCount:
-    """One class's devices: how many each node has, and which nodes each of them counts for."""
+    """The devices of a class: how many each node has, and the nodes for which each device counts."""
 
     def __init__(self, n_nodes: int) -> None:
         self.capacity: Int64Array = np.zeros(n_nodes, np.int64)
@@ -35,7 +35,7 @@ class _ClassCount:
 
 
 class DeviceCounter:
-    """Counts devices by extended resource, and follows what is allocated."""
+    """Counts devices by extended resource, and how many of them are allocated."""
 
     def __init__(self, nodes: NodeTable, devices: ClusterDevices, classes: Mapping[str, DeviceClass]) -> None:
         self._nodes = nodes
@@ -50,7 +50,7 @@ class DeviceCounter:
         count = self._counts.get(resource)
         if count is None:
             count = self._counts[resource] = self._count(self._classes.get(resource))
-        self._follow(count)
+        self._update(count)
         return count.capacity, count.in_use
 
     def _count(self, device_class: DeviceClass | None) -> _ClassCount:
@@ -66,24 +66,24 @@ class DeviceCounter:
                 elif matches:
                     count.capacity[rows] += 1
                     count.rows.setdefault(device.id, []).append(rows)
-        # A device on which a selector fails spoils the count of every node that reaches it.
+        # A device on which a selector fails makes the count 0 on every node that reaches it.
         for rows in unreadable:
             count.capacity[rows] = 0
         return count
 
-    def _follow(self, count: _ClassCount) -> None:
+    def _update(self, count: _ClassCount) -> None:
         log = self._tracker.log
-        news = set(count.rows if count.position == 0 else log[count.position - 1 :])
-        for device in news:
-            is_taken = self._tracker.allocated.is_allocated(device)
-            if device in count.rows and is_taken != (device in count.counted):
-                (count.counted.add if is_taken else count.counted.remove)(device)
+        changed = set(count.rows if count.position == 0 else log[count.position - 1 :])
+        for device in changed:
+            is_allocated = self._tracker.allocated.is_allocated(device)
+            if device in count.rows and is_allocated != (device in count.counted):
+                (count.counted.add if is_allocated else count.counted.remove)(device)
                 for rows in count.rows[device]:
-                    count.in_use[rows] += 1 if is_taken else -1
+                    count.in_use[rows] += 1 if is_allocated else -1
         count.position = len(log) + 1
 
     def _matches(self, device_class: DeviceClass, device: DeviceInfo) -> bool | None:
-        """Tell whether a device is of a class; None when that cannot be said."""
+        """Return whether a device is of a class; None when a selector fails on it."""
         try:
             return all(
                 text is None or self._selection.results(text).matches(device)
@@ -92,15 +92,15 @@ class DeviceCounter:
         except (CelCompileError, CelError, CostLimitError):
             return None
 
-    def _devices(self, each: SliceInfo) -> Iterator[tuple[DeviceInfo, RowArray]]:
-        spec = each.slice.spec
-        if not each.is_per_device:
-            is_anywhere = bool(spec.all_nodes) or (not each.node_name and spec.node_selector is None)
-            rows = self._rows(each.node_name, is_anywhere, spec.node_selector)
-            for device in each.devices:
+    def _devices(self, slice_: SliceInfo) -> Iterator[tuple[DeviceInfo, RowArray]]:
+        spec = slice_.slice.spec
+        if not slice_.is_per_device:
+            is_anywhere = bool(spec.all_nodes) or (not slice_.node_name and spec.node_selector is None)
+            rows = self._rows(slice_.node_name, is_anywhere, spec.node_selector)
+            for device in slice_.devices:
                 yield device, rows
             return
-        for device in each.devices:
+        for device in slice_.devices:
             own = device.device
             yield device, self._rows(own.node_name or "", bool(own.all_nodes), own.node_selector)
 

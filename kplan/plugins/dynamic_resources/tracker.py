@@ -1,7 +1,7 @@
-"""The claims of a cluster as a plan goes on: what is allocated for whom, and which devices that takes.
+"""The claims of a cluster during a plan: their allocations, and the devices that these use.
 
-A plan binds at once, so a claim that was allocated for one pod is there for the next one; upstream's next pod would
-have to wait until it is written.
+A plan binds at once, so the next pod finds a claim allocated that was allocated for the pod before it; upstream's next
+pod would have to wait until the allocation is written.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimTracker.
 """
@@ -22,17 +22,17 @@ from kplan.plugins.dynamic_resources.inventory import DeviceId
 
 
 class ClaimTracker:
-    """All claims, by namespace and name, and what they take."""
+    """All claims, by namespace and name, and their devices."""
 
     def __init__(self, claims: Iterable[ResourceClaim]) -> None:
-        #: the claims as they stand
+        #: the claims in their current state
         self.claims: dict[ClaimKey, ResourceClaim] = {key_of(claim): claim for claim in claims}
         self._first = self.claims.copy()
-        self.allocated = AllocatedState()  #: the devices that are taken
-        #: claims made for pods that left, which stand for those that are made for their successors
+        self.allocated = AllocatedState()  #: the allocated devices
+        #: claims created for pods that left, which stand for those created for their successors
         self.inherited: set[ClaimKey] = set()
         self._for_extended_resources = [key for key, claim in self.claims.items() if is_for_extended_resources(claim)]
-        #: devices whose state changed, in order; a reader that keeps its place can follow
+        #: devices whose state changed, in order; a reader remembers up to where it has read
         self.log: list[DeviceId] = []
         self._unnamed: dict[str, AllocationResult] = {}
         self._before: dict[str, dict[ClaimKey, ResourceClaim]] = {}
@@ -44,15 +44,15 @@ class ClaimTracker:
                 self._reserved[consumer.uid].add(key)
 
     def changed(self) -> Iterator[ResourceClaim]:
-        """Yield the claims that are not as they were at first, and those that are new."""
+        """Yield the claims that changed since the start of the plan, and the new ones."""
         return (claim for key, claim in self.claims.items() if self._first.get(key) is not claim)
 
     def unnamed(self) -> frozenset[str]:
-        """Return the pods that have devices for which the scheduler makes a claim, by identity."""
+        """Return the identities of pods with devices whose claim the scheduler would create: for extended resources."""
         return frozenset(self._unnamed)
 
     def extended_claims(self) -> list[ResourceClaim]:
-        """List the claims that earlier attempts made for extended resources of pods."""
+        """Return the claims that earlier attempts created for extended resources of pods."""
         return [self.claims[key] for key in self._for_extended_resources]
 
     def assign(self, pod: Pod, key: ClaimKey, allocation: AllocationResult | None) -> None:
@@ -70,12 +70,12 @@ class ClaimTracker:
         self._reserved[identity_of(pod)].add(key)
 
     def assign_unnamed(self, pod: Pod, allocation: AllocationResult) -> None:
-        """Take devices for the claim that the scheduler makes for a pod's extended resources."""
+        """Allocate devices to the claim that the scheduler creates for a pod's extended resources."""
         self._unnamed[identity_of(pod)] = allocation
         self.log.extend(self.allocated.add(allocation))
 
     def deallocate(self, key: ClaimKey) -> None:
-        """Take a claim's devices from it; one that was made for extended resources goes altogether."""
+        """Deallocate a claim; a claim that was created for extended resources is deleted."""
         claim = self.claims[key]
         for consumer in claim.status.reserved_for:
             self._reserved[consumer.uid].discard(key)
@@ -90,7 +90,7 @@ class ClaimTracker:
             )
 
     def take_back(self, pod: Pod) -> None:
-        """Undo all that was assigned to a pod."""
+        """Undo all assignments to a pod."""
         for key, before in self._before.pop(identity_of(pod), {}).items():
             allocation = self.claims[key].status.allocation
             if before.status.allocation is None and allocation is not None:
@@ -101,9 +101,9 @@ class ClaimTracker:
         self._forget_unnamed(pod)
 
     def release(self, pod: Pod) -> None:
-        """Free what a pod that has left its node held; a claim that nobody else uses loses its devices.
+        """Free the claims of a pod that left its node; a claim that no other pod uses is deallocated.
 
-        So does the resource claim controller of a cluster, a moment after the pod is gone.
+        The resource claim controller of a cluster does the same, a moment after the pod is gone.
         """
         self._before.pop(identity_of(pod), None)
         for key in sorted(self._reserved.pop(identity_of(pod), ())):

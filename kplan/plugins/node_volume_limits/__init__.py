@@ -1,1 +1,1 @@
-"""NodeVolumeLimits: no more attached volumes of a CSI driver than a node can hold."""
+"""NodeVolumeLimits: limits how many volumes of a CSI driver are attached to a node."""

@@ -1,4 +1,4 @@
-"""What CSI drivers ask for that the reference scheduler does not honour, because a feature is off by default.
+"""Features of CSI drivers that the reference scheduler ignores, because their gates are off by default.
 
 Upstream: pkg/features/kube_features.go.
 """
@@ -10,7 +10,7 @@ from kplan.snapshot.model import Snapshot
 
 
 def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
-    """List the drivers that want pods kept off nodes on which they are not installed."""
+    """Return the drivers that would keep pods off nodes on which they are not installed."""
     text = "pods are not kept off nodes on which the driver is not installed"
     return [
         UnmodelledFeature(f"CSIDriver/{driver.metadata.name}", "VolumeLimitScaling", text)

@@ -1,4 +1,4 @@
-"""What CSINodes allow, as columns, worked out once for a snapshot.
+"""Limits of CSINodes as columns, computed once for a snapshot.
 
 Upstream: plugins/nodevolumelimits/csi.go getVolumeLimits.
 """
@@ -18,7 +18,7 @@ NO_LIMIT = 2**62
 
 
 class LimitCatalogue:
-    """The limits of all nodes, and the attachable volumes of pods."""
+    """The limits of all nodes, and the resolver of pods' volumes."""
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self.nodes = nodes
@@ -46,7 +46,7 @@ class LimitCatalogue:
 
 
 def limits_of(nodes: NodeTable, listers: Listers) -> LimitCatalogue:
-    """Return the one catalogue of a snapshot."""
+    """Return the catalogue that all sessions of a snapshot share."""
     catalogue = listers.catalogues.get(LimitCatalogue)
     if catalogue is None or catalogue.nodes is not nodes:
         catalogue = listers.catalogues[LimitCatalogue] = LimitCatalogue(nodes, listers)

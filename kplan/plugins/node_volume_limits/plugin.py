@@ -1,4 +1,4 @@
-"""Filter: attached volumes of each driver, with the pod's own, against what the node's CSINode allows.
+"""The plugin: compares attached volumes of each driver, with the pod's own, with the limits of the node's CSINode.
 
 Upstream: plugins/nodevolumelimits/csi.go. The gate VolumeLimitScaling is off by default, so a driver that is
 not installed on a node sets no limit there.
@@ -40,7 +40,7 @@ class _PreFilterState:
 
 
 class _Counts(NamedTuple):
-    """One driver's volumes on the nodes of a view, int64 arrays of shape (n_view,), and whether they are too many."""
+    """Volumes of a driver on the nodes of a view, int64 arrays of shape (n_view,), and whether they are too many."""
 
     limit: Int64Array
     used: Int64Array
@@ -49,7 +49,7 @@ class _Counts(NamedTuple):
 
 
 class NodeVolumeLimits:
-    """Rejects nodes that would hold more volumes of a driver than they can."""
+    """Rejects nodes that would have more attached volumes of a driver than their limit."""
 
     name: ClassVar[str] = "NodeVolumeLimits"
     scope: ClassVar[Scope] = Scope.CLUSTER
@@ -60,7 +60,7 @@ class NodeVolumeLimits:
 
     @cached_property
     def catalogue(self) -> LimitCatalogue:
-        """What CSINodes allow; looked up when the first pod with volumes comes."""
+        """Limits of the nodes; read when the first pod with volumes comes."""
         return limits_of(self.cluster.nodes, self.listers)
 
     @cached_property
@@ -69,11 +69,11 @@ class NodeVolumeLimits:
         return AttachedVolumes(self.cluster, self.listers, self.catalogue.resolver)
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return nothing for pods without volumes, and all that others say."""
+        """Return None for pods without volumes, and the shape of others."""
         return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Leave out pods without claims and without inline volumes of types that CSI took over."""
+        """Skip pods without claims and without inline volumes of migrated types."""
         if not concerns_limits(cycle.pod.pod):
             return SKIP_SHAPE
         resolved = self.catalogue.resolver.resolve(cycle.pod.pod, is_new=True)
@@ -81,13 +81,13 @@ class NodeVolumeLimits:
         return None
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes over a limit; nodes with a pod whose volumes cannot be told err, if they have limits at all."""
+        """Reject nodes over a limit; fail on nodes with limits and a pod whose volumes cannot be resolved."""
         state = cycle.read(_PreFilterState)
         if state.resolved.problem:
             return self._problem_verdicts(state.resolved, nodes)
         if not state.numbers or not self.catalogue.limits:
             return Verdicts.where(np.zeros(len(nodes), np.bool_), _PASS)
-        self.attached.follow()
+        self.attached.update()
         delta = self.attached.delta(nodes, state.numbers)
         counts = {
             driver: self._counts(driver, numbers, nodes, delta)
@@ -102,13 +102,13 @@ class NodeVolumeLimits:
             return self._details(state, counts, position, nodes.row(position))
 
         reason = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE, details)
-        troubles = self._troubles(nodes)
-        return _with_errors(exceeded, reason, troubles) if troubles else Verdicts.where(exceeded, reason)
+        pod_problems = self._pod_problems(nodes)
+        return _with_errors(exceeded, reason, pod_problems) if pod_problems else Verdicts.where(exceeded, reason)
 
     def _counts(self, driver: str, numbers: list[int], nodes: NodeView, delta: AttachedDelta) -> _Counts:
-        """Count one driver's volumes on each node.
+        """Count a driver's volumes on each node.
 
-        A volume that is on the node with some pod already is not new. One that is there by its attachment alone is:
+        A volume that a pod on the node uses already is not new. A volume with nothing but a VolumeAttachment there is:
         upstream counts it twice.
         """
         new = np.full(len(self.cluster), len(numbers), np.int64)
@@ -116,13 +116,13 @@ class NodeVolumeLimits:
             new[self.attached.holder_rows(number)] -= 1
         new = nodes.take(new)
         if nodes.delta is not None:
-            new = new - np.add.reduce([delta.held[number] for number in numbers])
+            new = new - np.add.reduce([delta.by_volume[number] for number in numbers])
         limit = nodes.take(self.catalogue.limits[driver])
-        used = nodes.take(self.attached.used(driver)) + delta.used[driver]
+        used = nodes.take(self.attached.used(driver)) + delta.by_driver[driver]
         return _Counts(limit, used, new, (new > 0) & (used + new > limit))
 
     def _problem_verdicts(self, resolved: PodVolumes, nodes: NodeView) -> Verdicts:
-        """Say why the incoming pod's own volumes cannot be told; inline volumes count where there is a CSINode only."""
+        """Return verdicts for a pod whose own volumes cannot be resolved; inline volumes count only with a CSINode."""
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if resolved.is_missing_claim else Code.ERROR
         with_csi = nodes.take(self.catalogue.has_csi_node)
         if resolved.problem == resolved.claim_problem:
@@ -132,20 +132,20 @@ class NodeVolumeLimits:
             return Verdicts.first_of(inline)
         return Verdicts.first_of(inline, (~with_csi, Reason(resolved.claim_problem, code)))
 
-    def _troubles(self, nodes: NodeView) -> dict[int, str]:
-        """Return position -> why, for limited nodes with a pod whose volumes cannot be told."""
-        if not self.attached.troubled and not self.attached.changes_trouble(nodes):
+    def _pod_problems(self, nodes: NodeView) -> dict[int, str]:
+        """Return position -> problem, for nodes with limits and a pod whose volumes cannot be resolved."""
+        if not self.attached.unresolved and not self.attached.changes_unresolved(nodes):
             return {}
-        suspects = np.zeros(len(self.cluster), np.bool_)
-        suspects[list(self.attached.troubled)] = True
-        positions = set(np.flatnonzero(nodes.take(suspects)).tolist())
+        has_unresolved = np.zeros(len(self.cluster), np.bool_)
+        has_unresolved[list(self.attached.unresolved)] = True
+        positions = set(np.flatnonzero(nodes.take(has_unresolved)).tolist())
         if nodes.delta is not None:
             positions.update(nodes.delta.positions.tolist())
-        limited = nodes.take(self.catalogue.is_limited)
+        is_limited = nodes.take(self.catalogue.is_limited)
         problems = {
             position: next(filter(None, map(self.attached.pod_problem, nodes.pods_at(position))), "")
             for position in sorted(positions)
-            if limited[position]
+            if is_limited[position]
         }
         return {position: problem for position, problem in problems.items() if problem}
 
@@ -153,25 +153,25 @@ class NodeVolumeLimits:
         return [
             TooManyVolumes(
                 driver=driver,
-                limit=str(each.limit[position]),
-                used=str(each.used[position]),
+                limit=str(count.limit[position]),
+                used=str(count.used[position]),
                 attached_without_pod=str(self.attached.attached_only(driver, row)),
-                new=str(each.new[position]),
-                short=str(each.used[position] + each.new[position] - each.limit[position]),
+                new=str(count.new[position]),
+                short=str(count.used[position] + count.new[position] - count.limit[position]),
                 volumes=tuple(self.attached.volumes[number].label for number in state.by_driver[driver]),
             )
-            for driver, each in counts.items()
-            if each.is_over[position]
+            for driver, count in counts.items()
+            if count.is_over[position]
         ]
 
 
 _PASS = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE)
 
 
-def _with_errors(exceeded: BoolArray, reason: Reason, troubles: dict[int, str]) -> Verdicts:
-    """Let errors take the place of the reason; a bit for each distinct text, in words that are long enough."""
-    texts = list(dict.fromkeys(troubles.values()))
+def _with_errors(exceeded: BoolArray, reason: Reason, pod_problems: dict[int, str]) -> Verdicts:
+    """Return verdicts in which errors replace the reason; each distinct text has a bit, in integers of enough bits."""
+    texts = list(dict.fromkeys(pod_problems.values()))
     bits: BitArray = exceeded.astype(np.uint64 if len(texts) < _WORD_BITS else object)
-    for position, text in troubles.items():
+    for position, text in pod_problems.items():
         bits[position] = 1 << (1 + texts.index(text))
     return Verdicts(bits, (reason, *(Reason(text, Code.ERROR) for text in texts)))

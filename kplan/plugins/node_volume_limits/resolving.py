@@ -1,4 +1,4 @@
-"""Which attachable volumes a pod has: a CSI driver and a handle each.
+"""Resolves the volumes of a pod to attachable volumes: a CSI driver and a handle.
 
 Upstream: plugins/nodevolumelimits/csi.go filterAttachableVolumes.
 """
@@ -25,13 +25,13 @@ from kplan.rules.pod_info import PodInfo
 from kplan.rules.volume_claims import claim_class, claim_name, ephemeral_problem, not_found
 
 _UNBOUND = "\0"
-"""Starts the handle of a volume that does not exist yet; no real handle does."""
+"""Prefix of the handle of a volume that does not exist yet; no real handle starts with it."""
 
 
 class AttachableVolume(NamedTuple):
-    """A volume as a CSI driver knows it; pods that share it take one place together.
+    """A volume as a CSI driver identifies it; pods that share it count once.
 
-    A volume that does not exist yet goes by its claim.
+    A volume that does not exist yet is identified by its claim.
     """
 
     driver: str
@@ -39,23 +39,23 @@ class AttachableVolume(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What to call it: the driver's handle, or the claim."""
+        """The volume's name for people: the driver's handle, or the claim."""
         return self.handle.removeprefix(_UNBOUND)
 
 
 class PodVolumes(msgspec.Struct, frozen=True):
-    """The attachable volumes of a pod, or why they cannot be told."""
+    """The attachable volumes of a pod, or why they cannot be resolved."""
 
-    #: distinct volumes; what is found up to the first problem does not count
+    #: distinct volumes; empty when there is a problem
     volumes: tuple[AttachableVolume, ...] = ()
-    problem: str = ""  #: why the pod's volumes cannot be told on a node with a CSINode, or empty
-    claim_problem: str = ""  #: likewise on a node without one, where inline volumes are not looked at
-    #: the problem is a claim that does not exist, so it is the pod's and not the scheduler's
+    problem: str = ""  #: why the volumes cannot be resolved on a node with a CSINode, or empty
+    claim_problem: str = ""  #: the same on a node without a CSINode, where inline volumes do not count
+    #: the problem is a missing claim, which rejects the pod instead of failing the plugin
     is_missing_claim: bool = False
 
 
-class _Problem(Exception):  # noqa: N818 - it ends a search, and is no mistake of the caller
-    """The pod's volumes cannot be told; the message is upstream's."""
+class _Problem(Exception):  # noqa: N818 - a result of resolving rather than an error of the caller
+    """The pod's volumes cannot be resolved; the message is upstream's."""
 
 
 class _MissingClaim(_Problem):
@@ -63,7 +63,7 @@ class _MissingClaim(_Problem):
 
 
 def concerns_limits(pod: Pod) -> bool:
-    """Tell whether a pod has volumes that may count against a limit."""
+    """Whether a pod has volumes that may count against a limit."""
     return any(
         volume.persistent_volume_claim is not None or volume.ephemeral is not None or in_tree_plugin(volume) is not None
         for volume in pod.spec.volumes
@@ -71,10 +71,10 @@ def concerns_limits(pod: Pod) -> bool:
 
 
 class VolumeResolver:
-    """Finds the attachable volumes of pods.
+    """Resolves the attachable volumes of pods.
 
-    Claims are seen as the snapshot has them: what a plan binds or provisions later counts by its claim, which is one
-    volume as well. So what is found holds for all clusters that start from the snapshot.
+    Claims are read from the snapshot: a volume that a plan binds or provisions later counts by its claim, which is a
+    single volume as well. So the results are valid for all sessions of the snapshot.
     """
 
     def __init__(self, listers: Listers) -> None:
@@ -84,15 +84,15 @@ class VolumeResolver:
         self._running: WeakKeyDictionary[PodInfo, PodVolumes] = WeakKeyDictionary()
 
     def running(self, info: PodInfo) -> PodVolumes:
-        """Return the attachable volumes of a pod that runs or is to count as running."""
-        found = self._running.get(info)
-        if found is None:
-            found = self._running[info] = self.resolve(info.pod, is_new=False)
-        return found
+        """Return the attachable volumes of a pod that runs or counts as running; cached."""
+        volumes = self._running.get(info)
+        if volumes is None:
+            volumes = self._running[info] = self.resolve(info.pod, is_new=False)
+        return volumes
 
     def resolve(self, pod: Pod, *, is_new: bool) -> PodVolumes:
-        """Find the attachable volumes of a pod; one that is to be placed (`is_new`) needs all of its claims."""
-        found: dict[AttachableVolume, None] = {}
+        """Return the attachable volumes of a pod; for an incoming pod (`is_new`) a missing claim is a problem."""
+        attachables: dict[AttachableVolume, None] = {}
         problem = ""
         for volume in pod.spec.volumes:
             is_inline = claim_name(pod, volume) is None
@@ -106,8 +106,8 @@ class VolumeResolver:
                     return PodVolumes((), problem, str(error), is_missing_claim=isinstance(error, _MissingClaim))
                 continue
             if attachable is not None:
-                found[attachable] = None
-        return PodVolumes(() if problem else tuple(found), problem)
+                attachables[attachable] = None
+        return PodVolumes(() if problem else tuple(attachables), problem)
 
     def _inline(self, volume: Volume) -> AttachableVolume | None:
         plugin = in_tree_plugin(volume)
@@ -126,13 +126,13 @@ class VolumeResolver:
         claim = self._claims.get((namespace, name))
         if claim is None:
             if is_new:
-                missing = not_found("persistentvolumeclaim", name)
-                raise _MissingClaim(f"looking up PVC {namespace}/{name}: {missing}")
+                message = not_found("persistentvolumeclaim", name)
+                raise _MissingClaim(f"looking up PVC {namespace}/{name}: {message}")
             return None
         if volume.persistent_volume_claim is None and (problem := ephemeral_problem(pod, claim)):
             raise _Problem(problem)
-        bound = self._volumes.get(claim.spec.volume_name)
-        attachable = self._by_class(claim) if bound is None else self._by_volume(bound)
+        volume_of_claim = self._volumes.get(claim.spec.volume_name)
+        attachable = self._by_class(claim) if volume_of_claim is None else self._by_volume(volume_of_claim)
         return attachable if attachable is not None and attachable.driver and attachable.handle else None
 
     def _by_volume(self, volume: PersistentVolume) -> AttachableVolume | None:
@@ -147,7 +147,7 @@ class VolumeResolver:
             return None
 
     def _by_class(self, claim: PersistentVolumeClaim) -> AttachableVolume | None:
-        """Count a claim without a volume for the driver that its class names."""
+        """Return the future volume of an unbound claim, with the driver of its storage class."""
         storage_class = self._classes.get(claim_class(claim))
         if storage_class is None:
             return None

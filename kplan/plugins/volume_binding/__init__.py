@@ -1,1 +1,1 @@
-"""VolumeBinding: a pod goes where its bound volumes can be reached and the others can be found or made."""
+"""VolumeBinding: a pod needs nodes that reach its bound volumes, and where its other claims can be bound."""

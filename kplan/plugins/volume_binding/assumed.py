@@ -1,7 +1,7 @@
-"""Volumes and claims as the reservations of a plan leave them.
+"""Volumes and claims with the reservations of a plan.
 
-Upstream: plugins/volumebinding/{assume_cache,passive_assume_cache}.go. A reserved volume is promised to its
-claim, and a claim that is to be provisioned remembers for which node; neither counts as bound yet.
+Upstream: plugins/volumebinding/{assume_cache,passive_assume_cache}.go. A reserved volume is promised to its claim, and
+a claim to be provisioned has a selected node; neither counts as bound yet.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def claim_key(claim: PersistentVolumeClaim) -> ClaimKey:
 
 
 class AssumedVolumes:
-    """Existing volumes by class, with what is promised, and the nodes for which claims are to be provisioned."""
+    """Existing volumes by class, with the claims that they are promised to, and the selected nodes of other claims."""
 
     def __init__(self, catalogue: VolumeCatalogue) -> None:
         self._catalogue = catalogue
@@ -40,14 +40,14 @@ class AssumedVolumes:
         return volumes
 
     def selected_node(self, claim: PersistentVolumeClaim) -> str | None:
-        """Return the node for which a claim is to be provisioned, None when none has been selected."""
+        """Return the node for which a claim is to be provisioned, or None."""
         selected = self._selected_nodes.get(claim_key(claim))
         return claim.metadata.annotations.get(ANNOTATION_SELECTED_NODE) if selected is None else selected
 
     def select_node(self, claim: PersistentVolumeClaim, node_name: str | None) -> str | None:
-        """Note for which node a claim is to be provisioned, and return what was noted before.
+        """Set the node for which a claim is to be provisioned, and return the one that was set before.
 
-        None stands for nothing noted: then the claim's own annotation counts.
+        None means that none is set: then the claim's own annotation counts.
         """
         key = claim_key(claim)
         before = self._selected_nodes.pop(key, None)
@@ -58,10 +58,10 @@ class AssumedVolumes:
     def changed_objects(
         self, claims: Mapping[ClaimKey, PersistentVolumeClaim]
     ) -> Iterator[PersistentVolume | PersistentVolumeClaim]:
-        """Yield claims and volumes that are not any more as they were.
+        """Yield the claims and volumes that the reservations change, as they are afterwards.
 
-        A volume that was promised is bound to its claim. A claim that is to be provisioned names the node, as it does
-        when the scheduler is through with the pod; the volume that a provisioner makes for it is not known here.
+        A promised volume is bound to its claim. A claim to be provisioned has the annotation with the selected node, as
+        after the scheduler's cycle; the volume that a provisioner creates for it is unknown.
         """
         for volumes in self._classes.values():
             for volume, identity in volumes.newly_promised():
@@ -78,7 +78,7 @@ class AssumedVolumes:
 def _bound(
     volume: PersistentVolume, claim: PersistentVolumeClaim
 ) -> Iterator[PersistentVolume | PersistentVolumeClaim]:
-    """Yield a volume and a claim as the controller leaves them that binds one to the other."""
+    """Yield a volume and a claim as the controller writes them when it binds them."""
     meta = claim.metadata
     reference = TypedObjectReference(
         api_version="v1", kind="PersistentVolumeClaim", namespace=meta.namespace, name=meta.name, uid=meta.uid
@@ -94,7 +94,7 @@ def _bound(
 
 
 def assumed_in(handle: Handle, catalogue: VolumeCatalogue) -> AssumedVolumes:
-    """Return the one record of a session's volumes: what one profile reserves is promised for the others too."""
+    """Return the reservations of a session, which all its profiles share."""
     assumed = handle.shared.get(AssumedVolumes)
     if assumed is None:
         assumed = handle.shared[AssumedVolumes] = AssumedVolumes(catalogue)

@@ -1,4 +1,4 @@
-"""What volumes are and which nodes reach them: all that no reservation changes, worked out once for a snapshot.
+"""Volumes by class and the nodes that reach them: all that reservations do not change, computed once for a snapshot.
 
 Upstream: component-helpers storage/volume/pv_helpers.go FindMatchingVolume, the conditions on single volumes.
 """
@@ -26,19 +26,19 @@ _FILESYSTEM = "Filesystem"
 
 
 class BindingError(Exception):
-    """A claim that cannot be judged at all; the message is upstream's."""
+    """A claim cannot be matched with volumes at all; the message is upstream's."""
 
 
 class ClaimIdentity(NamedTuple):
-    """Whom a volume is promised to; an empty uid stands for any."""
+    """The claim that a volume is promised to; an empty uid matches any claim of this name."""
 
     namespace: str
     name: str
     uid: str
 
 
-class Wish(NamedTuple):
-    """What a claim asks of a volume besides its size; equal for claims that ask the same."""
+class ClaimRequirements(NamedTuple):
+    """What a claim requires of a volume besides its size."""
 
     volume_mode: str
     attributes_class: str
@@ -47,27 +47,33 @@ class Wish(NamedTuple):
 
 
 class ClassCatalogue:
-    """The volumes of one storage class, from the smallest to the largest, equal ones by name."""
+    """The volumes of a storage class, from the smallest to the largest, then by name."""
 
     def __init__(self, nodes: NodeTable, volumes: Iterable[PersistentVolume]) -> None:
         self.nodes = nodes
-        #: list of PersistentVolume, in that order; "index" means a place in it
-        self.volumes = sorted(volumes, key=lambda each: (volume_nanos(each), each.metadata.name))
+        #: the volumes in that order; an "index" is an index into this list
+        self.volumes = sorted(volumes, key=lambda volume: (volume_nanos(volume), volume.metadata.name))
         self.nanos = [volume_nanos(volume) for volume in self.volumes]  #: their sizes, in nanos of a byte
-        #: whom each volume itself names as its claim, or None
+        #: the claim that each volume's claimRef names, or None
         self.promised = [_claim_of(volume) for volume in self.volumes]
-        self._suitable: dict[Wish, BoolArray] = {}
+        self._suitable: dict[ClaimRequirements, BoolArray] = {}
 
-    def suitable(self, wish: Wish) -> BoolArray:
-        """Return which volumes are what a claim asks for, size, place and promises aside; shape (n_volumes,)."""
-        known = self._suitable.get(wish)
-        if known is None:
-            known = self._suitable[wish] = np.fromiter(
-                (has_form(volume, wish) and _is_on_offer(volume, wish) for volume in self.volumes),
+    def suitable(self, requirements: ClaimRequirements) -> BoolArray:
+        """Return which volumes meet a claim's requirements, bool of shape (n_volumes,).
+
+        Size, node affinity and promises to other claims do not count here.
+        """
+        suitable = self._suitable.get(requirements)
+        if suitable is None:
+            suitable = self._suitable[requirements] = np.fromiter(
+                (
+                    has_required_form(volume, requirements) and _is_available(volume, requirements)
+                    for volume in self.volumes
+                ),
                 np.bool_,
                 len(self.volumes),
             )
-        return known
+        return suitable
 
     def rows_of(self, index: int) -> RowArray:
         """Return the nodes from which a volume can be reached, ascending."""
@@ -85,7 +91,7 @@ class ClassCatalogue:
 
     @cached_property
     def _groups(self) -> tuple[Int64Array, list[RowArray]]:
-        """The group of each volume and the nodes of each group: volumes that ask the same of nodes are one."""
+        """The group of each volume and the nodes of each group: volumes with equal node affinity form a group."""
         groups: dict[object, int] = {}
         rows: list[RowArray] = []
         group_of = np.zeros(len(self.volumes), np.int64)
@@ -100,25 +106,25 @@ class ClassCatalogue:
 
     @cached_property
     def _row_index(self) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """The nodes of all groups in one array, where each group starts in it, and how many nodes each has."""
+        """The nodes of all groups in one array, the start of each group in it, and its length."""
         rows = self._groups[1]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         return np.concatenate(rows), np.cumsum(lengths) - lengths, lengths
 
-    def offers(self, candidates: RowArray, n_each: int) -> tuple[Int64Array, Int64Array]:
-        """Pair volumes with the nodes from which they can be reached: the first `n_each` of every group.
+    def offers(self, candidates: RowArray, n_per_group: int) -> tuple[Int64Array, Int64Array]:
+        """Return pairs of volumes and nodes that reach them, for the first `n_per_group` volumes of every group.
 
         Notes
         -----
-        Where a pod has n claims before this one, at most n volumes of a group are taken on a node, so one of its
-        first n + 1 is the best that the group has left there.
+        When a pod has n claims before this one, they use at most n volumes of a group on a node, so the best remaining
+        volume of the group is one of its first n + 1.
         """
         groups = self._groups[0][candidates]
         by_group = np.argsort(groups, kind="stable")
         groups = groups[by_group]
         rank = np.arange(len(groups)) - np.searchsorted(groups, groups, side="left")
-        is_offered = rank < n_each
-        indices, groups = candidates[by_group][is_offered], groups[is_offered]
+        is_first = rank < n_per_group
+        indices, groups = candidates[by_group][is_first], groups[is_first]
         rows, starts, lengths = self._row_index
         n_rows = lengths[groups]
         firsts = np.repeat(starts[groups] - (np.cumsum(n_rows) - n_rows), n_rows)
@@ -126,9 +132,9 @@ class ClassCatalogue:
 
 
 class VolumeCatalogue:
-    """All volumes of a snapshot by class, what classes can make, and which in-tree types nodes have given up.
+    """All volumes of a snapshot by class, where classes can provision, and the in-tree types migrated on each node.
 
-    It is kept as long as the listers are, so it must not hold them.
+    The listers keep it alive, so it must not refer to them.
     """
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
@@ -154,21 +160,21 @@ class VolumeCatalogue:
         return volumes
 
     def migrated_nodes(self, plugin: InTreePlugin) -> BoolArray:
-        """Return which nodes' CSINode lists a type as migrated, bool of shape (n_nodes,)."""
+        """Return the nodes whose CSINode lists an in-tree type as migrated, bool of shape (n_nodes,)."""
         nodes = self._migrated.get(plugin.name)
         if nodes is None:
-            known = self._csi_nodes
+            csi_nodes = self._csi_nodes
             listed = (
-                known[name].metadata.annotations.get(ANNOTATION_MIGRATED_PLUGINS, "") if name in known else ""
+                csi_nodes[name].metadata.annotations.get(ANNOTATION_MIGRATED_PLUGINS, "") if name in csi_nodes else ""
                 for name in self.nodes.names
             )
-            nodes = np.fromiter((plugin.name in each.split(",") for each in listed), np.bool_, len(self.nodes))
+            nodes = np.fromiter((plugin.name in plugins.split(",") for plugins in listed), np.bool_, len(self.nodes))
             self._migrated[plugin.name] = nodes
         return nodes
 
 
 def catalogue_of(nodes: NodeTable, listers: Listers) -> VolumeCatalogue:
-    """Return the one catalogue of a snapshot."""
+    """Return the catalogue that all sessions of a snapshot share."""
     catalogue = listers.catalogues.get(VolumeCatalogue)
     if catalogue is None or catalogue.nodes is not nodes:
         catalogue = listers.catalogues[VolumeCatalogue] = VolumeCatalogue(nodes, listers)
@@ -176,17 +182,17 @@ def catalogue_of(nodes: NodeTable, listers: Listers) -> VolumeCatalogue:
 
 
 def identity_of(claim: PersistentVolumeClaim) -> ClaimIdentity:
-    """Return whom a volume names that is promised to this claim."""
+    """Return the identity of a claim, as the claimRef of a volume names it."""
     return ClaimIdentity(claim.metadata.namespace, claim.metadata.name, claim.metadata.uid)
 
 
 def claim_nanos(claim: PersistentVolumeClaim) -> int:
-    """Return how much storage a claim asks for, exactly, in nanos of a byte; 0 when it does not say."""
+    """Return the storage that a claim requests, exactly, in nanos of a byte; 0 without a request."""
     return parse(claim.spec.resources.requests.get(STORAGE, 0)).nanos
 
 
 def volume_nanos(volume: PersistentVolume) -> int:
-    """Return how much storage a volume has, exactly, in nanos of a byte; 0 when it does not say."""
+    """Return the capacity of a volume, exactly, in nanos of a byte; 0 when it has none."""
     return parse(volume.spec.capacity.get(STORAGE, 0)).nanos
 
 
@@ -195,15 +201,15 @@ def _claim_of(volume: PersistentVolume) -> ClaimIdentity | None:
     return None if reference is None else ClaimIdentity(reference.namespace, reference.name, reference.uid)
 
 
-def wish_of(claim: PersistentVolumeClaim) -> Wish:
-    """Return what a claim asks of a volume; raises BindingError when its selector is invalid."""
+def requirements_of(claim: PersistentVolumeClaim) -> ClaimRequirements:
+    """Return what a claim requires of a volume; raises BindingError when its selector is invalid."""
     spec = claim.spec
     try:
         selector = None if spec.selector is None else selector_from(spec.selector)
     except InvalidSelector as error:
         key = f"{claim.metadata.namespace}/{claim.metadata.name}"
         raise BindingError(f"error creating internal label selector for claim: {key}: {error}") from error
-    return Wish(
+    return ClaimRequirements(
         _FILESYSTEM if spec.volume_mode is None else spec.volume_mode,
         spec.volume_attributes_class_name or "",
         frozenset(spec.access_modes),
@@ -211,20 +217,20 @@ def wish_of(claim: PersistentVolumeClaim) -> Wish:
     )
 
 
-def has_form(volume: PersistentVolume, wish: Wish) -> bool:
-    """Tell whether a volume is of the mode and attributes class asked for and is not being deleted."""
+def has_required_form(volume: PersistentVolume, requirements: ClaimRequirements) -> bool:
+    """Whether a volume has the required mode and attributes class and is not being deleted."""
     mode = _FILESYSTEM if volume.spec.volume_mode is None else volume.spec.volume_mode
     return (
-        mode == wish.volume_mode
-        and (volume.spec.volume_attributes_class_name or "") == wish.attributes_class
+        mode == requirements.volume_mode
+        and (volume.spec.volume_attributes_class_name or "") == requirements.attributes_class
         and volume.metadata.deletion_timestamp is None
     )
 
 
-def _is_on_offer(volume: PersistentVolume, wish: Wish) -> bool:
-    """Tell whether a volume may go to a claim that it is not promised to."""
+def _is_available(volume: PersistentVolume, requirements: ClaimRequirements) -> bool:
+    """Whether a volume is available to claims that it is not promised to, and meets the other requirements."""
     return (
         volume.status.phase == "Available"
-        and (wish.selector is None or wish.selector.matches(volume.metadata.labels))
-        and wish.access_modes.issubset(volume.spec.access_modes)
+        and (requirements.selector is None or requirements.selector.matches(volume.metadata.labels))
+        and requirements.access_modes.issubset(volume.spec.access_modes)
     )

@@ -1,4 +1,4 @@
-"""Why a node does not suit a pod's claims, in names and numbers, for explanations."""
+"""Details of rejections: why a pod's claims cannot be satisfied on a node, in names and numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NANOS = 10**9
 
 
 class BindingDetails:
-    """Explains one pod's finding; what holds for all nodes is worked out once."""
+    """Explains a pod's finding; what is the same for all nodes is cached."""
 
     def __init__(self, finder: VolumeFinder, claims: PodClaims, finding: Finding) -> None:
         self._finder = finder
@@ -29,17 +29,17 @@ class BindingDetails:
         self._finding = finding
 
     def node_conflicts(self, row: int) -> list[Detail]:
-        """List bound volumes that a node does not reach, with what they ask of nodes."""
-        found: list[Detail] = []
-        for claim, volume, reached in self._bound:
-            if not reached[row]:
+        """Return the bound volumes that a node does not reach, with their node affinity."""
+        details: list[Detail] = []
+        for claim, volume, is_reachable in self._bound:
+            if not is_reachable[row]:
                 affinity = _affinity_terms(self._finder.affinity_on(volume, row))
                 name = volume.metadata.name
-                found.append(UnreachableVolume(claim=_name(claim), volume=name, requires=affinity))
-        return found
+                details.append(UnreachableVolume(claim=_name(claim), volume=name, requires=affinity))
+        return details
 
     def missing_volumes(self) -> list[Detail]:
-        """List claims that are bound to volumes that do not exist."""
+        """Return the claims that are bound to volumes that do not exist."""
         known = self._finder.listers.persistent_volumes
         return [
             LostVolume(claim=_name(claim), volume=claim.spec.volume_name)
@@ -48,14 +48,14 @@ class BindingDetails:
         ]
 
     def bind_conflicts(self, row: int) -> list[Detail]:
-        """List claims that neither find a volume for a node nor can be provisioned there."""
-        found: list[Detail] = []
+        """Return the claims that neither match a volume on a node nor can be provisioned there."""
+        details: list[Detail] = []
         for claim in self._finding.selected:
             selected = self._finder.assumed.selected_node(claim)
             if selected != self._finder.nodes.names[row]:
-                found.append(replace(_unbound(claim), selected_node=selected or ""))
+                details.append(replace(_unbound(claim), selected_node=selected or ""))
             else:
-                found += self._provision_conflicts(_unbound(claim), claim, row)
+                details += self._provision_conflicts(_unbound(claim), claim, row)
         for match, why in zip(self._finding.matches, self._unmatched, strict=True):
             if match.indices[row] == NO_VOLUME:
                 unbound = _unbound(match.claim)
@@ -63,22 +63,22 @@ class BindingDetails:
                     unbound = replace(unbound, promised_volume=why)
                 elif why is not None:
                     unbound = replace(unbound, volumes_rejected=_texts(why.on(row)))
-                found += self._provision_conflicts(unbound, match.claim, row)
-        return found
+                details += self._provision_conflicts(unbound, match.claim, row)
+        return details
 
     def space_shortages(self, row: int) -> list[Detail]:
-        """List claims for which the storage that a node reaches does not suffice."""
+        """Return the claims that are larger than the storage that a node reaches."""
         finding, provisioning = self._finding, self._finder.provisioning
         claims = [*finding.selected, *(match.claim for match in finding.matches if match.indices[row] == NO_VOLUME)]
-        found: list[Detail] = []
+        details: list[Detail] = []
         for claim in claims:
             storage_class = self._finder.listers.storage_classes[claim_class(claim)]
-            enough = provisioning.has_space(storage_class, claim)
-            if enough is not None and not enough[row]:
+            has_space = provisioning.has_space(storage_class, claim)
+            if has_space is not None and not has_space[row]:
                 largest = int(provisioning.largest(storage_class.metadata.name)[row])
                 free = None if largest == NO_SPACE else str(Quantity(largest * _NANOS, "BinarySI"))
-                found.append(replace(_unbound(claim), largest_volume=free))
-        return found
+                details.append(replace(_unbound(claim), largest_volume=free))
+        return details
 
     @cached_property
     def _bound(self) -> list[tuple[PersistentVolumeClaim, PersistentVolume, BoolArray]]:
@@ -89,25 +89,25 @@ class BindingDetails:
 
     @cached_property
     def _unmatched(self) -> list[Rejections | str | None]:
-        """For each claim that looked for one: what stands against the volumes there are, or the one promised to it."""
-        found: list[Rejections | str | None] = []
+        """For each claim without a volume: why existing volumes are rejected, or the volume promised to the claim."""
+        obstacles: list[Rejections | str | None] = []
         for match in self._finding.matches:
             promised = match.volumes.promised_to(match.claim)
             if not match.volumes.volumes:
-                found.append(None)
+                obstacles.append(None)
             elif promised:
-                found.append(match.volumes.volumes[promised[0]].metadata.name)
+                obstacles.append(match.volumes.volumes[promised[0]].metadata.name)
             else:
-                found.append(match.volumes.rejections(match.claim))
-        return found
+                obstacles.append(match.volumes.rejections(match.claim))
+        return obstacles
 
-    def _provision_conflicts(self, found: UnboundClaim, claim: PersistentVolumeClaim, row: int) -> list[Detail]:
+    def _provision_conflicts(self, unbound: UnboundClaim, claim: PersistentVolumeClaim, row: int) -> list[Detail]:
         storage_class = self._finder.listers.storage_classes[claim_class(claim)]
         if not can_provision(storage_class):
-            return [replace(found, provisioner=storage_class.provisioner, provisions=False)]
+            return [replace(unbound, provisioner=storage_class.provisioner, provisions=False)]
         if not self._finder.provisioning.allowed(storage_class)[row]:
             topologies = tuple(_topology(term) for term in storage_class.allowed_topologies)
-            return [replace(found, allowed_topologies=topologies)]
+            return [replace(unbound, allowed_topologies=topologies)]
         return []
 
 

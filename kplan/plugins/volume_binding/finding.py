@@ -1,4 +1,4 @@
-"""Whether all claims of a pod can be satisfied, for every node at once.
+"""Finds the nodes on which all claims of a pod can be satisfied, for all nodes at once.
 
 Upstream: plugins/volumebinding/binder.go FindPodVolumes.
 """
@@ -32,36 +32,36 @@ NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, PV_NOT_EXIST, FIRST_ERROR = (1 <
 
 
 class PodClaims(msgspec.Struct, frozen=True):
-    """A pod's claims, one entry a volume."""
+    """A pod's claims, an entry per volume."""
 
-    bound: tuple[PersistentVolumeClaim, ...]  #: have their volume
-    delayed: tuple[PersistentVolumeClaim, ...]  #: get one once the pod has a node
+    bound: tuple[PersistentVolumeClaim, ...]  #: claims with a volume
+    delayed: tuple[PersistentVolumeClaim, ...]  #: claims that are bound once the pod has a node
 
 
 class StaticMatch(msgspec.Struct):
-    """What a claim finds among the existing volumes of its class."""
+    """The existing volume that a claim gets on each node."""
 
     claim: PersistentVolumeClaim
     volumes: ClassVolumes
-    indices: Int64Array  #: int64 array of shape (n_nodes,); place in `volumes`, or NO_VOLUME
+    indices: Int64Array  #: int64 array of shape (n_nodes,); index into `volumes`, or NO_VOLUME
 
 
 class Finding(msgspec.Struct):
-    """How the claims of a pod fare on every node."""
+    """On which nodes the claims of a pod cannot be satisfied, and why."""
 
     bits: BitArray  #: uint32 array of shape (n_nodes,), 0 where all are satisfied
     errors: list[str] = []  #: texts of the bits from FIRST_ERROR on
-    #: claims that looked for an existing volume, in the order in which they did
+    #: claims for which existing volumes were searched, in that order
     matches: list[StaticMatch] = []
-    #: claims that are to be provisioned for a node selected before
+    #: claims to be provisioned for a node that was selected earlier
     selected: list[PersistentVolumeClaim] = []
 
     def reject(self, nodes: BoolArray, bit: int) -> None:
-        """Add a reason on some nodes."""
+        """Add a reason for some nodes."""
         self.bits[nodes] |= np.uint32(bit)
 
     def fail(self, nodes: BoolArray, text: str) -> None:
-        """Put an error in the place of all reasons on some nodes."""
+        """Replace all reasons for some nodes by an error."""
         if nodes.any():
             if text not in self.errors:
                 self.errors.append(text)
@@ -69,7 +69,7 @@ class Finding(msgspec.Struct):
 
 
 class VolumeFinder:
-    """Looks for the volumes of pods, given what reservations have left."""
+    """Finds the volumes of pods among those that reservations leave."""
 
     def __init__(self, catalogue: VolumeCatalogue, listers: Listers, assumed: AssumedVolumes) -> None:
         self.catalogue = catalogue
@@ -79,7 +79,7 @@ class VolumeFinder:
         self.assumed = assumed
 
     def find(self, claims: PodClaims) -> Finding:
-        """Judge all nodes for a pod's claims."""
+        """Return for all nodes whether a pod's claims can be satisfied."""
         finding = Finding(np.zeros(len(self.nodes), np.uint32))
         failed = self._check_bound(claims.bound, finding)
         if claims.delayed:
@@ -91,7 +91,7 @@ class VolumeFinder:
 
         Returns
         -------
-        The nodes on which this erred, or None where it erred on none.
+        The nodes on which this failed with an error, or None.
         """
         pending: BoolArray | None = None
         failed: BoolArray | None = None
@@ -104,20 +104,19 @@ class VolumeFinder:
             if volume is None:
                 finding.reject(pending, PV_NOT_EXIST)
                 break
-            reached, untranslated, problem = self.reach(volume)
+            is_reachable, untranslated, problem = self.reach(volume)
             if untranslated is not None:
                 failed = pending & untranslated if failed is None else failed | (pending & untranslated)
                 finding.fail(pending & untranslated, problem)
                 pending &= ~untranslated
-            finding.reject(pending & ~reached, NODE_CONFLICT)
-            pending &= reached
+            finding.reject(pending & ~is_reachable, NODE_CONFLICT)
+            pending &= is_reachable
         return failed
 
     def reach(self, volume: PersistentVolume) -> tuple[BoolArray, BoolArray | None, str]:
-        """Return from which nodes a bound volume can be reached.
+        """Return the nodes that reach a bound volume, the nodes on which its translation fails (or None), and why.
 
-        On nodes whose CSINode says that its type is migrated, the volume is seen as the CSI driver sees it; those on
-        which that fails come second, with the reason.
+        On nodes whose CSINode lists the volume's type as migrated, the volume is translated to CSI first.
         """
         original = volume.spec.node_affinity
         plugin = in_tree_plugin(volume.spec)
@@ -132,11 +131,11 @@ class VolumeFinder:
             return reachable(self.nodes, original), migrated, f"could not translate pv: {error}"
         if translated == original:
             return reachable(self.nodes, original), None, ""
-        reached = np.where(migrated, reachable(self.nodes, translated), reachable(self.nodes, original))
-        return reached, None, ""
+        is_reachable = np.where(migrated, reachable(self.nodes, translated), reachable(self.nodes, original))
+        return is_reachable, None, ""
 
     def affinity_on(self, volume: PersistentVolume, row: int) -> VolumeNodeAffinity | None:
-        """Return the affinity of a bound volume as one node sees it (for explanations)."""
+        """Return the affinity of a bound volume, translated if its type is migrated on a node (for explanations)."""
         plugin = in_tree_plugin(volume.spec)
         if plugin is not None and plugin.name in MIGRATED and self.catalogue.migrated_nodes(plugin)[row]:
             return translated_affinity(volume)
@@ -145,7 +144,7 @@ class VolumeFinder:
     def _check_delayed(
         self, claims: Sequence[PersistentVolumeClaim], finding: Finding, failed: BoolArray | None
     ) -> None:
-        """Look for existing volumes, smallest claims first; what is not found must be provisioned."""
+        """Match claims with existing volumes, smallest claims first; the others have to be provisioned."""
         pending = np.ones(len(self.nodes), np.bool_) if failed is None else ~failed
         to_match = []
         for claim in claims:
@@ -171,29 +170,29 @@ class VolumeFinder:
         matches: list[StaticMatch] = []
         for claim in sorted(claims, key=claim_nanos):
             volumes = self.assumed.of_class(claim_class(claim))
-            taken = [match.indices for match in matches if match.volumes is volumes]
-            matches.append(StaticMatch(claim, volumes, volumes.match(claim, taken)))
+            used = [match.indices for match in matches if match.volumes is volumes]
+            matches.append(StaticMatch(claim, volumes, volumes.match(claim, used)))
         return matches
 
     def _check_provisions(self, finding: Finding, pending: BoolArray) -> None:
-        """Reject nodes for which a volume cannot be made; the first claim that fails decides."""
+        """Reject nodes for which a volume cannot be provisioned; the first claim that fails decides."""
         everywhere = np.ones(len(self.nodes), np.bool_)
-        wanted = [(claim, everywhere) for claim in finding.selected]
-        wanted += [(match.claim, match.indices == NO_VOLUME) for match in finding.matches]
-        for claim, missing in wanted:
-            needed = pending & missing
-            if not needed.any():
+        to_provision = [(claim, everywhere) for claim in finding.selected]
+        to_provision += [(match.claim, match.indices == NO_VOLUME) for match in finding.matches]
+        for claim, is_missing in to_provision:
+            is_needed = pending & is_missing
+            if not is_needed.any():
                 continue
             storage_class = self.listers.storage_classes[claim_class(claim)]
-            possible = self.provisioning.allowed(storage_class) & can_provision(storage_class)
-            finding.reject(needed & ~possible, BIND_CONFLICT)
-            pending = pending & (possible | ~missing)
-            enough = self.provisioning.has_space(storage_class, claim)
-            if enough is not None:
-                finding.reject(needed & possible & ~enough, NOT_ENOUGH_SPACE)
-                pending = pending & (enough | ~missing)
+            is_possible = self.provisioning.allowed(storage_class) & can_provision(storage_class)
+            finding.reject(is_needed & ~is_possible, BIND_CONFLICT)
+            pending = pending & (is_possible | ~is_missing)
+            has_space = self.provisioning.has_space(storage_class, claim)
+            if has_space is not None:
+                finding.reject(is_needed & is_possible & ~has_space, NOT_ENOUGH_SPACE)
+                pending = pending & (has_space | ~is_missing)
 
 
 def _is_everywhere(volume: PersistentVolume) -> bool:
-    """Tell at a glance whether a volume can be reached from all nodes, whatever was migrated."""
+    """Whether all nodes certainly reach a volume: it has no node affinity and needs no translation."""
     return volume.spec.node_affinity is None and in_tree_plugin(volume.spec) is None

@@ -1,7 +1,7 @@
-"""The extension points: PreFilter sorts the claims, Filter judges the nodes, Reserve keeps what was found.
+"""The plugin: PreFilter sorts the claims, Filter finds volumes for every node, Reserve reserves those of one node.
 
 Upstream: plugins/volumebinding/volume_binding.go. The gate StorageCapacityScoring is off by default; without it
-upstream makes no scorer, so Score is always skipped.
+upstream creates no scorer, so Score is always skipped.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class _CycleClaims(msgspec.Struct):
-    """A pod's claims, and how they fare once a filter has looked.
+    """A pod's claims, and the finding of the first Filter of the cycle.
 
-    Neither pods on the nodes nor anything else that happens within a cycle changes that, so one look serves all views.
+    Nothing within a cycle changes the finding, not even the pods on nodes, so all views share it.
     """
 
     claims: PodClaims
@@ -68,16 +68,16 @@ class _CycleClaims(msgspec.Struct):
 
 
 class _Reservation(msgspec.Struct):
-    """What Reserve took, with what was there before, to be given back."""
+    """What Reserve changed, with the previous values for Unreserve."""
 
-    #: (volumes, index, whom the volume was promised to)
+    #: (volumes, index, the claim that the volume was promised to before)
     promised: list[tuple[ClassVolumes, int, ClaimIdentity | None]] = []
-    #: (claim, the node noted for it)
+    #: (claim, its selected node before)
     selected: list[tuple[PersistentVolumeClaim, str | None]] = []
 
 
 class VolumeBinding:
-    """Rejects nodes for which a pod's claims cannot be satisfied, and keeps the volumes of the node that is chosen."""
+    """Rejects nodes on which a pod's claims cannot be satisfied, and reserves the volumes for the chosen node."""
 
     name: ClassVar[str] = "VolumeBinding"
     scope: ClassVar[Scope] = Scope.CLUSTER
@@ -91,11 +91,11 @@ class VolumeBinding:
         self.finder = VolumeFinder(catalogue, self.listers, self.assumed)
 
     def reads(self, pod: PodInfo) -> Hashable:
-        """Return nothing for pods without volumes, and all that others say."""
+        """Return None for pods without volumes, and the shape of others."""
         return pod.shape if pod.pod.spec.volumes else None
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
-        """Reject pods whose claims are missing, lost, being deleted, somebody else's, or should have been bound."""
+        """Reject pods with claims that are missing, lost, being deleted, another pod's or should be bound by now."""
         pod = cycle.pod.pod
         claims = self._claims(pod)
         if isinstance(claims, str):
@@ -120,7 +120,7 @@ class VolumeBinding:
         return None
 
     def _claims(self, pod: Pod) -> list[PersistentVolumeClaim] | str:
-        """List the claims of a pod's volumes, or say what is wrong with the first that cannot be used."""
+        """Return the claims of a pod's volumes, or what is wrong with the first that cannot be used."""
         claims = []
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
@@ -152,13 +152,13 @@ class VolumeBinding:
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
-        """Reject nodes that do not reach a bound volume, or where an unbound claim finds none and none can be made."""
+        """Reject nodes that do not reach a bound volume, or on which a claim can be neither bound nor provisioned."""
         state = cycle.read(_CycleClaims)
         if state.finding is None:
             state.finding = self.finder.find(state.claims)
             state.details = BindingDetails(self.finder, state.claims, state.finding)
-        found, details = state.finding, state.details
-        assert details is not None  # noqa: S101 - made with the finding
+        finding, details = state.finding, state.details
+        assert details is not None  # noqa: S101 - created with the finding
 
         def node_details(position: int) -> list[Detail]:
             return details.node_conflicts(nodes.row(position))
@@ -178,20 +178,20 @@ class VolumeBinding:
             Reason(REASON_BIND_CONFLICT, unresolvable, bind_details),
             Reason(REASON_NOT_ENOUGH_SPACE, unresolvable, space_details),
             Reason(REASON_PV_NOT_EXIST, unresolvable, missing_details),
-            *(Reason(text, Code.ERROR) for text in found.errors),
+            *(Reason(text, Code.ERROR) for text in finding.errors),
         )
-        return Verdicts(nodes.take(found.bits), reasons)
+        return Verdicts(nodes.take(finding.bits), reasons)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult:
-        """Leave Score out: there is nothing to score by."""
+        """Skip Score: there is nothing to score by."""
         return PreScoreResult.SKIP_SHAPE
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
-        """Score no node above another."""
+        """Return 0 for every node."""
         return np.zeros(len(nodes), np.int64)
 
     def reserve(self, cycle: CycleState, row: int) -> Status:
-        """Promise the volumes found for a node to their claims, and note the node in claims to be provisioned."""
+        """Promise the node's volumes to their claims, and select the node for claims to be provisioned."""
         state = cycle.find(_CycleClaims)
         if state is None or state.finding is None or not state.claims.delayed:
             return SUCCESS
@@ -211,11 +211,11 @@ class VolumeBinding:
         return SUCCESS
 
     def reserved_objects(self) -> ReservedObjects:
-        """Return claims and volumes as they stand when what is promised is bound; see `AssumedVolumes.kept`."""
+        """Return claims and volumes as they are once the reservations are bound."""
         return ReservedObjects(tuple(self.assumed.changed_objects(self.listers.persistent_volume_claims)))
 
     def unreserve(self, cycle: CycleState, row: int) -> None:
-        """Give back what Reserve took, last first: a pod may use a claim twice."""
+        """Undo what Reserve changed, last first: a pod may use a claim twice."""
         reservation = cycle.find(_Reservation)
         if reservation is None:
             return

@@ -1,4 +1,4 @@
-"""Where a storage class can make a volume: its provisioner, its topologies, and the space that drivers report.
+"""Where a storage class can provision: its provisioner, its topologies, and the capacity that drivers report.
 
 Upstream: plugins/volumebinding/binder.go checkVolumeProvisions, hasEnoughCapacity.
 """
@@ -19,16 +19,16 @@ from kplan.framework.listers import Listers
 from kplan.rules.volume_claims import NO_PROVISIONER, STORAGE
 
 NO_SPACE = -1
-"""Largest volume on a node from which no reported storage can be reached."""
+"""The largest volume on a node that reaches no reported storage."""
 
 
 def can_provision(storage_class: StorageClass) -> bool:
-    """Tell whether a class makes volumes at all."""
+    """Whether a class provisions volumes at all."""
     return storage_class.provisioner not in {"", NO_PROVISIONER}
 
 
 class Provisioning:
-    """What storage classes can make on which node; nothing of it changes in the course of a plan."""
+    """Where storage classes can provision, and how much; a plan changes none of it."""
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._nodes = nodes
@@ -38,7 +38,7 @@ class Provisioning:
         self._largest: dict[str, Int64Array] = {}
 
     def allowed(self, storage_class: StorageClass) -> BoolArray:
-        """Return which nodes the class's ``allowedTopologies`` take, bool of shape (n_nodes,)."""
+        """Return the nodes that the class's ``allowedTopologies`` allow, bool of shape (n_nodes,)."""
         name = storage_class.metadata.name
         nodes = self._allowed.get(name)
         if nodes is None:
@@ -46,30 +46,30 @@ class Provisioning:
         return nodes
 
     def has_space(self, storage_class: StorageClass, claim: PersistentVolumeClaim) -> BoolArray | None:
-        """Return which nodes reach enough storage for a claim, bool of shape (n_nodes,); None when nobody reports any.
+        """Return the nodes that reach enough storage for a claim, bool of shape (n_nodes,).
 
-        Reported is what a driver with ``storageCapacity`` publishes as CSIStorageCapacity objects.
+        None unless the driver has ``storageCapacity`` and so reports capacity as CSIStorageCapacity objects.
         """
         requested = claim.spec.resources.requests.get(STORAGE)
         driver = self._drivers.get(storage_class.provisioner)
         if requested is None or driver is None or not driver.spec.storage_capacity:
             return None
-        enough: BoolArray = self.largest(storage_class.metadata.name) >= value(requested)
-        return enough
+        is_enough: BoolArray = self.largest(storage_class.metadata.name) >= value(requested)
+        return is_enough
 
     def largest(self, class_name: str) -> Int64Array:
-        """Return the largest volume of a class that each node can get, bytes, int64 of shape (n_nodes,) or NO_SPACE."""
+        """Return the largest volume of a class on each node in bytes, or NO_SPACE; int64 of shape (n_nodes,)."""
         column = self._largest.get(class_name)
         if column is None:
             column = np.full(len(self._nodes), NO_SPACE, np.int64)
             for capacity in self._capacities:
                 if capacity.storage_class_name == class_name:
-                    self._raise(column, capacity)
+                    self._add_capacity(column, capacity)
             self._largest[class_name] = column
         return column
 
-    def _raise(self, column: Int64Array, capacity: CSIStorageCapacity) -> None:
-        """Take one report into account; the largest volume counts before the sum, where a driver gives both."""
+    def _add_capacity(self, column: Int64Array, capacity: CSIStorageCapacity) -> None:
+        """Raise a column by a CSIStorageCapacity; its maximumVolumeSize takes precedence over its capacity."""
         limit = capacity.maximum_volume_size if capacity.maximum_volume_size is not None else capacity.capacity
         if limit is None or capacity.node_topology is None:
             return
@@ -77,5 +77,5 @@ class Provisioning:
             selector = selector_from(capacity.node_topology)
         except InvalidSelector:
             return
-        reached = select_labels(self._nodes, selector)
-        column[reached] = np.maximum(column[reached], value(limit))
+        is_reachable = select_labels(self._nodes, selector)
+        column[is_reachable] = np.maximum(column[is_reachable], value(limit))

@@ -1,7 +1,7 @@
-"""Which existing volume a claim gets on each node: the smallest that fits and can be reached from there.
+"""Static binding: the existing volume that a claim gets on each node, which is the smallest that fits and is reachable.
 
-Upstream: component-helpers storage/volume/pv_helpers.go FindMatchingVolume. Upstream looks through the volumes
-of a class in no particular order; of volumes that are equally small it takes any, here the first by name.
+Upstream: component-helpers storage/volume/pv_helpers.go FindMatchingVolume. Upstream looks through the volumes of a
+class in no particular order and takes any of those that are equally small; here it is the first by name.
 """
 
 from __future__ import annotations
@@ -14,23 +14,29 @@ import numpy as np
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.engine.arrays import BoolArray, Int64Array
-from kplan.plugins.volume_binding.catalogue import ClaimIdentity, ClassCatalogue, claim_nanos, has_form, wish_of
+from kplan.plugins.volume_binding.catalogue import (
+    ClaimIdentity,
+    ClassCatalogue,
+    claim_nanos,
+    has_required_form,
+    requirements_of,
+)
 
 NO_VOLUME = -1
-"""Stands for the volume of a node where a claim finds none."""
+"""The index of the volume on a node where no volume matches."""
 
 
 class Rejections(NamedTuple):
-    """How many volumes of a class a claim does not get, by the first thing that stands against each."""
+    """How many volumes of a class a claim does not get, by the first reason of each."""
 
     n_promised: int
     n_too_small: int
     n_not_suitable: int
-    n_left: int  #: volumes against which nothing stands but their place and other claims
-    reachable: Int64Array  #: int64 array of shape (n_nodes,), those of them that can be reached from each node
+    n_left: int  #: the other volumes: they are unreachable, or other claims of the pod use them
+    reachable: Int64Array  #: int64 array of shape (n_nodes,), those of them that each node reaches
 
     def on(self, row: int) -> dict[str, int]:
-        """Return the counts that hold for a node where the claim finds nothing, by name, zeros left out."""
+        """Return the counts for a node on which the claim gets no volume, by name, without zeros."""
         reachable = int(self.reachable[row])
         counts = {
             "notReachable": self.n_left - reachable,
@@ -43,26 +49,26 @@ class Rejections(NamedTuple):
 
 
 class ClassVolumes:
-    """The volumes of one storage class, and whom they are promised to in the course of a plan."""
+    """The volumes of a storage class, and the claims to which a plan promises them."""
 
     def __init__(self, catalogue: ClassCatalogue) -> None:
-        self.catalogue = catalogue  #: what the volumes are; "index" means a place in it
+        self.catalogue = catalogue  #: the volumes; an "index" is an index into its list
         self.volumes = catalogue.volumes
         self._promised = catalogue.promised.copy()
-        #: bool array of shape (n_volumes,); promised to no claim, neither by the volume itself nor by a reservation
-        self.free: BoolArray = np.fromiter((each is None for each in self._promised), np.bool_, len(self.volumes))
+        #: bool array of shape (n_volumes,); promised to no claim, neither by its claimRef nor by a reservation
+        self.free: BoolArray = np.fromiter((claim is None for claim in self._promised), np.bool_, len(self.volumes))
         self._promises: dict[tuple[str, str], set[int]] = {}
         for index, claim in enumerate(self._promised):
             if claim is not None:
                 self._promises.setdefault(claim[:2], set()).add(index)
 
-    def match(self, claim: PersistentVolumeClaim, taken: Sequence[Int64Array]) -> Int64Array:
-        """Find the volume that a claim gets on each node.
+    def match(self, claim: PersistentVolumeClaim, used: Sequence[Int64Array]) -> Int64Array:
+        """Return the volume that a claim gets on each node.
 
         Parameters
         ----------
-        taken : int64 arrays of shape (n_nodes,)
-            What the pod's other claims of this class, looked at before, get there.
+        used : int64 arrays of shape (n_nodes,)
+            The volumes that earlier claims of the pod in this class get there.
 
         Returns
         -------
@@ -75,41 +81,41 @@ class ClassVolumes:
 
         Notes
         -----
-        A volume that is promised to the claim is the only one that it gets, or none where that cannot be reached.
+        A claim to which a volume is promised gets that volume, or none on nodes that do not reach it.
         """
-        wish = wish_of(claim)
+        requirements = requirements_of(claim)
         n_nodes = len(self.catalogue.nodes)
         if not self.volumes:
             return np.full(n_nodes, NO_VOLUME, np.int64)
         smallest = bisect_left(self.catalogue.nanos, claim_nanos(claim))
-        fits = self.catalogue.suitable(wish)[smallest:] & self.free[smallest:]
-        indices, rows = self.catalogue.offers(np.flatnonzero(fits) + smallest, len(taken) + 1)
-        for others in taken:
-            is_left = others[rows] != indices
-            indices, rows = indices[is_left], rows[is_left]
-        found = np.full(n_nodes, len(self.volumes), np.int64)
-        np.minimum.at(found, rows, indices)
-        found[found == len(self.volumes)] = NO_VOLUME
+        fits = self.catalogue.suitable(requirements)[smallest:] & self.free[smallest:]
+        indices, rows = self.catalogue.offers(np.flatnonzero(fits) + smallest, len(used) + 1)
+        for used_indices in used:
+            is_unused = used_indices[rows] != indices
+            indices, rows = indices[is_unused], rows[is_unused]
+        chosen = np.full(n_nodes, len(self.volumes), np.int64)
+        np.minimum.at(chosen, rows, indices)
+        chosen[chosen == len(self.volumes)] = NO_VOLUME
         for index in reversed(self.promised_to(claim)):
-            is_left = np.ones(n_nodes, np.bool_)
-            for others in taken:
-                is_left &= others != index
-            reach = np.zeros(n_nodes, np.bool_)
-            reach[self.catalogue.rows_of(index)] = True
-            found[is_left] = np.where(reach, index, NO_VOLUME)[is_left]
-        return found
+            is_unused = np.ones(n_nodes, np.bool_)
+            for used_indices in used:
+                is_unused &= used_indices != index
+            is_reachable = np.zeros(n_nodes, np.bool_)
+            is_reachable[self.catalogue.rows_of(index)] = True
+            chosen[is_unused] = np.where(is_reachable, index, NO_VOLUME)[is_unused]
+        return chosen
 
     def promised_to(self, claim: PersistentVolumeClaim) -> list[int]:
-        """List the volumes that are promised to a claim and could serve it, by name."""
+        """Return the volumes that are promised to a claim and meet its requirements, by name."""
         meta = claim.metadata
-        wish = wish_of(claim)
+        requirements = requirements_of(claim)
         nanos = claim_nanos(claim)
         indices = [
             index
             for index in self._promises.get((meta.namespace, meta.name), ())
             if self._uid(index) in {"", meta.uid}
             and self.catalogue.nanos[index] >= nanos
-            and has_form(self.volumes[index], wish)
+            and has_required_form(self.volumes[index], requirements)
         ]
         return sorted(indices, key=lambda index: self.volumes[index].metadata.name)
 
@@ -118,7 +124,7 @@ class ClassVolumes:
         return "" if promised is None else promised.uid
 
     def promise(self, index: int, claim: ClaimIdentity | None) -> ClaimIdentity | None:
-        """Promise a volume to a claim, or to none, and return to which it was promised before."""
+        """Promise a volume to a claim, or to none, and return the claim to which it was promised before."""
         before = self._promised[index]
         if before is not None:
             self._promises[before[:2]].discard(index)
@@ -129,22 +135,22 @@ class ClassVolumes:
         return before
 
     def newly_promised(self) -> Iterator[tuple[PersistentVolume, ClaimIdentity]]:
-        """Yield the volumes that were promised in the course of the plan, and to whom."""
+        """Yield the volumes that the plan promised, with their claims."""
         for volume, before, now in zip(self.volumes, self.catalogue.promised, self._promised, strict=True):
             if now is not None and now != before:
                 yield volume, now
 
     def rejections(self, claim: PersistentVolumeClaim) -> Rejections:
-        """Say what stands against the volumes that a claim does not get (for explanations)."""
-        wish = wish_of(claim)
+        """Return why a claim does not get the volumes of the class (for explanations)."""
+        requirements = requirements_of(claim)
         smallest = bisect_left(self.catalogue.nanos, claim_nanos(claim))
-        suitable = self.catalogue.suitable(wish)[smallest:]
+        suitable = self.catalogue.suitable(requirements)[smallest:]
         free = self.free[smallest:]
-        left = np.flatnonzero(suitable & free) + smallest
+        remaining = np.flatnonzero(suitable & free) + smallest
         return Rejections(
             int(np.count_nonzero(~self.free)),
             int(np.count_nonzero(self.free[:smallest])),
             int(np.count_nonzero(free & ~suitable)),
-            len(left),
-            self.catalogue.reach_counts(left),
+            len(remaining),
+            self.catalogue.reach_counts(remaining),
         )

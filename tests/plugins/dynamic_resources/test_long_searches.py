@@ -125,7 +125,7 @@ def test_distinct_attributes_over_a_dozen_devices_take_no_time(n_requests, n_val
 
 
 def test_a_search_through_unlike_devices_is_given_up_after_so_many_steps(monkeypatch):
-    monkeypatch.setattr(cluster_devices, "_MAX_TAKEN", 1000)
+    monkeypatch.setattr(cluster_devices, "_MAX_EXECUTED", 1000)
     devices = [device(f"d{i}", group=i % 9, capacity={"memory": str(2**i)}) for i in range(40)]
     pools = [device_slice(name, *devices, on=name, pool=name) for name in ("n1", "n2")]
     wanted = claim(
@@ -146,7 +146,7 @@ def test_a_search_through_unlike_devices_is_given_up_after_so_many_steps(monkeyp
 
 
 def test_later_nodes_get_less_time_once_some_were_given_up(monkeypatch):
-    monkeypatch.setattr(cluster_devices, "_MAX_TAKEN", 400)
+    monkeypatch.setattr(cluster_devices, "_MAX_EXECUTED", 400)
     names = [f"n{i}" for i in range(6)]
     unlike = [device(f"d{i}", group=i % 4, capacity={"memory": str(2**i)}) for i in range(30)]
     pools = [device_slice(name, *unlike, on=name, pool=name) for name in names]
