@@ -119,7 +119,7 @@ def _add_shapes(shapes: list[PricedShape], document: Document, nodes: Mapping[st
         yield Problem(message, json_path="$", hint="leave out those that you do not want")
         return
     for duplicate in document.duplicates():
-        yield Problem(f"{duplicate.path} appears twice", json_path=duplicate.path, hint="leave one of them out")
+        yield Problem("this field appears twice", json_path=duplicate.path, hint="leave one of them out")
     for index, content in enumerate(entries):
         path = f"$[{index}]"
         problems, entry = _read_entry(content, path)
@@ -153,7 +153,7 @@ def _read_entry(content: Any, path: str) -> tuple[list[Problem], _Entry | None]:
 
 
 class _Reader:
-    """Makes a shape of an entry, and notes the problems of the entry."""
+    """Builds a shape from an entry, and collects the problems of the entry."""
 
     def __init__(self, entry: _Entry, path: str, nodes: Mapping[str, Node]) -> None:
         self._entry, self._path, self._nodes = entry, path, nodes
