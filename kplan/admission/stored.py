@@ -18,6 +18,7 @@ from kplan.admission.defaults import default_pod, default_pod_spec
 from kplan.admission.gated_fields import NEWEST, drop_disabled, is_on
 from kplan.admission.serviceaccount import add_service_account
 from kplan.admission.workload_defaults import generated_uid
+from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Container, Pod
 from kplan.api.quantity import Quantity, parse
 
@@ -131,8 +132,7 @@ def _add_claims(spec: Object, pod: Pod) -> None:
 
 def _pin(spec: Object, pod: Pod) -> None:
     """Copy the node affinity that a daemon set's controller adds."""
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = required_node_affinity(pod.spec.affinity)
     if required is not None and any(term.match_fields for term in required.node_selector_terms):
         whole: Object = spec.setdefault("affinity", {})
         whole.setdefault("nodeAffinity", {})[_TERMS[0]] = msgspec.to_builtins(required)

@@ -81,6 +81,12 @@ class Affinity(KubeStruct, frozen=True):
     pod_anti_affinity: PodAntiAffinity | None = None
 
 
+def required_node_affinity(affinity: Affinity | None) -> NodeSelector | None:
+    """Return the node selector that a pod's affinity requires; None for none."""
+    node_affinity = None if affinity is None else affinity.node_affinity
+    return None if node_affinity is None else node_affinity.required_during_scheduling_ignored_during_execution
+
+
 class TopologySpreadConstraint(KubeStruct, frozen=True):
     """How evenly pods that match must spread over the domains of a topology key."""
 

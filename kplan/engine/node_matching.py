@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Pod
 from kplan.api.labels import Requirement, Selector, selector_from_map
 from kplan.api.nodeselector import (
@@ -91,12 +92,7 @@ def match_node_selector(nodes: NodeTable, selector: CompiledNodeSelector) -> Boo
 
 def required_node_selector(pod: Pod) -> CompiledNodeSelector | None:
     """Return a pod's required node affinity, compiled; None when it has none."""
-    affinity = pod.spec.affinity
-    required = (
-        affinity.node_affinity.required_during_scheduling_ignored_during_execution
-        if affinity is not None and affinity.node_affinity is not None
-        else None
-    )
+    required = required_node_affinity(pod.spec.affinity)
     return None if required is None else compile_node_selector(required)
 
 

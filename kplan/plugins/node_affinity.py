@@ -11,7 +11,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from kplan.api.affinity import NodeSelectorTerm
+from kplan.api.affinity import NodeSelectorTerm, required_node_affinity
 from kplan.api.core import Node, Pod
 from kplan.api.labels import InvalidSelector
 from kplan.api.nodeselector import (
@@ -167,8 +167,7 @@ def named_nodes(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
 
 
 def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = required_node_affinity(pod.spec.affinity)
     return None if required is None else required.node_selector_terms
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Pod
 from kplan.api.labels import parse_int64
 from kplan.api.time import to_micros
@@ -111,8 +112,7 @@ def target_of(pod: Pod) -> str:
     """Return the node that a daemon pod is meant for. Upstream: daemonset util GetTargetNodeName."""
     if pod.spec.node_name:
         return pod.spec.node_name
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = required_node_affinity(pod.spec.affinity)
     for term in required.node_selector_terms if required is not None else ():
         for field in term.match_fields:
             if field.key == "metadata.name" and field.operator == "In" and len(field.values) == 1:

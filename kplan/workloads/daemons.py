@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from kplan.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kplan.api.affinity import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    required_node_affinity,
+)
 from kplan.api.apps import DaemonSet
 from kplan.api.core import Node, Pod, PodTemplateSpec
 from kplan.api.meta import controller_of
@@ -79,8 +86,7 @@ def _is_meant(pod: Pod, node: Node) -> bool:
         return False
     if any(labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = required_node_affinity(spec.affinity)
     return required is None or compile_node_selector(required).matches(labels, name)
 
 

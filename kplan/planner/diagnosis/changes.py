@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from kplan.api.affinity import (
-    Affinity,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -15,6 +14,7 @@ from kplan.api.affinity import (
     PodAntiAffinity,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
+    required_node_affinity,
 )
 from kplan.api.core import Container, Pod
 from kplan.api.pod_totals import HUGE_PAGES
@@ -77,8 +77,7 @@ def with_selector(pod: Pod, key: str, label: tuple[str, str] | None) -> Pod:
 
 def conditions(pod: Pod) -> tuple[NodeSelectorRequirement, ...]:
     """Return the label conditions of the pod's required node affinity; none where it has several terms."""
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = required_node_affinity(pod.spec.affinity)
     if required is None or len(required.node_selector_terms) != 1:
         return ()
     return required.node_selector_terms[0].match_expressions
@@ -86,17 +85,15 @@ def conditions(pod: Pod) -> tuple[NodeSelectorRequirement, ...]:
 
 def with_condition(pod: Pod, index: int, condition: NodeSelectorRequirement | None) -> Pod:
     """Return the pod with one of its `conditions` replaced by another, or removed."""
-    affinity = pod.spec.affinity or Affinity()
-    node_affinity = affinity.node_affinity
-    required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity is not None else None
-    if node_affinity is None or required is None:
+    affinity, required = pod.spec.affinity, required_node_affinity(pod.spec.affinity)
+    if affinity is None or affinity.node_affinity is None or required is None:
         return pod
     term = required.node_selector_terms[0]
     expressions = list(term.match_expressions)
     expressions[index : index + 1] = [] if condition is None else [condition]
     changed = NodeSelectorTerm(tuple(expressions), term.match_fields)
     selector = NodeSelector((changed,)) if expressions or term.match_fields else None
-    node_affinity = replace(node_affinity, required_during_scheduling_ignored_during_execution=selector)
+    node_affinity = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=selector)
     return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity)))
 
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Pod
 from kplan.documents.details import AntiAffinity, Detail, InsufficientResource, TooMuchSkew, UnmetAffinity
 from kplan.documents.placement import Outcome
@@ -106,8 +107,7 @@ def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[c.NoSuchNode]:
 
 def named_by_affinity(pod: Pod) -> list[str]:
     """List the nodes that the pod's required node affinity names."""
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = required_node_affinity(pod.spec.affinity)
     terms = required.node_selector_terms if required is not None else ()
     return [
         value
@@ -177,8 +177,7 @@ def wanted_labels(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
     """
     for key, value in pod.spec.node_selector.items():
         yield key, (value,)
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = required_node_affinity(pod.spec.affinity)
     terms = required.node_selector_terms if required is not None else ()
     if len(terms) == 1:
         for condition in terms[0].match_expressions:
