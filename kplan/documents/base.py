@@ -51,7 +51,7 @@ class MissingKind(Document, frozen=True):
 
     Attributes
     ----------
-    blinds : plugins that decide without knowing all
+    blinds : plugins that decide without these objects
     """
 
     resource: str
@@ -64,13 +64,13 @@ CHANGES: tuple[ChangeWord, ...] = get_args(ChangeWord)
 
 
 class ClusterChange(Document, frozen=True, kw_only=True):
-    """Something about the cluster that was changed on paper before the question was asked.
+    """A change to the cluster, made on paper before the question is answered.
 
     Attributes
     ----------
     change : what was done: with, without, add-nodes, cordon, uncordon, scale, or settle
-    what : as it was asked for; a file for with, empty for settle
-    count : how many objects were added, replaced, taken away or otherwise changed, dependent ones included
+    what : the argument of the flag; a file for with, empty for settle
+    count : how many objects were added, replaced, removed or changed, dependent ones included
     objects : the first of them, as KIND/NAME or KIND/NAMESPACE/NAME
     """
 
@@ -81,14 +81,14 @@ class ClusterChange(Document, frozen=True, kw_only=True):
 
 
 class SnapshotRef(Document, frozen=True, kw_only=True):
-    """Where the cluster comes from, and what was changed about it on paper.
+    """Where the cluster comes from, and how it was changed on paper.
 
     Attributes
     ----------
     taken_at : RFC 3339; null when unknown
-    nodes, pods, digest : of the cluster as it was changed
+    nodes, pods, digest : of the cluster after these changes
     missing : kinds that could not be read
-    changes : what was changed on paper, in that order; absent where nothing was
+    changes : the changes on paper, in order; absent where there are none
     """
 
     source: str
@@ -101,13 +101,13 @@ class SnapshotRef(Document, frozen=True, kw_only=True):
 
 
 class SchedulerRef(Document, frozen=True, kw_only=True):
-    """Which scheduler decides.
+    """The scheduler that decides.
 
     Attributes
     ----------
     kubernetes_version : the release whose rules hold: a minor, or a patch release where the server is known
-    feature_gates : those that are not as by default
-    ties : which of equal best nodes is taken: as this release most likely does, the first by name, or an even draw
+    feature_gates : those that are not at their default
+    ties : which of equally good nodes is chosen: as this release most likely does, the first by name, or an even draw
     seed : of the draws; null where nothing is drawn
     """
 
@@ -120,13 +120,13 @@ class SchedulerRef(Document, frozen=True, kw_only=True):
 
 
 class Counted(Document, frozen=True):
-    """One thing that happened and counts.
+    """An event that makes the verdict fail, as --fail-on lists it.
 
     Attributes
     ----------
     object : NAMESPACE/NAME of a pod, or what a warning is about
     rule : Unschedulable, Error, Gated, Preemption, PdbViolation, or the code of a warning
-    node : where it takes place, where that matters
+    node : where it happens, for a preemption or a blocked eviction
     victim : NAMESPACE/NAME of the pod whose budget is violated
     """
 
@@ -137,20 +137,20 @@ class Counted(Document, frozen=True):
 
     @property
     def text(self) -> str:
-        """What happened to the object, in words."""
+        """The event in words, without the object."""
         place = f" on {self.node}" if self.node is not None else ""
         return f"{self.rule}{place}" + (f" of {self.victim}" if self.victim is not None else "")
 
 
 class Verdict(Document, frozen=True, kw_only=True):
-    """Pass or fail: what --fail-on lists, held against what happened.
+    """Pass or fail: whether anything happens that --fail-on lists.
 
     Attributes
     ----------
     exit_code : 0, or 1 when something in failOn happened; 0 in any case with --exit-zero
-    because : a line for each thing that happened and counts
-    counted : the same as facts, as far as they are about single objects
-    more : further things that happened and count, and are not listed
+    because : a line for each such event
+    counted : the same events with their fields, as far as they are about single objects
+    more : further such events, which are not listed
     """
 
     failed: bool
@@ -162,7 +162,7 @@ class Verdict(Document, frozen=True, kw_only=True):
 
     @staticmethod
     def of(fail_on: Sequence[Condition], counted: Sequence[Counted], also: Sequence[str] = ()) -> Verdict:
-        """Make the verdict about what happened; `also` are lines about no single object."""
+        """Return the verdict on some events; `also` are lines about no single object."""
         because = (*also, *(f"{event.object}: {event.text}" for event in counted))
         failed = bool(because)
         return Verdict(
@@ -170,21 +170,21 @@ class Verdict(Document, frozen=True, kw_only=True):
         )
 
     def without_exit_code(self) -> Verdict:
-        """Return the same verdict without an exit code that says so."""
+        """Return the same verdict with exit code 0, as --exit-zero has it."""
         return msgspec.structs.replace(self, exit_code=0)
 
     def counted_of(self, name: str) -> list[Counted]:
-        """Return what counts about an object."""
+        """Return the events about an object."""
         return [event for event in self.counted if event.object == name]
 
 
 def to_json(document: Document) -> str:
-    """Write a document as indented JSON."""
+    """Return a document as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
 def now() -> str:
-    """Return the time at which a report is made, as it stands there."""
+    """Return the present time as `generatedAt` has it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -202,7 +202,7 @@ class Head(Document, frozen=True, kw_only=True):
 
 
 class Report(Head, frozen=True, kw_only=True):
-    """What every report of a question starts with.
+    """The fields that every report of a question begins with.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ class Report(Head, frozen=True, kw_only=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report says besides its answer: which cluster, which scheduler, and what was odd about the question."""
+    """The fields of a report besides its answer: the cluster, the scheduler, and warnings."""
 
     snapshot: SnapshotRef
     scheduler: SchedulerRef

@@ -20,7 +20,7 @@ class CapacitySummary(Document, frozen=True, kw_only=True):
     ----------
     wanted : --replicas
     limit : --max
-    nodes : nodes that take any
+    nodes : nodes that take any replica
     """
 
     fits: Count
@@ -36,8 +36,8 @@ class TemplateFit(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     name : NAMESPACE/NAME of the workload
-    share : so many are placed in a row
-    requests : what each asks for
+    share : how many of them are placed before the next template has its turn
+    requests : of one replica
     """
 
     name: str
@@ -67,7 +67,7 @@ class NodeShape(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     like : the first of them by name
-    existing : how many the cluster has
+    existing : how many such nodes the cluster has
     """
 
     like: str
@@ -82,8 +82,8 @@ class Addition(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    nodes : so many of each shape; null: no number of them is enough
-    shapes : one, or several that help only together, such as one a zone
+    nodes : how many of each shape; null where no number is enough
+    shapes : one, or several that help only together, such as one in each zone
     """
 
     nodes: Positive | None
@@ -91,13 +91,13 @@ class Addition(Document, frozen=True, kw_only=True):
 
 
 class Loss(Document, frozen=True, kw_only=True):
-    """Nodes or zones that are gone at once.
+    """Nodes or zones that are lost at once.
 
     Attributes
     ----------
     names : of the nodes, or of the zones
-    nodes : how many nodes that are
-    replicas : replicas that have to find another place
+    nodes : how many nodes these are
+    replicas : replicas that need another place
     others : other pods that do
     """
 
@@ -108,18 +108,18 @@ class Loss(Document, frozen=True, kw_only=True):
 
 
 class Survival(Document, frozen=True, kw_only=True):
-    """What was lost in turn to find how many replicas outlast it.
+    """The losses that were tried in turn to find how many replicas survive each of them.
 
     Attributes
     ----------
-    lose : so many at once
-    by : of what
-    losses : so many ways to lose them were tried
+    lose : how many nodes or zones are lost at once
+    by : whether nodes or zones are lost
+    losses : how many ways to lose them were tried
     fits_before : replicas that fit as long as nothing is lost
-    tried_all : no larger number holds; else a larger one than the next might
-    stopped_by : what must not be lost with one replica more, whose decision is `stop`; null where all that fit outlast
-    homeless : pods of the cluster that find no other place whatever the replicas, the first of them by name
-    homeless_count : how many there are
+    tried_all : no larger number of replicas survives; where false, some larger number might
+    stopped_by : the loss that one more replica does not survive, as `stop` says; null where all that fit survive
+    homeless : pods of the cluster that find no other place even without replicas, the first of them by name
+    homeless_count : how many such pods there are
     """
 
     lose: Positive
@@ -133,14 +133,14 @@ class Survival(Document, frozen=True, kw_only=True):
 
 
 class ListedShape(Document, frozen=True, kw_only=True):
-    """A shape of the list that was given.
+    """A shape of the list of --shapes.
 
     Attributes
     ----------
-    price : of one node, as it was given
-    like : the node of the cluster that it was written after; empty for none
-    alone : replicas that one such node takes with nothing around it, up to all that are missing
-    helps : false where such a node never takes a replica that did not fit, whatever else there is
+    price : of one node, as listed
+    like : the node of the cluster that it copies; empty for none
+    alone : how many replicas one such empty node takes, up to all that are missing
+    helps : false where no such node ever takes a replica that does not fit now
     daemons : pods of daemon sets that run on each
     """
 
@@ -174,8 +174,8 @@ class Offers(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    is_cheapest : no cheaper mix is enough; else the search ended before it could tell
-    tried : so many mixes were tried by placing all replicas
+    is_cheapest : no cheaper mix is enough; where false, the search ended before that was known
+    tried : how many mixes were tried by placing all replicas
     offers : the cheapest first; none where no mix was found
     shapes : as listed
     """
@@ -192,14 +192,14 @@ class CapacityReport(Report, frozen=True, kw_only=True):
     Attributes
     ----------
     nodes : node -> template -> replicas; nodes without any are left out
-    victims : pods that have to go, with --preempt
+    victims : pods that are evicted, with --preempt
     stop : the decision about the first replica that did not fit; null when the count ended before
-    to_add : nodes of existing shapes with which all wanted replicas fit, each alone enough
-    shapes_not_tried : so many shapes of nodes might help too
+    to_add : nodes of existing shapes with which all wanted replicas fit; each entry is enough by itself
+    shapes_not_tried : how many shapes of nodes might help too
     cluster : every node without and with the replicas; in the HTML page and with --explain
     sets : whole sets of several templates in their ratio; absent for one template
     offers : with --shapes, where fewer replicas fit than are wanted: what to add
-    survival : with --lose or --zones: so many fit that any such loss leaves a place for each of them
+    survival : with --lose or --zones: how the replicas that fit survive every such loss
     """
 
     kind: Literal["CapacityReport"] = "CapacityReport"

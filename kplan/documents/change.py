@@ -1,4 +1,4 @@
-"""What a change sets in motion: its steps, what becomes of each workload, and where all pods are at rest."""
+"""The course of a change: its steps, what becomes of each workload, and where all pods are at rest."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ class StepEvent(enum.StrEnum):
     """What happens in a step."""
 
     CREATED = "created"
-    """A controller made a pod."""
+    """A controller created the pod."""
     BOUND = "bound"
-    """The scheduler put it on a node."""
+    """The scheduler bound it to a node."""
     NOMINATED = "nominated"
-    """Preemption makes room for it on a node."""
+    """Preemption makes room for the pod on a node."""
     EVICTED = "evicted"
-    """It had to go: for another pod, or because its node is drained."""
+    """It is evicted: for another pod, or because its node is drained."""
     DELETED = "deleted"
-    """A controller removed it, or it was lost with its node."""
+    """A controller deleted it, or it was lost with its node."""
     BLOCKED = "blocked"
     """It may not be evicted."""
     STUCK = "stuck"
-    """It holds its workload up."""
+    """The pod holds its workload up."""
     UNCHANGED = "unchanged"
-    """A manifest says nothing new."""
+    """A manifest equals the object in the cluster."""
     REFUSED = "refused"
-    """The API server would not take a manifest, or a pod."""
+    """The API server refuses a manifest, or a pod."""
 
 
 class Change(enum.StrEnum):
@@ -40,7 +40,7 @@ class Change(enum.StrEnum):
     SCALE = "scale"
     NEW = "new"
     NONE = "none"
-    """Nothing was asked of it; it may have been moved by others."""
+    """No manifest is about it; other pods may move its pods."""
     DELETED = "deleted"
 
 
@@ -49,21 +49,21 @@ class WorkloadState(enum.StrEnum):
 
     COMPLETE = "complete"
     STUCK = "stuck"
-    """It has not the pods that it wants, and cannot get them."""
+    """It lacks pods that it wants, and cannot get them."""
     UNCHANGED = "unchanged"
 
 
 class Step(Document, frozen=True, kw_only=True):
-    """One thing that happens.
+    """A step of a change.
 
     Attributes
     ----------
-    step : position in the course of things, from 1
-    pod : NAMESPACE/NAME; empty where it is about a workload
-    node : where; null for nowhere yet
+    step : position in the course of the change, from 1
+    pod : NAMESPACE/NAME; empty for a step of a workload
+    node : null for none
     workload : KIND/NAMESPACE/NAME of what owns the pod, Pod/NAMESPACE/NAME for a pod of its own
-    because : why, in Kubernetes' words where it has some
-    by : NAMESPACE/NAME of the pod for which it is evicted; null where it is not
+    because : why, in Kubernetes' words where there are any
+    by : NAMESPACE/NAME of the pod for which it is evicted; null for other steps
     """
 
     step: Positive
@@ -81,7 +81,7 @@ class PodAtRest(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     workload : KIND/NAMESPACE/NAME of what owns it, Pod/NAMESPACE/NAME for a pod of its own
-    new : it was made during the change
+    new : it was created during the change
     message : kube-scheduler's, where it is pending
     """
 
@@ -94,20 +94,20 @@ class PodAtRest(Document, frozen=True, kw_only=True):
 
 
 class WorkloadChange(Document, frozen=True, kw_only=True):
-    """What becomes of a workload that the change is about, or that it moves.
+    """What becomes of a workload that the change is about, or whose pods it moves.
 
     Attributes
     ----------
     desired : pods that it wants
-    updated : pods made from the template that now holds
+    updated : pods of the current template
     ready : pods that run; one that is bound is ready at once
     pending : pods without a node
-    state : complete, stuck, or unchanged: nothing was asked of it and nothing happened to it
+    state : complete, stuck, or unchanged: its manifest equals the object in the cluster, and none of its pods moves
     because : what holds it up
     pod : NAMESPACE/NAME of the pod that holds it up; empty for none
-    unseen : fields of the manifest that the snapshot does not hold, so that nobody can tell whether they are new
-    refused : the API server's words, where it would not take the manifest
-    origin : where its manifest stands; absent for a workload that none is given of
+    unseen : fields of the manifest that the snapshot does not hold, so that it is unknown whether they are new
+    refused : the API server's words, where it refuses the manifest
+    origin : its manifest; absent for a workload without one
     """
 
     kind: str
@@ -127,14 +127,14 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
 
 
 class BudgetAtRest(Document, frozen=True, kw_only=True):
-    """A disruption budget, as the disruption controller reckons it.
+    """A disruption budget, as the disruption controller computes its status.
 
     Attributes
     ----------
     name : NAMESPACE/NAME
     healthy : covered pods that are ready
-    desired : how many must stay so
-    allowed : how many may go
+    desired : how many must stay ready
+    allowed : how many may be evicted
     """
 
     name: str
@@ -144,13 +144,13 @@ class BudgetAtRest(Document, frozen=True, kw_only=True):
 
 
 class Obstacle(Document, frozen=True, kw_only=True):
-    """A pod that a drain may not take off its node.
+    """A pod that a drain may not evict.
 
     Attributes
     ----------
     pod : NAMESPACE/NAME
     words : those of the eviction API, or of kubectl
-    budgets : that cover the pod
+    budgets : the budgets that cover the pod
     """
 
     pod: str

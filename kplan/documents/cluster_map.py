@@ -1,4 +1,4 @@
-"""ClusterMap: how full every node is before and after, and which pods come and go; what pictures are drawn from."""
+"""ClusterMap: how full every node is before and after, and which pods come and go, for pictures."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from kplan.documents.base import Document, Head, InputWarning
 
 
 class Difference(Document, frozen=True, kw_only=True):
-    """A place of the configuration whose value is not the default.
+    """A field of the configuration whose value is not the default.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class GateState(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     stage : Alpha, Beta or GA
-    locked : it cannot be set to anything else
+    locked : it cannot be changed
     """
 
     on: bool
@@ -37,11 +37,11 @@ class GateState(Document, frozen=True, kw_only=True):
 
 
 class SchedulerConfigReport(Head, frozen=True, kw_only=True):
-    """What kplan config show says.
+    """The answer of kplan config show.
 
     Attributes
     ----------
-    kubernetes_version : the release that reads it so
+    kubernetes_version : the release whose defaults hold
     feature_gates : those that scheduling depends on, as they are set
     configuration : a KubeSchedulerConfiguration, every default filled in
     """
@@ -56,12 +56,12 @@ class SchedulerConfigReport(Head, frozen=True, kw_only=True):
 
 
 class ConfigProblem(Document, frozen=True, kw_only=True):
-    """What kube-scheduler would refuse.
+    """A problem for which kube-scheduler refuses the configuration.
 
     Attributes
     ----------
     path : JSON path; empty where none is known
-    hint : what to do about it; empty where there is nothing to add
+    hint : what to do about it; empty for none
     """
 
     path: str
@@ -70,7 +70,7 @@ class ConfigProblem(Document, frozen=True, kw_only=True):
 
 
 class SchedulerConfigCheck(Head, frozen=True, kw_only=True):
-    """What kplan config check found."""
+    """The answer of kplan config check."""
 
     kind: Literal["SchedulerConfigCheck"] = "SchedulerConfigCheck"
     source: str

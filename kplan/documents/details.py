@@ -1,6 +1,6 @@
 """Why a plugin rejects a node, in numbers and names; the sentence for each stands in `kplan.report.details`.
 
-Quantities are strings in Kubernetes form. A plugin from outside tells what it knows as `OtherFacts`.
+Quantities are strings in Kubernetes form. A plugin from outside describes its rejections with `OtherFacts`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kplan.documents.base import Count, Document
 
 
 class DetailBase(Document, frozen=True, kw_only=True, tag_field="kind"):
-    """What all details share.
+    """The fields that all details share.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class InsufficientResource(DetailBase, frozen=True, kw_only=True, tag="resource"
 
 
 class MissingResource(DetailBase, frozen=True, kw_only=True, tag="missing-resource"):
-    """A resource that the node does not offer, and that no device class stands for."""
+    """A resource that the node does not offer, neither itself nor as devices."""
 
     resource: str
     requested: str
@@ -95,7 +95,7 @@ class UnmatchedNodeAffinity(DetailBase, frozen=True, kw_only=True, tag="node-aff
 
 
 class OtherNodeName(DetailBase, frozen=True, kw_only=True, tag="node-name"):
-    """A node that is not the one the pod asks for."""
+    """A node that is not the one of the pod's nodeName."""
 
     requested: str
     node: str
@@ -108,7 +108,7 @@ class UndeclaredFeature(DetailBase, frozen=True, kw_only=True, tag="feature"):
 
 
 class TakenHostPort(DetailBase, frozen=True, kw_only=True, tag="host-port"):
-    """A host port that other pods have.
+    """A host port that other pods use.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class TakenHostPort(DetailBase, frozen=True, kw_only=True, tag="host-port"):
 
 
 class SpreadLabelMissing(DetailBase, frozen=True, kw_only=True, tag="spread-label"):
-    """A node without the label by which a topology spread constraint tells domains apart."""
+    """A node without the topologyKey label of a topology spread constraint."""
 
     topology_key: str
     max_skew: int
@@ -133,12 +133,12 @@ class SpreadLabelMissing(DetailBase, frozen=True, kw_only=True, tag="spread-labe
 
 
 class TooMuchSkew(DetailBase, frozen=True, kw_only=True, tag="skew"):
-    """A topology spread constraint that the pod would break.
+    """A topology spread constraint that the pod would violate.
 
     Attributes
     ----------
     matching_pods : in the node's domain
-    self_match : 1 where the pod itself counts
+    self_match : 1 where the constraint selects the pod itself, else 0
     minimum : matching pods in the emptiest domain
     domains : how many there are
     min_domains : absent where there are enough domains
@@ -159,7 +159,7 @@ class TooMuchSkew(DetailBase, frozen=True, kw_only=True, tag="skew"):
 
 
 class PodTerm(Document, frozen=True, kw_only=True):
-    """Which pods an affinity term means.
+    """The pods that an affinity term selects.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class PodTerm(Document, frozen=True, kw_only=True):
 
 
 class AffinityLabelMissing(DetailBase, frozen=True, kw_only=True, tag="affinity-label"):
-    """A node without the label by which a pod affinity term goes."""
+    """A node without the topologyKey label of a pod affinity term."""
 
     topology_key: str
     terms: tuple[PodTerm, ...]
@@ -197,7 +197,7 @@ class UnmetAffinity(DetailBase, frozen=True, kw_only=True, tag="affinity"):
 
 
 class AntiAffinity(DetailBase, frozen=True, kw_only=True):
-    """Pods in the node's domain that stand in the way.
+    """Pods in the node's domain that anti-affinity keeps apart from the pod.
 
     Attributes
     ----------
@@ -214,11 +214,11 @@ class AntiAffinity(DetailBase, frozen=True, kw_only=True):
 
 
 class OwnAntiAffinity(AntiAffinity, frozen=True, kw_only=True, tag="anti-affinity"):
-    """Pods in the node's domain from which the pod must stay apart."""
+    """Pods in the node's domain that the pod's own anti-affinity selects."""
 
 
 class ForeignAntiAffinity(AntiAffinity, frozen=True, kw_only=True, tag="existing-anti-affinity"):
-    """Pods in the node's domain that keep pods like this one away."""
+    """Pods in the node's domain whose anti-affinity selects the pod."""
 
 
 class MountedDisk(DetailBase, frozen=True, kw_only=True, tag="disk"):
@@ -256,7 +256,7 @@ class OtherVolumeZone(DetailBase, frozen=True, kw_only=True, tag="volume-zone"):
 
     Attributes
     ----------
-    node : what the node says of itself; null for nothing
+    node : the node's value of that label; null for none
     """
 
     volume: str
@@ -266,7 +266,7 @@ class OtherVolumeZone(DetailBase, frozen=True, kw_only=True, tag="volume-zone"):
 
 
 class TooManyVolumes(DetailBase, frozen=True, kw_only=True, tag="volume-limit"):
-    """A driver that would attach more volumes than it can."""
+    """A driver that would attach more volumes to the node than it can."""
 
     driver: str
     limit: str
@@ -282,7 +282,7 @@ class UnreachableVolume(DetailBase, frozen=True, kw_only=True, tag="volume-affin
 
     Attributes
     ----------
-    requires : what its node affinity asks of nodes
+    requires : the terms of its node affinity
     """
 
     claim: str
@@ -298,18 +298,18 @@ class LostVolume(DetailBase, frozen=True, kw_only=True, tag="lost-volume"):
 
 
 class UnboundClaim(DetailBase, frozen=True, kw_only=True, tag="claim"):
-    """A claim that finds no volume for the node.
+    """A claim for which there is no volume on the node.
 
     Attributes
     ----------
     requested : storage
-    selected_node : the node that it was promised to before
-    largest_volume : the most storage that a volume can have there; null for none
-    promised_volume : the volume that is promised to it, and cannot be used there
+    selected_node : the node for which its volume is being provisioned
+    largest_volume : the largest volume that can be provisioned there; null for none
+    promised_volume : the volume that is reserved for it, and cannot be used there
     volumes_rejected : why -> how many existing volumes
     provisioner : of its class
-    provisions : false where it makes no new volumes
-    allowed_topologies : where it makes them
+    provisions : false where it creates no new volumes
+    allowed_topologies : where it creates them
     """
 
     claim: str
@@ -325,13 +325,13 @@ class UnboundClaim(DetailBase, frozen=True, kw_only=True, tag="claim"):
 
 
 class MissingDevices(DetailBase, frozen=True, kw_only=True, tag="devices"):
-    """A request for devices that the node cannot meet.
+    """A request for devices that the node cannot satisfy.
 
     Attributes
     ----------
     wanted : a number, or all
-    matching : devices of the class that its selectors take
-    free : those of them that nobody has
+    matching : devices that its class and selectors match
+    free : those of them that are not allocated
     """
 
     claim: str
@@ -349,7 +349,7 @@ class UnavailableClaim(DetailBase, frozen=True, kw_only=True, tag="allocated-cla
 
 
 class OtherFacts(DetailBase, frozen=True, kw_only=True, tag="other"):
-    """What a plugin from outside knows.
+    """The facts of a plugin from outside.
 
     Attributes
     ----------

@@ -43,13 +43,13 @@ class Fate(Document, frozen=True, kw_only=True):
 
 
 class Cause(Document, frozen=True, kw_only=True):
-    """What tips it.
+    """What tips the decision.
 
     Attributes
     ----------
     kind : node-gone: the node is not among those of the second answer; node-new: it is not among those of the first;
-        rejects: the second answer rejects the node, which the first took; took-off: the first rejects the node, which
-        the second takes; score: a plugin gives the new node more of a lead over the old one than before
+        rejects: the second answer rejects the node, which the first accepts; took-off: the first rejects the node,
+        which the second accepts; score: a plugin gives the new node more of a lead over the old one than before
     node : which node; for a score the new one
     plugin : that rejects or scores; null where none is named
     reasons : of the rejection
@@ -70,7 +70,7 @@ class PodDifference(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     before, after : null where the answer is not about the pod
-    why : what tips it, the weightiest first; empty where the answers do not tell enough
+    why : what tips the decision, the weightiest first; empty where the answers do not hold enough
     """
 
     pod: str
@@ -101,13 +101,13 @@ Fact = bool | int | float | str
 
 
 class FactDifference(Document, frozen=True, kw_only=True):
-    """Something else that two answers of the same kind hold to be different.
+    """Another fact about which two answers of the same kind differ.
 
     Attributes
     ----------
     about : the pod, workload, node, zone or template; empty for the answer as a whole
     fact : what it is called in the report; ``nodes.NODE`` is the share of runs in which a pod is there
-    before, after : null where an answer does not say; shares of runs are told where their intervals do not overlap
+    before, after : null where an answer does not hold it; shares of runs differ where their intervals do not overlap
     worse : it is worse than before
     """
 

@@ -1,4 +1,4 @@
-"""DrainsReport: what becomes of the pods when one node goes, for each node alone; or one pool, or one zone."""
+"""DrainsReport: what becomes of the pods when a node is drained, for each node alone; or a pool, or a zone."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from kplan.documents.base import Count, Counted, Document, Report
 
 
 class DrainOutcome(Document, frozen=True, kw_only=True):
-    """What becomes of the pods of one node, or of the nodes that go together.
+    """What becomes of the pods of one node, or of nodes that are drained together.
 
     Attributes
     ----------
     name : the node, or the value of the label that the nodes share
-    may_go : nothing in --fail-on happens
-    placed : pods that come elsewhere, those that make room among them
+    may_go : nothing happens that --fail-on lists
+    placed : pods that are placed on other nodes, preempted ones included
     pending : pods that find no place
     blocked : pods that may not be evicted
-    evicted : pods that nobody recreates
-    preempted : pods that make room for others
+    evicted : pods that no controller recreates
+    preempted : pods that are evicted for others
     because : the first reason, in words, where something is pending or blocked
-    pod : NAMESPACE/NAME of the pod that says so
-    counted : what happens that counts
+    pod : NAMESPACE/NAME of the pod with that reason
+    counted : the events that --fail-on lists
     """
 
     name: str
@@ -44,7 +44,7 @@ class DrainsReport(Report, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    label : nodes that share a value of it go together; null where each goes alone
+    label : nodes with the same value are drained together; null where each is drained alone
     drains : the worst first
     """
 

@@ -1,4 +1,4 @@
-"""HeadroomReport: how many more replicas of each workload fit, each asked alone."""
+"""HeadroomReport: how many more replicas of each workload fit, each counted alone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class WorkloadHeadroom(Document, frozen=True, kw_only=True):
     ----------
     workload : KIND/NAMESPACE/NAME
     running : pods that it has on nodes
-    fits : so many more, or at least so many where nothing stops the count before its limit
+    fits : how many more; at least so many where the count ends at its limit
     nodes : nodes that take any of them
-    requests : what each asks for
+    requests : of one replica
     stop : the decision about the first replica that did not fit; null when the count ended before
     """
 

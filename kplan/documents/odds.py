@@ -1,4 +1,4 @@
-"""OddsReport: how often each outcome comes, where kube-scheduler leaves something to chance."""
+"""OddsReport: how often each outcome comes, where kube-scheduler decides by chance."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class PodOdds(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     pod : NAMESPACE/NAME
-    workload : KIND/NAMESPACE/NAME of what asks for it; empty for a pod of its own
-    placed : runs in which it, or the pod that its controller makes instead, is on a node at the end
+    workload : KIND/NAMESPACE/NAME of its owner; empty for a pod of its own
+    placed : runs in which it, or the pod that replaces it, is on a node at the end
     pending : runs in which it is on none, and was not evicted
-    evicted : runs in which it was evicted; of a drain, to make room for another pod
-    gone : runs in which it has to go, and nothing comes in its place; told of changes only
-    blocked : runs in which it may not be evicted, and stays where it is; told of changes only
+    evicted : runs in which it is evicted; for a drain, only to make room for another pod
+    gone : runs in which it is deleted or evicted and not replaced; for changes only
+    blocked : runs in which it may not be evicted, and stays where it is; for changes only
     nodes, zones : runs in which it is there at the end, the most frequent first
     """
 
@@ -57,7 +57,7 @@ class WorkloadOdds(Document, frozen=True, kw_only=True):
     ----------
     all_placed : runs in which every one of them is on a node at the end
     placed, pending, evicted, gone, blocked : of all its pods in all runs, how many are
-    complete : runs in which it has all the pods that it wants at the end; told of changes only
+    complete : runs in which it has all the pods that it wants at the end; for changes only
     because : what holds it up in the first run in which something does
     nodes, zones : of all its pods that are on nodes in all runs, how many are there; the most frequent first
     """
@@ -82,7 +82,7 @@ class RunExample(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     placements : pod -> node in that run
-    gone, blocked : told of changes only
+    gone, blocked : for changes only
     messages : pod -> why it stays pending in that run, or may not be evicted, in Kubernetes' words
     """
 
@@ -100,7 +100,7 @@ class OddsSummary(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    distinct : runs that are not like any other
+    distinct : how many different results the runs have
     certain : every pod ends up the same in all runs
     outcomes : in how many ways runs end, as to which pods stay pending or are evicted
     """
@@ -119,7 +119,7 @@ class OddsReport(Report, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    pods : those that are asked about, or that leave a drained node, in this order; then those that some run moves
+    pods : those of the question, or of the drained nodes, in this order; then those that some run moves
     evicted : other pods that are evicted -> in how many runs
     examples : the most frequent outcomes first
     """

@@ -24,7 +24,7 @@ class Outcome(enum.StrEnum):
 
 
 class Origin(Document, frozen=True):
-    """The manifest that asks for a pod.
+    """The manifest of a pod.
 
     Attributes
     ----------
@@ -39,11 +39,11 @@ class Origin(Document, frozen=True):
 
 
 class PodRef(Document, frozen=True):
-    """Who is placed.
+    """The pod that is placed.
 
     Attributes
     ----------
-    origin : the manifest that asks for the pod; absent for a pod of the snapshot
+    origin : the manifest of the pod; absent for a pod of the snapshot
     """
 
     namespace: str
@@ -60,7 +60,7 @@ class PodRef(Document, frozen=True):
 
 
 class Failure(Document, frozen=True):
-    """What one plugin holds against a node.
+    """Why a plugin rejects a node.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Rejection(Document, frozen=True):
     ----------
     plugin : the first plugin that rejects, the one that kube-scheduler reports; null when it names none
     details : the numbers and names behind the reasons; quantities are strings in Kubernetes form
-    also_failing : what every other plugin that rejects the node says
+    also_failing : why every other plugin rejects the node, as far as it does
     """
 
     code: Code
@@ -106,7 +106,7 @@ class ReasonCount(Document, frozen=True):
 
     Attributes
     ----------
-    closest : those to which least is missing, the closest first
+    closest : the nodes to which least is missing, the closest first
     """
 
     plugin: str | None
@@ -116,7 +116,7 @@ class ReasonCount(Document, frozen=True):
 
 
 class Current(Document, frozen=True, kw_only=True):
-    """Where a pod runs, held against where it would go now."""
+    """Where a pod runs, compared with where it would be placed now."""
 
     node: str
     still_fits: bool
@@ -131,7 +131,7 @@ class PodField(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     path : JSON path in the pod, such as $.spec.nodeSelector.disk
-    line : where it stands in the manifest that asks for the pod; absent where that is not known
+    line : in the manifest of the pod; absent where it is not known
     """
 
     path: str
@@ -148,15 +148,15 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     ties_count : where ties names the first of them only
     message : what kube-scheduler writes; empty when Scheduled
     feasible_nodes : by name; complete with --explain
-    not_evaluated : nodes that the scheduler would not have looked at
+    not_evaluated : nodes that the scheduler does not evaluate
     rejections : node -> why it was rejected; complete with --explain
     rejection_summary : nodes per plugin and reason, most frequent first; always about all nodes
     scores : node -> score; empty when one node or none is feasible
     score_details : node -> plugin -> where its score comes from; with --explain
-    current : where the pod runs, when the question was why it is there; null for a pending pod
+    current : where the pod runs, for the question why it is there; null for a pending pod
     diagnosis : why it is not scheduled, in one sentence; absent for a pod that is
     remedies : the least changes that would let it run, the smallest first; absent for a pod that is scheduled
-        Beyond the first fifty different pods of a report nothing is tried.
+        Only for the first fifty different pods of a report.
     at_fault : the field of the pod that is at fault; absent where it is not one field, and for a pod that is scheduled
     """
 
@@ -188,7 +188,7 @@ class Unlisted(Document, frozen=True, kw_only=True):
     ----------
     workload : KIND/NAMESPACE/NAME; Pod/NAMESPACE/NAME for a pod of its own
     pods : how many
-    outcome : null where no node was looked for, since the number is beyond all bounds
+    outcome : null for pods that were not decided about, since there are too many
     nodes : node -> how many of them go there
     message : what kube-scheduler writes about each; empty when Scheduled
     """

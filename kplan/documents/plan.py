@@ -33,7 +33,7 @@ class PodChange(Document, frozen=True, kw_only=True):
     ----------
     action : + placed, ~ evicted and placed elsewhere, - evicted for good, ! pending at the end
     pod : NAMESPACE/NAME before the plan
-    workload : KIND/NAME of what makes such pods; empty for a pod of its own
+    workload : KIND/NAME of its owner; empty for a pod of its own
     from_node : the node before; null for none
     to_node : the node after; null for none
     by : the pod for which it was evicted
@@ -79,7 +79,7 @@ class Utilisation(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    pool_label : the label by which pools are told apart
+    pool_label : the label whose values are the pools
     """
 
     cluster: NodeGroup
@@ -127,8 +127,8 @@ class PlanReport(Report, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    command : who asked: place, plan, drain
-    queue : pending pods: those that are tried in the order of their turns, then those that are kept out
+    command : place, plan or drain
+    queue : pending pods: those that are tried in the order of their turns, then those that are not tried
     changes : what becomes of each pod that was pending or had to move: in the order of the queue, then of eviction
     placements : every decision, in order; a pod may be tried several times
     largest_fit : per resource, the most that one further pod can get
@@ -139,7 +139,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     after : every pod at rest, by namespace and name, where controllers were followed
     workloads : what becomes of those that the change is about, in the order given, then of those that it moves
     blocked : NAMESPACE/NAME -> why a pod may not be evicted
-    obstacles : the same with all that is known about it
+    obstacles : the same pods with the budgets that cover them
     """
 
     kind: Literal["PlanReport"] = "PlanReport"

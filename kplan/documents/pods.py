@@ -1,4 +1,4 @@
-"""PodsReport: which pods manifests make, as the API server would store them, and what filled them in."""
+"""PodsReport: which pods manifests create, as the API server would store them, and what filled them in."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kplan.documents.base import Count, Document, Head, InputWarning, now
 
 
 class PodSource(Document, frozen=True, kw_only=True):
-    """The object of a manifest that makes pods.
+    """The object of a manifest that creates pods.
 
     Attributes
     ----------
     document : counted from 1
-    line : where its name stands; null for an object that comes from no file
+    line : of its name; null for an object that comes from no file
     """
 
     file: str
@@ -27,11 +27,11 @@ class PodSource(Document, frozen=True, kw_only=True):
 
 
 class FilledField(Document, frozen=True):
-    """A field that the manifest does not state so.
+    """A field whose value the manifest does not state.
 
     Attributes
     ----------
-    value : what it holds now; null where it was taken away
+    value : its value now; null for a field that was removed
     source : what filled it in, such as LimitRange limited/limits
     """
 
@@ -45,11 +45,11 @@ class PodsMade(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    source : the object that makes them
-    count : how many; 0 where it makes none now
-    refusal : the API server's words where it does not take them; empty where it does
+    source : the object that creates them
+    count : how many; 0 where it creates none now
+    refusal : the API server's words where it refuses them; empty where it accepts them
     object : the first of them, as it would be stored
-    changes : what filled in what the manifest does not state
+    changes : the fields that were filled in
     """
 
     source: PodSource = msgspec.field(name="from")
@@ -67,12 +67,12 @@ class PodsSummary(Document, frozen=True, kw_only=True):
 
 
 class PodsReport(Head, frozen=True, kw_only=True):
-    """What kplan pods says.
+    """The answer of kplan pods.
 
     Attributes
     ----------
-    cluster : where the cluster comes from whose rules hold
-    skipped : objects that make no pods, by kind
+    cluster : the source of the cluster whose rules hold
+    skipped : objects that create no pods, by kind
     """
 
     kind: Literal["PodsReport"] = "PodsReport"

@@ -1,4 +1,4 @@
-"""What preemption comes to for one pod: victims, candidates, and why other nodes do not help."""
+"""The result of preemption for one pod: victims, candidates, and why other nodes do not help."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kplan.documents.base import Code, Count, Document, Positive
 Criterion = Literal[
     "pdb-violations", "lowest-highest-victim-priority", "lowest-priority-sum", "fewest-victims", "latest-start-time"
 ]
-"""What candidates are compared by, in this order."""
+"""The criteria that compare candidates, in this order."""
 
 DecidedBy = Literal["only-candidate", "tie"] | Criterion
 
@@ -21,13 +21,13 @@ WhyNot = Literal[
 ]
 """Why preemption finds no node.
 
-victims-are-leaving: pods that were evicted for it before are still on their way out; not-tried: another PostFilter
+victims-are-leaving: pods that were evicted for it before are still terminating; not-tried: another PostFilter
 plugin ended the search before.
 """
 
 
 class Freed(Document, frozen=True):
-    """What an eviction frees of a resource, and the share of the node in per cent."""
+    """How much of a resource an eviction frees, and which share of the node that is, in per cent."""
 
     amount: str
     percent: int | None
@@ -41,7 +41,7 @@ class Victim(Document, frozen=True, kw_only=True):
     owner : KIND/NAME of its controller
     node : where it runs
     frees : resource -> what its eviction frees
-    budgets : disruption budgets that count the pod
+    budgets : disruption budgets that cover the pod
     """
 
     namespace: str
@@ -62,7 +62,7 @@ class Victim(Document, frozen=True, kw_only=True):
 
 
 class Criteria(Document, frozen=True, kw_only=True):
-    """What a candidate is compared by."""
+    """The values of the criteria for a candidate."""
 
     pdb_violations: Count
     highest_victim_priority: int
@@ -103,7 +103,7 @@ class Candidate(Document, frozen=True, kw_only=True):
 
 
 class NotHelped(Document, frozen=True, kw_only=True):
-    """Why making room on a node does not help."""
+    """Why evictions on a node do not help."""
 
     code: Code
     plugin: str | None
@@ -115,7 +115,7 @@ class NotHelpful(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    tried : tried in vain; else not worth a try
+    tried : evictions were tried in vain; where false, no eviction can help
     """
 
     tried: bool
@@ -126,16 +126,16 @@ class NotHelpful(Document, frozen=True, kw_only=True):
 
 
 class Preemption(Document, frozen=True, kw_only=True):
-    """What PostFilter came to, for a pod that every node rejected.
+    """The result of PostFilter, for a pod that every node rejects.
 
     Attributes
     ----------
     eligible : the pod may preempt at all
-    message : what all PostFilter plugins said together; empty when a node was found
+    message : of all PostFilter plugins together; empty when there is a node
     why_not : why there is no node; null when there is one
     nominated_node : null when no candidate helps
     ties : candidates equal on all criteria, by name
-    rejected : node -> why making room does not help
+    rejected : node -> why evictions there do not help
     cleared_nominations : pods of lower priority that lose their nomination to that node
     """
 

@@ -1,4 +1,4 @@
-"""PreemptionReport: whom pods would evict, why those, and where the victims go."""
+"""PreemptionReport: which pods would be evicted for others, why those, and where they go."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Aftermath(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     victim : NAMESPACE/NAME of the pod that is evicted
-    by : the pod for which it is
+    by : the pod for which it is evicted
     from_node : the node that it leaves
-    recreated_as : the pod that its controller makes; null when nobody does, or when it goes round in circles
-    circling : its replacements kept being evicted, and the chase was given up
+    recreated_as : the pod that replaces it; null for none, and where replacements keep being evicted
+    circling : its replacements keep being evicted, and were followed no further
     placement : the last decision about that pod
     """
 
@@ -32,12 +32,12 @@ class Aftermath(Document, frozen=True, kw_only=True):
 
 
 class PreemptionReport(Report, frozen=True, kw_only=True):
-    """The answer of kplan preempt: whom pods would evict, why those, and where the victims go.
+    """The answer of kplan preempt: which pods would be evicted for others, why those, and where they go.
 
     Attributes
     ----------
     placements : in the order in which they were decided; with --settle-preemption a pod that gets in has two in a row
-    aftermath : where the victims go, if all preemptions take place in queue order; null unless followed
+    aftermath : where the victims go, when all the pods are scheduled in queue order; null unless followed
     """
 
     kind: Literal["PreemptionReport"] = "PreemptionReport"

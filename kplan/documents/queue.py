@@ -12,9 +12,9 @@ class QueuePlace(enum.StrEnum):
     """Where a pending pod stands."""
 
     ACTIVE = "Active"
-    """It is tried when its turn comes."""
+    """It is tried in its turn."""
     GATED = "Gated"
-    """A PreEnqueue plugin keeps it out."""
+    """A PreEnqueue plugin keeps it out of the queue."""
     FOREIGN = "Foreign"
     """No profile has its schedulerName: another scheduler is responsible, or none."""
     DELETING = "Deleting"
@@ -22,13 +22,13 @@ class QueuePlace(enum.StrEnum):
 
 
 class QueueEntry(Document, frozen=True, kw_only=True):
-    """A pending pod and its place.
+    """A pending pod and its place in the queue.
 
     Attributes
     ----------
     pod : NAMESPACE/NAME
     place : Foreign: no profile has its schedulerName
-    reason : why it stands there; for a gated pod kube-scheduler's own text
+    reason : why it has this place; for a gated pod kube-scheduler's own text
     """
 
     position: Positive
@@ -53,7 +53,7 @@ class QueueReport(Report, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    queue : pods that are tried in the order of their turns, then those that are kept out
+    queue : pods that are tried in the order of their turns, then those that are not tried
     """
 
     kind: Literal["QueueReport"] = "QueueReport"

@@ -13,15 +13,15 @@ from msgspec import field as named
 from kplan.documents.base import Count, Document, Positive
 
 RESOURCE = "resource"
-"""What a changed name may be of, besides kinds of objects."""
+"""What a `NameChange` may be about, besides kinds of objects: a resource name."""
 
 
 class Helped(Document, frozen=True):
-    """Pods of a workload that a remedy lets in.
+    """How many pending pods of a workload a remedy lets run.
 
     Attributes
     ----------
-    of : how many of them wait
+    of : how many are pending
     """
 
     pods: Count
@@ -29,13 +29,13 @@ class Helped(Document, frozen=True):
 
 
 class RemedyBase(Document, frozen=True, kw_only=True, tag_field="kind"):
-    """What all remedies share.
+    """The fields that all remedies share.
 
     Attributes
     ----------
-    then : the node that the pod goes to after the change; null where that is not known, or where many pods go
-    checked : the decision was made again with the change, and came out so
-    helps : of the pods of the workload that wait, how many get in; absent where the pod waits alone
+    then : the node of the pod after the change; null where it is not known, or for many pods
+    checked : the decision was made again with the change, and has this result
+    helps : how many pending pods of the workload get a node; absent where only one is pending
     """
 
     then: str | None
@@ -44,7 +44,7 @@ class RemedyBase(Document, frozen=True, kw_only=True, tag_field="kind"):
 
 
 class RequestChange(Document, frozen=True, kw_only=True):
-    """A container that asks for less of a resource; the largest amount that fits."""
+    """A lower request of a container: the largest amount that fits."""
 
     container: str
     resource: str
@@ -53,7 +53,7 @@ class RequestChange(Document, frozen=True, kw_only=True):
 
 
 class LowerRequest(RemedyBase, frozen=True, kw_only=True, tag="lower-request"):
-    """Ask for less.
+    """Lower requests of the pod.
 
     Attributes
     ----------
@@ -71,13 +71,13 @@ class TolerationChange(Document, frozen=True, kw_only=True):
 
 
 class TolerateTaint(RemedyBase, frozen=True, kw_only=True, tag="tolerate-taint"):
-    """Tolerate what keeps pods off a node."""
+    """Tolerate taints of a node."""
 
     change: TolerationChange
 
 
 class SelectorChange(Document, frozen=True, kw_only=True):
-    """A condition on node labels that the pod sets, KEY=VALUE.
+    """A condition of the pod on node labels, KEY=VALUE.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class SelectorChange(Document, frozen=True, kw_only=True):
 
 
 class CorrectSelector(RemedyBase, frozen=True, kw_only=True, tag="correct-selector"):
-    """Ask for a label that nodes have."""
+    """Select a label that nodes have."""
 
     change: SelectorChange
 
@@ -125,7 +125,7 @@ class MissingObject(Document, frozen=True, kw_only=True):
 
 
 class CreateObject(RemedyBase, frozen=True, kw_only=True, tag="create"):
-    """Make what is missing."""
+    """Create a missing object."""
 
     change: MissingObject
 
@@ -137,19 +137,19 @@ class GateChange(Document, frozen=True, kw_only=True):
 
 
 class RemoveGates(RemedyBase, frozen=True, kw_only=True, tag="remove-gates"):
-    """Let the scheduler look at the pod."""
+    """Remove scheduling gates, so that the pod is scheduled."""
 
     change: GateChange
 
 
 class NodeChange(Document, frozen=True, kw_only=True):
-    """A node that is taken into use again."""
+    """A node that is uncordoned."""
 
     node: str
 
 
 class Uncordon(RemedyBase, frozen=True, kw_only=True, tag="uncordon"):
-    """Take a node into use again."""
+    """Uncordon a node."""
 
     change: NodeChange
 
@@ -158,14 +158,14 @@ Rule = Literal["topologySpreadConstraints", "podAffinity", "podAntiAffinity"]
 
 
 class RuleChange(Document, frozen=True, kw_only=True):
-    """A rule that becomes a wish."""
+    """A rule that is required and becomes preferred."""
 
     rule: Rule
     topology_key: str
 
 
 class NodeAddition(Document, frozen=True, kw_only=True):
-    """Nodes like one that there is."""
+    """New nodes that equal an existing one."""
 
     nodes: Positive
     like: str
@@ -184,7 +184,7 @@ class RelaxRule(RemedyBase, frozen=True, kw_only=True, tag="relax"):
 
 
 class MovedPod(Document, frozen=True, kw_only=True):
-    """A pod that makes room.
+    """A running pod that is moved to make room.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class MovedPod(Document, frozen=True, kw_only=True):
 
 
 class MovePod(RemedyBase, frozen=True, kw_only=True, tag="move-pod"):
-    """Free a node of a pod that fits elsewhere."""
+    """Move a running pod that fits elsewhere."""
 
     change: MovedPod
 
@@ -214,7 +214,7 @@ class PriorityChange(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     priority_class : a class that has it
-    evicts : pods that would have to go
+    evicts : pods that would be evicted
     """
 
     old: int = named(name="from")
@@ -224,7 +224,7 @@ class PriorityChange(Document, frozen=True, kw_only=True):
 
 
 class RaisePriority(RemedyBase, frozen=True, kw_only=True, tag="raise-priority"):
-    """Let the pod evict others."""
+    """Raise the priority of the pod, so that it may evict others."""
 
     change: PriorityChange
 
@@ -238,19 +238,19 @@ class ReplicasChange(Document, frozen=True, kw_only=True):
 
 
 class LowerReplicas(RemedyBase, frozen=True, kw_only=True, tag="lower-replicas"):
-    """Ask for as many replicas as fit."""
+    """Lower the number of replicas to those that fit."""
 
     change: ReplicasChange
 
 
 class ReplicaSplit(ReplicasChange, frozen=True, kw_only=True):
-    """More replicas, each with smaller requests."""
+    """More replicas, each with lower requests."""
 
     requests: tuple[RequestChange, ...]
 
 
 class SplitReplicas(RemedyBase, frozen=True, kw_only=True, tag="split-replicas"):
-    """Ask for more and smaller replicas, together as large."""
+    """Split a workload into more and smaller replicas with the same requests in all."""
 
     change: ReplicaSplit
 

@@ -1,4 +1,4 @@
-"""Every kind of document, and their JSON Schemas, made from structs and docstrings; a new kind needs an entry here."""
+"""Every kind of document, and its JSON Schema, generated from struct and docstring; a new kind needs an entry here."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def schema_text(kind: str) -> str:
 
 
 def _structs_in(kind: Any) -> set[type[msgspec.Struct]]:
-    """Return all structs that a type is made of."""
+    """Return all structs that a type consists of."""
     structs: set[type[msgspec.Struct]] = set()
     waiting = [kind]
     while waiting:
@@ -93,7 +93,7 @@ def _structs_in(kind: Any) -> set[type[msgspec.Struct]]:
 
 
 def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> dict[str, Any]:
-    """Return the schema that msgspec makes, as one of what is written: complete, described, nothing else beside."""
+    """Return msgspec's schema as one of written documents: every field required, described, and no others allowed."""
     schema = _simplified(schema)
     if struct is None:
         return schema
@@ -117,7 +117,7 @@ def _summary(struct: type[msgspec.Struct]) -> str:
 
 
 def _descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return what docstrings say of the fields of a struct, those that it inherits included."""
+    """Return field -> its description in the docstrings of a struct and its bases."""
     described: dict[str, str] = {}
     for base in reversed(struct.__mro__):
         if issubclass(base, Document):
@@ -126,7 +126,7 @@ def _descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _simplified(value: Any) -> Any:
-    """Leave out defaults, since what is written holds every field, and say ``const`` where there is one choice."""
+    """Return a schema without defaults, since written documents hold every field, and ``const`` for a single choice."""
     if isinstance(value, list):
         return [_simplified(item) for item in value]
     if not isinstance(value, dict):

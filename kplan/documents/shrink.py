@@ -1,4 +1,4 @@
-"""ShrinkReport: which nodes can be drained, one after another, with every pod placed and every budget kept."""
+"""ShrinkReport: which nodes can be drained, one after another, with every pod placed and every budget respected."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from kplan.documents.base import Count, Document, Report
 from kplan.documents.plan import Usage
 
 Why = Literal["no-place", "budget", "not-evictable", "moves-others", "control-plane"]
-"""Why a node stays: a pod finds no other place; a budget objects; kubectl would not take a pod away; others would have
-to make room; the control plane runs there."""
+"""Why a node stays: a pod finds no other place; a budget forbids an eviction; kubectl drain refuses to delete a pod;
+other pods would be evicted; the control plane runs there."""
 
 
 class FreedNode(Document, frozen=True, kw_only=True):
@@ -18,8 +18,8 @@ class FreedNode(Document, frozen=True, kw_only=True):
     Attributes
     ----------
     moved : pods that find another place
-    deleted : pods that nobody makes again, with --force
-    frees : what pods could have of it
+    deleted : pods that no controller recreates, with --force
+    frees : resource -> how much of it the node offers
     """
 
     name: str
@@ -33,7 +33,7 @@ class StayingNode(Document, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    pod : NAMESPACE/NAME of the first pod that says so; empty for none
+    pod : NAMESPACE/NAME of the first pod with that reason; empty for none
     because : the words of kube-scheduler, of the eviction API or of kubectl; empty for none
     """
 
@@ -50,8 +50,8 @@ class ShrinkReport(Report, frozen=True, kw_only=True):
     ----------
     freed : in the order in which they are drained
     stays : the other nodes, in the order in which they were tried
-    frees : what the nodes that go offer together
-    usage : resource -> what is requested of all nodes before, and of those that stay afterwards
+    frees : resource -> how much of it the nodes that go offer together
+    usage : resource -> requests on all nodes before, and on those that stay afterwards
     """
 
     kind: Literal["ShrinkReport"] = "ShrinkReport"

@@ -1,4 +1,4 @@
-"""SnapshotOverview and SnapshotCheck: what is in a snapshot, and what in it does not fit together."""
+"""SnapshotOverview and SnapshotCheck: the contents of a snapshot, and its contradictions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kplan.documents.base import ClusterChange, Count, Digest, Document, Head, I
 
 
 class InspectedSnapshot(Document, frozen=True, kw_only=True):
-    """The snapshot that was looked into.
+    """The snapshot that a report is about.
 
     Attributes
     ----------
     taken_at : RFC 3339; null when unknown
-    changes : what was changed on paper, in that order; absent where nothing was
+    changes : the changes on paper, in order; absent where there are none
     """
 
     source: str
@@ -29,7 +29,7 @@ class InspectedSnapshot(Document, frozen=True, kw_only=True):
 
 
 class NodeOverview(Document, frozen=True, kw_only=True):
-    """How many nodes there are of what sort.
+    """How many nodes there are, by state, zone and version.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class NodeOverview(Document, frozen=True, kw_only=True):
 
 
 class PodOverview(Document, frozen=True, kw_only=True):
-    """How many pods there are in which state; each counts once, in the first that holds.
+    """How many pods there are in each state; a pod counts in the first state that it has.
 
     Attributes
     ----------
@@ -65,12 +65,12 @@ class PodOverview(Document, frozen=True, kw_only=True):
 
 
 class ResourceTotal(Document, frozen=True, kw_only=True):
-    """One resource over the whole cluster.
+    """A resource, summed over the whole cluster.
 
     Attributes
     ----------
-    allocatable : what all nodes offer: cores, bytes or pieces
-    requested : what the pods on them ask for
+    allocatable : of all nodes, in cores, bytes or pieces
+    requested : by the pods on them
     """
 
     name: str
@@ -79,7 +79,7 @@ class ResourceTotal(Document, frozen=True, kw_only=True):
 
 
 class SnapshotOverview(Head, frozen=True, kw_only=True):
-    """What kplan snapshot show says.
+    """The answer of kplan snapshot show.
 
     Attributes
     ----------
@@ -98,12 +98,12 @@ class SnapshotOverview(Head, frozen=True, kw_only=True):
 
 
 class SnapshotCheck(Head, frozen=True, kw_only=True):
-    """What kplan snapshot check found.
+    """The answer of kplan snapshot check.
 
     Attributes
     ----------
-    valid : whether there are no findings; notes do not count
-    notes : worth knowing, and nothing need be wrong
+    valid : there are no findings; notes do not count
+    notes : worth knowing, without being wrong
     """
 
     kind: Literal["SnapshotCheck"] = "SnapshotCheck"
