@@ -119,6 +119,7 @@ def drain(
                 one_by_one=one_by_one,
                 options=options,
                 fail_on=fail_on,
+                with_map=with_map,
                 ask_all=partial(sweeping.ask_all, planner, progress=lambda n, of: tell(f"{n:,} of {of:,}")),
             )
         emit(document, output, verbosity)

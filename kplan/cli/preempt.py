@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes
+from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, wants_map
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.flags import ManifestFlags, OutputFlags, RunCronJobsOption, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.on_paper import ChangedClusterFlags
@@ -69,11 +69,12 @@ def preempt(
     placements = without_room(plan.placements) if is_all else plan.placements
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats)
     with busy("following the victims", quiet=verbosity.quiet):
-        aftermath = follow_victims(planner, pods) if is_followed else None
+        with_map = wants_map(output, formats)
+        followed = follow_victims(planner, pods, with_map=with_map) if is_followed else None
     document = preemption_report(
         plan.context,
         placements,
-        aftermath,
+        followed,
         fail_on=fail_on,
         nodes_of=dict.fromkeys(range(len(placements)), shown_nodes(output)),
         explain=output.explain,

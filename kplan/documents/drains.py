@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from kplan.documents.base import Count, Counted, Document, Report
+from kplan.documents.cluster_map import ClusterMap
 
 
 class DrainOutcome(Document, frozen=True, kw_only=True):
@@ -46,8 +47,10 @@ class DrainsReport(Report, frozen=True, kw_only=True):
     ----------
     label : nodes with the same value are drained together; null where each is drained alone
     drains : the worst first
+    cluster : every node as it is; where --explain or a picture asks for it
     """
 
     kind: Literal["DrainsReport"] = "DrainsReport"
     label: str | None
     drains: tuple[DrainOutcome, ...]
+    cluster: ClusterMap | UnsetType = UNSET

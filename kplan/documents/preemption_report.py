@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
 from kplan.documents.base import Document, Report
+from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import PodPlacement, Summary
 
 
@@ -38,9 +39,11 @@ class PreemptionReport(Report, frozen=True, kw_only=True):
     ----------
     placements : in the order in which they were decided; with --settle-preemption a pod that gets in has two in a row
     aftermath : where the victims go, when all the pods are scheduled in queue order; null unless followed
+    cluster : every node before and after these pods; where --explain or a picture asks for it, if followed
     """
 
     kind: Literal["PreemptionReport"] = "PreemptionReport"
     summary: Summary
     placements: tuple[PodPlacement, ...]
     aftermath: tuple[Aftermath, ...] | None
+    cluster: ClusterMap | UnsetType = UNSET

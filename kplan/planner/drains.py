@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec import UNSET
 
 from kplan.api.wellknown import ZONE
 from kplan.documents.base import Condition, Counted, Verdict
@@ -12,6 +13,7 @@ from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
 from kplan.planner.base import Base
 from kplan.planner.change import ChangePlan, drain
+from kplan.planner.cluster_map import cluster_map
 from kplan.planner.fates import Fates
 from kplan.planner.utilisation import pool_label
 from kplan.planner.verdict import DEFAULT_FAIL_ON, counted_warnings
@@ -69,6 +71,7 @@ def drains_report(
     options: DrainOptions | None = None,
     fail_on: Sequence[Condition] | None = None,
     ask_all: AskAll | None = None,
+    with_map: bool = False,
 ) -> DrainsReport:
     """Return the DrainsReport.
 
@@ -77,6 +80,7 @@ def drains_report(
     label : the label that defines the groups
     fail_on : what makes the verdict a failure; None for the defaults of drain
     ask_all : answers the questions; None answers one after the other
+    with_map : hold every node as it is, too
     """
     chosen = DEFAULT_FAIL_ON["drain"] if fail_on is None else fail_on
     questions = [
@@ -86,7 +90,7 @@ def drains_report(
     outcomes.sort(
         key=lambda outcome: (outcome.may_go, -outcome.pending, -outcome.blocked, -outcome.preempted, -outcome.evicted)
     )
-    context = base.context()
+    context, cluster = base.context(), base.session.cluster
     counted = [
         Counted(outcome.name, rule)
         for outcome in outcomes
@@ -99,6 +103,7 @@ def drains_report(
         warnings=context.warnings,
         label=label,
         drains=tuple(outcomes),
+        cluster=cluster_map(cluster, cluster) if with_map else UNSET,
     )
 
 

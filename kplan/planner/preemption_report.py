@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Context
+from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.placement import Outcome, PodPlacement, Rejection
 from kplan.documents.preemption import NotHelped, NotHelpful, Preemption
 from kplan.documents.preemption_report import Aftermath, PreemptionReport
 from kplan.documents.queue import QueuePlace
 from kplan.framework.queue import enqueue
 from kplan.planner.base import Base, PodLike
+from kplan.planner.cluster_map import cluster_map
 from kplan.planner.placement import Placement
 from kplan.planner.placement_report import NodesOf, placement_documents, summary
 from kplan.planner.queue_plan import plan_queue
@@ -23,6 +27,13 @@ _MOST_NODES = 5
 
 FOLLOW_ROUNDS = 1
 """The queue is worked off once: a replacement that fits nowhere is reported as pending, and not tried again."""
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """Where the victims of some pods go; `cluster` is every node before and after."""
+
+    aftermath: tuple[Aftermath, ...]
+    cluster: ClusterMap | UnsetType = UNSET
 
 
 def pending_in_turn(base: Base) -> list[str]:
@@ -41,7 +52,7 @@ def without_room(placements: Sequence[Placement]) -> list[Placement]:
 def preemption_report(
     context: Context,
     placements: Sequence[Placement],
-    aftermath: Sequence[Aftermath] | None = None,
+    followed: Followed | None = None,
     *,
     fail_on: Sequence[Condition] | None = None,
     nodes_of: NodesOf | None = None,
@@ -51,7 +62,7 @@ def preemption_report(
 
     Parameters
     ----------
-    aftermath : where the victims go; None when they are not followed
+    followed : where the victims go; None to leave that out
     fail_on : what makes the verdict a failure; None for the defaults of `preempt`
     nodes_of : as for `placement_report`
     explain : add for every candidate node which of its pods of lower priority are reprieved, and which not
@@ -68,7 +79,8 @@ def preemption_report(
             _with_costs(placement, document, explain=explain)
             for placement, document in zip(placements, shown, strict=True)
         ),
-        aftermath=None if aftermath is None else tuple(aftermath),
+        aftermath=None if followed is None else followed.aftermath,
+        cluster=UNSET if followed is None else followed.cluster,
     )
 
 
@@ -102,10 +114,14 @@ def _not_helpful(placement: Placement, preemption: Preemption) -> tuple[NotHelpf
     )
 
 
-def follow_victims(base: Base, pods: Iterable[PodLike]) -> tuple[Aftermath, ...]:
+def follow_victims(base: Base, pods: Iterable[PodLike], *, with_map: bool = False) -> Followed:
     """Let pods preempt in queue order and return where each victim goes, in the order of eviction.
 
     A victim's replacement may evict others in turn; those are followed, too. The placements explain no single nodes.
+
+    Parameters
+    ----------
+    with_map : return every node before and after, too
     """
     plan = plan_queue(base, base.queue_of(pods), recreate=True, max_rounds=FOLLOW_ROUNDS)
     run = plan.run
@@ -125,4 +141,4 @@ def follow_victims(base: Base, pods: Iterable[PodLike]) -> tuple[Aftermath, ...]
                 placement=None if placement is None else placement.to_document(()),
             )
         )
-    return tuple(aftermath)
+    return Followed(tuple(aftermath), cluster_map(plan.before, plan.after) if with_map else UNSET)

@@ -8,20 +8,19 @@ from msgspec.structs import replace
 
 from kplan.documents.capacity import Addition, CapacityReport, Loss, Survival, TemplateFit
 from kplan.documents.placement import Outcome
-from kplan.report.blocks import Block, Cell, Heading, Span, Table, line, plain
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import decision_blocks
 from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
-from kplan.report.text import layout
+from kplan.report.text import detail_of
 from kplan.report.view import Case, View
 from kplan.report.words import count, name_ranges
 
 _MOST_SINGLE_NODES = 10
 _MOST_VICTIMS = 20
 _MOST_HOMELESS = 5
-_DETAIL_WIDTH = 120
 
 
 def capacity_blocks(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
@@ -255,8 +254,7 @@ def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
         detail = message
         if stop is not None and stop.template == template.name:
             blocks = decision_blocks(stop.placement, document.snapshot.nodes, options)
-            text = "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, _DETAIL_WIDTH))
-            detail = f"{message}\nWhat stops the next one:\n{text}"
+            detail = f"{message}\nWhat stops the next one:\n{detail_of(blocks)}"
         rule = "Unschedulable" if failed else "Capacity"
         case = Case(template.name, "failed" if failed else "passed", rule, message, detail)
         if stop is not None and stop.template == template.name:

@@ -49,6 +49,16 @@ def _what(document: DrainsReport) -> str:
     return "zone" if document.label == ZONE else "pool" if "pool" in document.label else document.label
 
 
+def node_marks(document: DrainsReport) -> dict[str, Span]:
+    """Return node -> whether it, or the nodes that it is drained with, may go."""
+    what = "" if document.label is None else f"{_what(document)} "
+    return {
+        node: Span(f"{what}may go", "good") if drain.may_go else Span(f"{what}may not go", "bad")
+        for drain in document.drains
+        for node in drain.nodes
+    }
+
+
 def _sentence(document: DrainsReport) -> str:
     n_stay, what = len(_that_stay(document)), _what(document)
     if not n_stay:

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from kplan.documents.headroom import HeadroomReport, WorkloadHeadroom
 from kplan.documents.placement import Outcome, PodPlacement
-from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line, plain
+from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.decision import decision_blocks
 from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
-from kplan.report.text import layout
+from kplan.report.text import detail_of
 from kplan.report.view import Case, State, View
 from kplan.report.words import count
 
@@ -21,7 +21,6 @@ _MOST_REASONS = 2
 _OWN_AFFAIRS = frozenset({"TaintToleration", "NodeUnschedulable", "NodeAffinity", "NodeName"})
 """Plugins that judge the kind of a node, not its room: shown only where nothing else stops a replica."""
 _MOST_ROWS = 50
-_DETAIL_WIDTH = 120
 
 
 def headroom_blocks(document: HeadroomReport, options: ReportOptions) -> Iterator[Block]:
@@ -117,8 +116,7 @@ def _cases(document: HeadroomReport, options: ReportOptions) -> Iterator[Case]:
         case = Case(workload.workload, state, counted[0].rule if counted else "Headroom", message, message)
         if workload.stop is not None:
             blocks = decision_blocks(workload.stop, document.snapshot.nodes, options)
-            text = "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, _DETAIL_WIDTH))
-            case = replace(case, detail=f"{message}\nWhat stops the next one:\n{text}")
+            case = replace(case, detail=f"{message}\nWhat stops the next one:\n{detail_of(blocks)}")
             case = replace(
                 located(case, workload.stop), message=f"{message}; the next: {stop_words(workload.stop)}", more=""
             )

@@ -18,7 +18,7 @@ from kplan.report.footer import closing_blocks, opening_blocks, summary_text, ve
 from kplan.report.options import ReportOptions
 from kplan.report.overview import overview_blocks, row_of, workload_name
 from kplan.report.remedies import located
-from kplan.report.text import layout
+from kplan.report.text import detail_of
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.view import Case, State, View
 from kplan.report.words import count, name_ranges
@@ -323,9 +323,6 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions) -> Tabl
     return Table(("NODE", "REPLICAS", "PODS"), tuple(rows), "<><", note=note)
 
 
-_DETAIL_WIDTH = 120
-
-
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
     """Return a case for each pod; of a pod that was tried twice the last try counts."""
     placements = {placement.pod.key: placement for placement in document.placements}
@@ -360,9 +357,8 @@ def _case(
     if counted and is_scheduled:
         message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
     blocks = [decision_heading(key, placement), *decision_blocks(placement, document.snapshot.nodes, options)]
-    detail = "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, _DETAIL_WIDTH))
     rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
-    return located(Case(key, state, rule, message, detail), placement)
+    return located(Case(key, state, rule, message, detail_of(blocks)), placement)
 
 
 def _title(document: PlacementReport) -> str:

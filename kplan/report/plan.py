@@ -11,7 +11,7 @@ from kplan.documents.base import Verdict
 from kplan.documents.change import Change
 from kplan.documents.placement import Outcome, PodPlacement
 from kplan.documents.plan import Action, PlanReport, PodChange
-from kplan.report.blocks import Block, Heading, Preformatted, Span, line, plain
+from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.change import (
     change_cases,
     change_sentence,
@@ -27,7 +27,7 @@ from kplan.report.details import listing
 from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import located
-from kplan.report.text import layout
+from kplan.report.text import detail_of
 from kplan.report.unlisted import unlisted_blocks, unlisted_cases, unlisted_names
 from kplan.report.utilisation import fullness_blocks, largest_fit_blocks, utilisation_blocks
 from kplan.report.view import Case, State, View
@@ -176,9 +176,6 @@ def _daemons(document: PlanReport, members: Sequence[PodChange], options: Report
     yield from daemon_blocks(placements, options)
 
 
-_DETAIL_WIDTH = 120
-
-
 def plan_cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
     """Yield a case for each pod that was pending or had to move."""
     for change in document.changes:
@@ -202,7 +199,7 @@ def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Ca
     detail = message
     if change.action is Action.PENDING and placement is not None:
         blocks = decision_blocks(placement, document.snapshot.nodes, options)
-        detail = "\n".join([message, *(plain(text_line).rstrip() for text_line in layout(blocks, _DETAIL_WIDTH))])
+        detail = f"{message}\n{detail_of(blocks)}"
     case = Case(change.pod, state, rule, message, detail)
     if placement is None:
         return case

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -17,8 +18,9 @@ from kplan.report.footer import closing_blocks, opening_blocks, verdict_heading
 from kplan.report.options import ReportOptions
 from kplan.report.placement import placement_cases
 from kplan.report.remedies import diagnosis_blocks
+from kplan.report.text import detail_of
 from kplan.report.tries import tries_blocks, tries_of
-from kplan.report.view import View
+from kplan.report.view import Case, View
 from kplan.report.words import age_text, count, moment_text
 
 _DECIDED_BY: Mapping[DecidedBy, str] = {
@@ -314,8 +316,32 @@ def _names(document: PreemptionReport) -> Iterator[str]:
         yield f"{placement.pod.key} {placement.node or nominated or '-'} {victims or '-'}"
 
 
+def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]:
+    """Yield a case for each pod; of one that evicts others it names the victims."""
+    evictions = {
+        placement.pod.key: (placement, placement.preemption)
+        for placement in document.placements
+        if placement.preemption is not None and placement.preemption.nominated_node
+    }
+    for case in placement_cases(document, options):
+        if case.name not in evictions:
+            yield case
+            continue
+        placement, preemption = evictions[case.name]
+        victims = listing([victim.key for victim in preemption.victims])
+        evicts = f"evicts {count(len(preemption.victims), 'pod')} on {preemption.nominated_node}: {victims}"
+        counted = document.verdict.counted_of(case.name)
+        yield replace(
+            case,
+            rule=counted[0].rule if counted else "Preemption",
+            message="; ".join([*(event.text for event in counted), evicts]),
+            detail=detail_of(_pod_blocks(document, placement, options)),
+            more=case.more if placement.pod.origin else f"kplan preempt {shlex.quote(case.name)}",
+        )
+
+
 def _title(document: PreemptionReport) -> str:
     return f"kplan preempt: {_sentence(document)}"
 
 
-VIEW = View(_title, preemption_blocks, placement_cases, _names)
+VIEW = View(_title, preemption_blocks, _cases, _names)

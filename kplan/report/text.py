@@ -10,6 +10,7 @@ from kplan.report.blocks import Block, Heading, Line, Preformatted, Span, Style,
 from kplan.report.tables import plain_table, rich_table
 
 MIN_WIDTH = 60
+_DETAIL_WIDTH = 120
 _STEP = "  "
 _RICH_STYLES = {
     "good": "green",
@@ -27,6 +28,11 @@ TextLine = list[Span]
 def render_plain(blocks: Iterable[Block], width: int) -> str:
     """Return a report without colour."""
     return "\n".join(plain(text_line).rstrip() for text_line in layout(blocks, width)) + "\n"
+
+
+def detail_of(blocks: Iterable[Block]) -> str:
+    """Return blocks as the detail of a `Case`: without colour, and as wide as pipelines show them."""
+    return render_plain(blocks, _DETAIL_WIDTH).removesuffix("\n")
 
 
 def render_terminal(blocks: Iterable[Block], width: int) -> str:

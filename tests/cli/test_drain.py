@@ -83,3 +83,11 @@ def test_what_cannot_be_asked(args: tuple[str, ...], words: str) -> None:
 
     assert found.exit_code == 2
     assert words in found.stderr
+
+
+def test_the_page_about_each_node_marks_on_its_picture_which_may_go() -> None:
+    page = invoke("drain", "--each", "-o", "html").stdout
+    drains = json.loads(invoke("drain", "--each", "-o", "json").stdout)["drains"]
+    assert page.count('<span class="mark good">may go</span>') == sum(drain["mayGo"] for drain in drains)
+    assert page.count('<span class="mark bad">may not go</span>') == sum(not drain["mayGo"] for drain in drains)
+    assert '<span class="mark bad">pool may not go</span>' in invoke("drain", "--by", "pool", "-o", "html").stdout

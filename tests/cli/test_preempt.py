@@ -56,3 +56,21 @@ def test_nothing_to_evict() -> None:
     found = invoke("preempt", "shop/voucher-api")
     assert found.exit_code == 0
     assert found.stdout.startswith("shop/voucher-api -> general-a-2")
+
+
+def test_pipelines_name_the_victims_of_a_pod_that_gets_in() -> None:
+    lines = invoke("preempt", "-o", "github").stdout.splitlines()
+    assert any("(Preemption)::evicts 1 pod on gpu-b-1: ml/train-ranking-cmm2h" in line for line in lines)
+    assert sum(line.startswith("::error") for line in lines) == 1
+    failing = invoke("preempt", "ml/fine-tune", "--fail-on", "preemption", "-o", "github").stdout
+    assert failing.startswith("::error title=kplan%3A ml/fine-tune (Preemption)::Preemption on gpu-b-1; evicts 1 pod")
+
+
+def test_the_page_draws_the_cluster_before_and_after_the_evictions() -> None:
+    page = invoke("preempt", "-o", "html").stdout
+    before, after = page.split('<figure class="cluster">')[1:]
+    assert "1 leaving" in before
+    assert "1 leaving" not in after
+    assert "1 new" in after
+    assert '<figure class="cluster">' not in invoke("preempt", "--no-follow", "-o", "html").stdout
+    assert "cluster" not in json.loads(invoke("preempt", "--follow", "-o", "json").stdout)

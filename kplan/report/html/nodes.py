@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 
 from kplan.documents.cluster_map import ClusterMap, NodeLoad
+from kplan.report.blocks import Span
 from kplan.report.html.anchors import node_anchor, pod_anchor, pod_link
 from kplan.report.html.picture import share
 
@@ -17,31 +18,40 @@ _MANY = 40
 """A table of more nodes scrolls within the page."""
 
 
-def nodes_table(cluster: ClusterMap, described: Collection[str]) -> str:
+def nodes_table(cluster: ClusterMap, described: Collection[str], marks: Mapping[str, Span]) -> str:
     """Return a table with a row for each node: its group, how full it is before and after, which pods come and go.
 
     Parameters
     ----------
     described : pods that have a heading of their own on the page; links to other pods lead to this table
+    marks : node -> what the report says about it, in place of the pods that come and go
     """
     placed = set(described)
     has_groups = cluster.group_label is not None
-    names = ("Node", *(("Group",) if has_groups else ()), *cluster.resources, "Pods that come and go")
+    names = (
+        "Node",
+        *(("Group",) if has_groups else ()),
+        *cluster.resources,
+        "Verdict" if marks else "Pods that come and go",
+    )
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    rows = "\n".join(_row(cluster, index, placed, has_groups=has_groups) for index in range(len(cluster.nodes)))
+    rows = "\n".join(_row(cluster, index, placed, marks, has_groups=has_groups) for index in range(len(cluster.nodes)))
     table = f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>'
-    note = '<p class="note">Shares of what a node offers that are requested, before and after.</p>'
+    when = "" if marks else ", before and after"
+    note = f'<p class="note">Shares of what a node offers that are requested{when}.</p>'
     long = " long" if len(cluster.nodes) > _MANY else ""
     opening = f'<div class="scroll{long}" tabindex="0" role="region" aria-labelledby="nodes">'
     return f'<h2 id="nodes">Nodes</h2>{note}{opening}{table}</div>'
 
 
-def _row(cluster: ClusterMap, index: int, placed: set[str], *, has_groups: bool) -> str:
+def _row(cluster: ClusterMap, index: int, placed: set[str], marks: Mapping[str, Span], *, has_groups: bool) -> str:
     node = cluster.nodes[index]
     name = escape(node.name) + (" (cordoned)" if node.cordoned else "")
     cells = [f"<td>{name}</td>", f"<td>{escape(node.group)}</td>"] if has_groups else [f"<td>{name}</td>"]
     cells += [_share(node, position) for position in range(len(cluster.resources))]
-    cells.append(f"<td>{_moves(node, placed)}</td>")
+    mark = marks.get(node.name)
+    last = _moves(node, placed) if mark is None else f'<span class="{mark.style}">{escape(mark.text)}</span>'
+    cells.append(f"<td>{last}</td>")
     return f'<tr id="{node_anchor(index)}">{"".join(cells)}</tr>'
 
 

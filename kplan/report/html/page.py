@@ -15,10 +15,12 @@ from kplan.documents.cluster_map import ClusterMap
 from kplan.documents.drains import DrainsReport
 from kplan.documents.placement import PlacementReport, PodPlacement
 from kplan.documents.plan import PlanReport
+from kplan.documents.preemption_report import PreemptionReport
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
+from kplan.report.drains import node_marks
 from kplan.report.html.anchors import node_anchor, pod_anchor
 from kplan.report.html.nodes import nodes_table
-from kplan.report.html.picture import picture
+from kplan.report.html.picture import Moment, picture
 from kplan.report.html.scores import scores_by_plugin
 from kplan.report.html.verdict import verdict_box
 from kplan.report.view import Case
@@ -50,13 +52,14 @@ def render_html(blocks: Iterable[Block], title: str, document: Report, as_it_is:
     style, script = (files("kplan.report.html").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     cluster = _map_of(document)
     inner = _Inside(cluster, document)
+    marks = node_marks(document) if isinstance(document, DrainsReport) else {}
     parts = [
         verdict_box(document, cases),
-        _picture(document, cluster),
+        "" if cluster is None else f"<h2>The cluster</h2>{picture(cluster, _moments(document, cluster), marks)}",
         "<h2>What was decided</h2>",
         "\n".join(inner.body(blocks)),
         scores_by_plugin(_placements(document)),
-        "" if cluster is None else nodes_table(cluster, inner.anchored),
+        "" if cluster is None else nodes_table(cluster, inner.anchored, marks),
         _facts(document),
         _embedded(as_it_is),
     ]
@@ -86,14 +89,18 @@ def _map_of(document: Report) -> ClusterMap | None:
 
 
 def _placements(document: Report) -> tuple[PodPlacement, ...]:
-    return document.placements if isinstance(document, PlacementReport | PlanReport) else ()
+    return document.placements if isinstance(document, PlacementReport | PlanReport | PreemptionReport) else ()
 
 
-def _picture(document: Report, cluster: ClusterMap | None) -> str:
-    if cluster is None:
-        return ""
-    moves = isinstance(document, PlanReport) or any(node.leaving for node in cluster.nodes)
-    return f"<h2>The cluster</h2>{picture(cluster, two_moments=moves)}"
+def _moments(document: Report, cluster: ClusterMap) -> dict[Moment, str]:
+    """Return which pictures of the cluster the page has, and their captions."""
+    if isinstance(document, DrainsReport):
+        return {"before": "The cluster as it is"}
+    if isinstance(document, PreemptionReport):
+        return {"before": "Before", "after": "When all these pods are scheduled, in queue order"}
+    if isinstance(document, PlanReport) or any(node.leaving for node in cluster.nodes):
+        return {"before": "Before", "after": "After"}
+    return {"after": "The cluster with the new pods"}
 
 
 def _facts(document: Report) -> str:
@@ -109,7 +116,7 @@ def _facts(document: Report) -> str:
 
 
 def _embedded(document: Report) -> str:
-    if isinstance(document, PlacementReport | PlanReport | CapacityReport):
+    if _map_of(document) is not None:
         document = replace(document, cluster=UNSET)
     text = as_json(document.to_dict())
     if len(text) > MAX_EMBEDDED:

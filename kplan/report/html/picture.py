@@ -12,6 +12,7 @@ from html import escape
 from typing import Literal
 
 from kplan.documents.cluster_map import ClusterMap, NodeLoad
+from kplan.report.blocks import Span
 from kplan.report.html.anchors import node_anchor, pod_link
 
 MAX_CARDS = 150
@@ -34,23 +35,22 @@ _LISTED_PODS = 12
 Moment = Literal["before", "after"]
 
 
-def picture(cluster: ClusterMap, *, two_moments: bool) -> str:
-    """Return the picture; with two moments before and after are side by side."""
-    moments: tuple[Moment, ...] = ("before", "after") if two_moments else ("after",)
+def picture(cluster: ClusterMap, moments: Mapping[Moment, str], marks: Mapping[str, Span]) -> str:
+    """Return the picture; two moments are side by side.
+
+    Parameters
+    ----------
+    moments : what is drawn -> its caption
+    marks : node -> what the report says about it; nodes without one have none
+    """
     draw = _cards if len(cluster.nodes) <= MAX_CARDS else _heat_map
     colours = _colours(cluster)
     figures = "".join(
-        f'<figure class="cluster"><figcaption>{_caption(moment, two_moments=two_moments)}</figcaption>'
-        f"{draw(cluster, moment, colours)}</figure>"
-        for moment in moments
+        f'<figure class="cluster"><figcaption>{escape(caption)}</figcaption>'
+        f"{draw(cluster, moment, colours, marks)}</figure>"
+        for moment, caption in moments.items()
     )
-    return f'<div class="moments">{figures}</div>{_legend(cluster, colours)}'
-
-
-def _caption(moment: Moment, *, two_moments: bool) -> str:
-    if not two_moments:
-        return "The cluster with the new pods"
-    return "Before" if moment == "before" else "After"
+    return f'<div class="moments">{figures}</div>{_legend(cluster, colours, has_marks=bool(marks))}'
 
 
 def _colours(cluster: ClusterMap) -> Mapping[str, int]:
@@ -58,12 +58,14 @@ def _colours(cluster: ClusterMap) -> Mapping[str, int]:
     return {group: index % _PALETTE for index, group in enumerate(groups)}
 
 
-def _cards(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int]) -> str:
-    cards = "".join(_card(cluster, index, moment, colours) for index in range(len(cluster.nodes)))
+def _cards(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int], marks: Mapping[str, Span]) -> str:
+    cards = "".join(_card(cluster, index, moment, colours, marks) for index in range(len(cluster.nodes)))
     return f'<ul class="cards">{cards}</ul>'
 
 
-def _card(cluster: ClusterMap, index: int, moment: Moment, colours: Mapping[str, int]) -> str:
+def _card(
+    cluster: ClusterMap, index: int, moment: Moment, colours: Mapping[str, int], marks: Mapping[str, Span]
+) -> str:
     node = cluster.nodes[index]
     bars = "".join(
         _bar(resource, node, position, moment)
@@ -71,21 +73,22 @@ def _card(cluster: ClusterMap, index: int, moment: Moment, colours: Mapping[str,
         if node.allocatable[position] or node.before[position] or node.after[position]
     )
     pods = "".join(_pods(node, moment))
-    marks = _marks(node, moment)
+    labels = _labels(node, moment, marks.get(node.name))
     name = escape(node.name)
     return (
         f'<li class="card g{colours[node.group]}{" off" if node.cordoned else ""}">'
-        f'<a class="name" href="#{node_anchor(index)}" title="{name}">{name}</a>{marks}{bars}{pods}</li>'
+        f'<a class="name" href="#{node_anchor(index)}" title="{name}">{name}</a>{labels}{bars}{pods}</li>'
     )
 
 
-def _marks(node: NodeLoad, moment: Moment) -> str:
-    marks = '<span class="mark">cordoned</span>' if node.cordoned else ""
+def _labels(node: NodeLoad, moment: Moment, mark: Span | None) -> str:
+    labels = f'<span class="mark {mark.style}">{escape(mark.text)}</span>' if mark is not None else ""
+    labels += '<span class="mark">cordoned</span>' if node.cordoned else ""
     if moment == "after" and node.arriving:
-        marks += f'<span class="mark" title="{len(node.arriving)} new">+{len(node.arriving)}</span>'
+        labels += f'<span class="mark" title="{len(node.arriving)} new">+{len(node.arriving)}</span>'
     if moment == "before" and node.leaving:
-        marks += f'<span class="mark" title="{len(node.leaving)} leaving">\u2212{len(node.leaving)}</span>'
-    return marks
+        labels += f'<span class="mark" title="{len(node.leaving)} leaving">\u2212{len(node.leaving)}</span>'
+    return labels
 
 
 def _bar(resource: str, node: NodeLoad, position: int, moment: Moment) -> str:
@@ -114,13 +117,15 @@ def _pods(node: NodeLoad, moment: Moment) -> Iterator[str]:
     yield f'<details class="{word}"><summary>{len(pods)} {word}</summary><ul>{items}{more}</ul></details>'
 
 
-def _heat_map(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int]) -> str:
+def _heat_map(cluster: ClusterMap, moment: Moment, colours: Mapping[str, int], marks: Mapping[str, Span]) -> str:
     """Return each group as rows of cells; the fuller the scarcest resource of a node, the darker its cell."""
     parts = []
     for group in colours:
         indices = [index for index, node in enumerate(cluster.nodes) if node.group == group]
         columns = min(max(math.isqrt(_WIDE * len(indices)), _FEWEST_COLUMNS), _MOST_COLUMNS)
-        cells = "".join(_cell(cluster, index, divmod(place, columns), moment) for place, index in enumerate(indices))
+        cells = "".join(
+            _cell(cluster, index, divmod(place, columns), moment, marks) for place, index in enumerate(indices)
+        )
         width, height = min(len(indices), columns) * _CELL, -(-len(indices) // columns) * _CELL
         shown = width * min(max(_MOST_COLUMNS / (2 * columns), 1.0), _LARGEST)
         label = f"{group or 'no group'}: {len(indices)} nodes"
@@ -138,16 +143,18 @@ def _in_words(cluster: ClusterMap, indices: Sequence[int], moment: Moment) -> st
     return f"on average {sum(shares) / len(shares):.0%} full, the fullest {max(shares):.0%}"
 
 
-def _cell(cluster: ClusterMap, index: int, place: tuple[int, int], moment: Moment) -> str:
+def _cell(cluster: ClusterMap, index: int, place: tuple[int, int], moment: Moment, marks: Mapping[str, Span]) -> str:
     node = cluster.nodes[index]
     y, x = place[0] * _CELL, place[1] * _CELL
     level = min(int(fullest(node, moment) * 10), 10)
-    marked = node.arriving if moment == "after" else node.leaving
+    verdict = marks.get(node.name)
+    marked = node.arriving if moment == "after" else node.leaving or (verdict is not None and verdict.style == "bad")
     mark = f'<circle class="{"n" if moment == "after" else "o"}" cx="{x + 5}" cy="{y + 5}" r="3.5"/>' if marked else ""
     off = " off" if node.cordoned else ""
     rect = f'<rect class="h{level}{off}" x="{x}" y="{y}" width="10" height="10"/>'
+    title = node.name if verdict is None else f"{node.name}: {verdict.text}"
     # Only cells where something happens are links; the table below leads to all others.
-    return f'<a href="#{node_anchor(index)}">{rect}{mark}<title>{escape(node.name)}</title></a>' if marked else rect
+    return f'<a href="#{node_anchor(index)}">{rect}{mark}<title>{escape(title)}</title></a>' if marked else rect
 
 
 def share(node: NodeLoad, position: int, moment: Moment) -> float:
@@ -166,17 +173,18 @@ def _width(part: float) -> str:
     return f"{min(100 * part, 100):.4g}"
 
 
-def _legend(cluster: ClusterMap, colours: Mapping[str, int]) -> str:
+def _legend(cluster: ClusterMap, colours: Mapping[str, int], *, has_marks: bool) -> str:
     groups = "".join(
         f'<li class="g{colour}"><svg viewBox="0 0 10 10" aria-hidden="true">'
         f'<rect class="kept" width="10" height="10"/></svg>{escape(group or "none")}</li>'
         for group, colour in list(colours.items())[:40]
     )
     what = f"Groups by {escape(cluster.group_label)}: " if cluster.group_label else ""
-    shapes = (
-        "Bars are requests against what a node offers; striped: new pods, outlined: leaving ones."
-        if len(cluster.nodes) <= MAX_CARDS
-        else "A cell is a node, the stronger its colour the fuller it is; a dot: new pods, a ring: leaving ones."
-    )
+    if len(cluster.nodes) <= MAX_CARDS:
+        shapes = "Bars are requests against what a node offers"
+        shapes += "." if has_marks else "; striped: new pods, outlined: leaving ones."
+    else:
+        shapes = "A cell is a node, the stronger its colour the fuller it is; "
+        shapes += "a ring: a node that may not go." if has_marks else "a dot: new pods, a ring: leaving ones."
     shown = f'<ul class="groups">{groups}</ul>' if len(colours) > 1 else ""
     return f'<p class="legend">{shapes}{" " + what if shown else ""}</p>{shown}'

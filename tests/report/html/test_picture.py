@@ -7,7 +7,11 @@ import re
 import pytest
 
 from kplan.documents.cluster_map import ClusterMap, NodeLoad
-from kplan.report.html.picture import MAX_CARDS, fullest, picture, share
+from kplan.report.blocks import Span
+from kplan.report.html.picture import MAX_CARDS, Moment, fullest, picture, share
+
+AFTER: dict[Moment, str] = {"after": "The cluster with the new pods"}
+BOTH: dict[Moment, str] = {"before": "Before", "after": "After"}
 
 
 def load(name: str, before: int, after: int, **more: object) -> NodeLoad:
@@ -19,7 +23,7 @@ def cluster(*nodes: NodeLoad) -> ClusterMap:
 
 
 def test_a_new_pod_is_striped_after_what_was_there() -> None:
-    drawn = picture(cluster(load("n", 250, 750, arriving=("a/b",))), two_moments=False)
+    drawn = picture(cluster(load("n", 250, 750, arriving=("a/b",))), AFTER, {})
 
     assert '<rect class="kept" width="25" height="8"/><rect class="arriving" x="25" width="50" height="8"/>' in drawn
     assert "<span>75%</span>" in drawn
@@ -27,7 +31,7 @@ def test_a_new_pod_is_striped_after_what_was_there() -> None:
 
 
 def test_what_leaves_is_outlined_before_and_gone_after() -> None:
-    drawn = picture(cluster(load("n", 750, 250, leaving=("a/b",))), two_moments=True)
+    drawn = picture(cluster(load("n", 750, 250, leaving=("a/b",))), BOTH, {})
     before, after = drawn.split("<figcaption>After")
 
     assert '<rect class="leaving" x="25" width="50" height="8"/>' in before
@@ -36,7 +40,7 @@ def test_what_leaves_is_outlined_before_and_gone_after() -> None:
 
 
 def test_an_overcommitted_node_has_a_full_bar_and_its_true_share() -> None:
-    drawn = picture(cluster(load("n", 1500, 1500)), two_moments=False)
+    drawn = picture(cluster(load("n", 1500, 1500)), AFTER, {})
 
     assert 'class="kept" width="100"' in drawn
     assert "<span>150%</span>" in drawn
@@ -44,7 +48,7 @@ def test_an_overcommitted_node_has_a_full_bar_and_its_true_share() -> None:
 
 def test_a_node_that_offers_nothing_of_a_resource_has_no_bar_for_it() -> None:
     node = NodeLoad(name="n", allocatable=(1000, 0), before=(0, 0), after=(0, 0))
-    drawn = picture(ClusterMap(resources=("cpu", "nvidia.com/gpu"), group_label=None, nodes=(node,)), two_moments=False)
+    drawn = picture(ClusterMap(resources=("cpu", "nvidia.com/gpu"), group_label=None, nodes=(node,)), AFTER, {})
 
     assert drawn.count('class="bar"') == 1
 
@@ -52,11 +56,26 @@ def test_a_node_that_offers_nothing_of_a_resource_has_no_bar_for_it() -> None:
 def test_many_nodes_are_cells_of_which_only_those_with_changes_are_links() -> None:
     nodes = [load(f"n{index}", index, index, group=f"g{index % 3}") for index in range(MAX_CARDS + 1)]
     nodes[7] = load("n7", 0, 900, group="g1", arriving=("a/b",))
-    drawn = picture(cluster(*nodes), two_moments=False)
+    drawn = picture(cluster(*nodes), AFTER, {})
 
     assert len(re.findall(r'<rect class="h\d+', drawn)) == MAX_CARDS + 1
     assert re.findall(r'<a href="#(\w+)">', drawn) == ["n7"]
     assert "g0: " in drawn
+
+
+def test_what_a_report_says_about_a_node_stands_on_its_card() -> None:
+    drawn = picture(cluster(load("n", 1, 1), load("m", 1, 1)), AFTER, {"n": Span("may <go>", "good")})
+
+    assert drawn.count('<span class="mark good">may &lt;go&gt;</span>') == 1
+
+
+def test_a_cell_of_a_node_that_may_not_go_is_ringed_and_says_so() -> None:
+    nodes = [load(f"n{index}", index, index) for index in range(MAX_CARDS + 1)]
+    marks = {"n7": Span("may not go", "bad"), "n8": Span("may go", "good")}
+    drawn = picture(cluster(*nodes), {"before": "The cluster as it is"}, marks)
+
+    assert re.findall(r"<title>(.+?)</title>", drawn) == ["n7: may not go"]
+    assert "a ring: a node that may not go" in drawn
 
 
 @pytest.mark.parametrize(("allocatable", "used", "expected"), [(0, 0, 0.0), (0, 5, 1.0), (10, 5, 0.5), (10, 20, 2.0)])
@@ -70,6 +89,6 @@ def test_a_share_is_what_is_requested_of_what_is_offered(allocatable: int, used:
 
 def test_names_cannot_leave_their_place() -> None:
     evil = '"><script>alert(1)</script>'
-    drawn = picture(cluster(load(evil, 1, 2, group=evil, arriving=(evil,))), two_moments=True)
+    drawn = picture(cluster(load(evil, 1, 2, group=evil, arriving=(evil,))), BOTH, {})
 
     assert "<script>" not in drawn
