@@ -31,7 +31,7 @@ def set_priority(pod: Pod, classes: Sequence[PriorityClass], warnings: list[Warn
             raise Rejection(f"no PriorityClass with name {spec.priority_class_name} was found")
         priority = spec.priority or 0
         name = object_name("Pod", pod.metadata.namespace, pod.metadata.name or pod.metadata.generate_name)
-        message = f"the snapshot holds no priority classes; {spec.priority_class_name!r} taken as priority {priority}"
+        message = f"the snapshot holds no priority classes; {spec.priority_class_name!r} counts as priority {priority}"
         warnings.append(Warning("UnknownPriorityClass", name, message))
         return replace(pod, spec=replace(spec, priority=priority))
     if spec.priority is not None and spec.priority != resolved.priority:

@@ -114,8 +114,8 @@ def convert(value: Any, target: type[S], *, shows_values: bool = True) -> S:
             cleaned = _clean(value, inspect.type_info(target), "$", problems)
         except RecursionError:
             raise DecodeError((Problem("nested too deeply", json_path="$", hint=_DEEP_HINT),)) from None
-        if problems.found:
-            raise DecodeError(tuple(problems.found[:MAX_PROBLEMS])) from None
+        if problems.recorded:
+            raise DecodeError(tuple(problems.recorded[:MAX_PROBLEMS])) from None
         try:
             return msgspec.convert(cleaned, target)
         except msgspec.ValidationError as error:
@@ -134,19 +134,19 @@ class _Problems:
     """Collects what does not fit."""
 
     def __init__(self, *, shows_values: bool) -> None:
-        self.found: list[Problem] = []
+        self.recorded: list[Problem] = []
         self._shows_values = shows_values
 
     def note(self, value: Any, kinds: _Kinds, path: str) -> None:
         tagged = [kind for kind in kinds.others if isinstance(kind, inspect.StructType) and kind.tag_field is not None]
         if isinstance(value, dict) and tagged:
             tags = ", ".join(str(kind.tag) for kind in tagged)
-            self.found.append(Problem(f"expected one of {tags}", json_path=f"{path}.{tagged[0].tag_field}"))
+            self.recorded.append(Problem(f"expected one of {tags}", json_path=f"{path}.{tagged[0].tag_field}"))
             return
         expected = " or ".join(dict.fromkeys(_name(kind, value) for kind in kinds.others))
         got = f", got {describe(value)}" if self._shows_values else ""
         hint = _hint(value, kinds) if self._shows_values else ""
-        self.found.append(Problem(f"expected {expected}{got}", json_path=path, hint=hint))
+        self.recorded.append(Problem(f"expected {expected}{got}", json_path=path, hint=hint))
 
 
 def _clean(value: Any, type_info: inspect.Type, path: str, problems: _Problems) -> Any:
@@ -185,7 +185,7 @@ def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, pr
         elif field.required and field.encode_name in value and _alternatives(field.type).allows_none:
             cleaned[field.encode_name] = None
         elif field.required:
-            problems.found.append(Problem("is missing", json_path=f"{path}.{field.encode_name}"))
+            problems.recorded.append(Problem("is missing", json_path=f"{path}.{field.encode_name}"))
     return cleaned
 
 
@@ -216,7 +216,7 @@ def _is_scalar(value: Any, kind: inspect.Type) -> bool:
 
 
 def _choices(kind: inspect.LiteralType | inspect.EnumType) -> tuple[Any, ...]:
-    return tuple(kind.values) if isinstance(kind, inspect.LiteralType) else tuple(each.value for each in kind.cls)
+    return tuple(kind.values) if isinstance(kind, inspect.LiteralType) else tuple(member.value for member in kind.cls)
 
 
 def _zero(type_info: inspect.Type) -> Any:

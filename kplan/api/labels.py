@@ -132,13 +132,13 @@ def new_requirement(key: str, operator: str, values: Sequence[str], path: str = 
     """
     prefix = f"{path}." if path else ""
     problems = []
-    if found := label_key_problems(key):
-        problems.append(f"{prefix}key: Invalid value: {_quote(key)}: {'; '.join(found)}")
+    if key_problems := label_key_problems(key):
+        problems.append(f"{prefix}key: Invalid value: {_quote(key)}: {'; '.join(key_problems)}")
     problems += _count_problems(operator, values, prefix)
     for index, value in enumerate(values):
-        if found := label_value_problems(value):
+        if value_problems := label_value_problems(value):
             place = f"{prefix}values[{index}][{key}]"
-            problems.append(f"{place}: Invalid value: {_quote(value)}: {'; '.join(found)}")
+            problems.append(f"{place}: Invalid value: {_quote(value)}: {'; '.join(value_problems)}")
     if problems:
         distinct = list(dict.fromkeys(problems))
         raise InvalidSelector(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")

@@ -179,8 +179,8 @@ def _parse_binary(sign: int, whole: str, fraction: str, exponent: int) -> _Parse
     scale = -len(fraction)
     if abs(mantissa) > MAX_INT64 * 10 ** len(fraction):
         return _Parsed(sign * MAX_INT64, 0, is_big=True, format="BinarySI")
-    below_one = 0 < abs(mantissa) < 10 ** len(fraction)
-    return _big(mantissa, scale, "DecimalSI" if below_one else "BinarySI")
+    is_fraction = 0 < abs(mantissa) < 10 ** len(fraction)
+    return _big(mantissa, scale, "DecimalSI" if is_fraction else "BinarySI")
 
 
 def _big(mantissa: int, scale: int, form: Format) -> _Parsed:

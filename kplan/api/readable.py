@@ -15,10 +15,10 @@ def readable(quantity: str) -> str:
 
     Rounded to a tenth, unless nothing would be left: for eyes only.
     """
-    found = _BYTES.fullmatch(quantity)
-    if found is None:
+    match = _BYTES.fullmatch(quantity)
+    if match is None:
         return quantity
-    amount = int(found[1]) * 1024 ** _UNITS.index(found[2])
+    amount = int(match[1]) * 1024 ** _UNITS.index(match[2])
     if abs(amount) < _LEAST_BYTES:
         return quantity
     power = min((abs(amount).bit_length() - 1) // 10, len(_UNITS) - 1)

@@ -237,8 +237,8 @@ class DeviceClass(ApiObject, frozen=True):
 def _move_to(request: DeviceRequest, target: str, shape: type[ExactDeviceRequest]) -> None:
     """Put the fields that stand beside a v1beta1 request's name where v1 has them."""
     flat = {name: getattr(request, name) for name in shape.__struct_fields__}
-    given = {name: value for name, value in flat.items() if value is not UNSET}
-    if any(given.values()) or given.get("admin_access") is not None:
-        force_setattr(request, target, shape(**given))
-    for name in given:
+    fields = {name: value for name, value in flat.items() if value is not UNSET}
+    if any(fields.values()) or fields.get("admin_access") is not None:
+        force_setattr(request, target, shape(**fields))
+    for name in fields:
         force_setattr(request, name, UNSET)

@@ -27,13 +27,13 @@ def parse_selector(text: str) -> Selector:
 
 
 def _requirement(part: str) -> Requirement:
-    if found := _SET.fullmatch(part):
-        key, operator, values = found.groups()
+    if match := _SET.fullmatch(part):
+        key, operator, values = match.groups()
         chosen = [value.strip() for value in values.split(",")]
         return new_requirement(key, "In" if operator == "in" else "NotIn", chosen)
-    if found := _EQUAL.fullmatch(part):
-        key, operator, value = found.groups()
+    if match := _EQUAL.fullmatch(part):
+        key, operator, value = match.groups()
         return new_requirement(key, "NotIn" if operator == "!=" else "In", [value])
-    if found := _EXISTS.fullmatch(part):
-        return new_requirement(found[2], "DoesNotExist" if found[1] else "Exists", [])
+    if match := _EXISTS.fullmatch(part):
+        return new_requirement(match[2], "DoesNotExist" if match[1] else "Exists", [])
     raise InvalidSelector(f"cannot read {part!r} as a part of a label selector")

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration: read, defaulted, validated and expanded as kube-scheduler does it."""
+"""KubeSchedulerConfiguration: read, defaulted, validated and expanded as in kube-scheduler."""
 
 from kplan.config.defaults import default_configuration
 from kplan.config.loading import load_scheduler_config

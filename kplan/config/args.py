@@ -1,8 +1,7 @@
 """Typed plugin arguments, with their defaults.
 
-An attribute is the snake case of the JSON field. A struct made without arguments is what the plugin gets when the
-configuration says nothing about it. Fields without a default here are empty (`""`, 0) when a file leaves them out,
-and validation then speaks about them, as upstream.
+An attribute is the snake case of the JSON field. A struct without arguments holds the plugin's defaults. Fields
+without a default are empty (`""`, 0) when a file leaves them out, and validation then refuses them, as upstream.
 
 Upstream: staging kube-scheduler/config/v1/types_pluginargs.go, apis/config/v1/defaults.go (default gates).
 """
@@ -39,7 +38,7 @@ class ResourceSpec(ConfigStruct, frozen=True, kw_only=True):
     weight: int = 1
 
 
-#: The resources that score when none are named: CPU and memory alike.
+#: The resources that score when none are named: CPU and memory with equal weights.
 DEFAULT_RESOURCES: Final = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
 
 
@@ -88,7 +87,7 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of PodTopologySpread.
 
-    With `defaulting_type` System the list is empty and the plugin brings Kubernetes' own default constraints; with
+    With `defaulting_type` System the list is empty and the plugin uses Kubernetes' default constraints; with
     List it is the list that applies to pods without constraints, and may be empty.
     """
 
@@ -117,13 +116,13 @@ class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
-    """Arguments of DynamicResources; a filter timeout of 0 is none, and so is one whose feature is off (None)."""
+    """Arguments of DynamicResources; a filter timeout of 0 means no limit, None that its feature is off."""
 
     filter_timeout: Nanoseconds | None = Nanoseconds(10 * _SECOND)
     binding_timeout: Nanoseconds | None = Nanoseconds(600 * _SECOND)
 
 
-#: Plugin name -> the type of its arguments. A plugin that is not here takes none.
+#: Plugin name -> the type of its arguments; other plugins take none.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = MappingProxyType(
     {
         "DefaultPreemption": DefaultPreemptionArgs,
@@ -145,7 +144,7 @@ def args_type(name: str, release: Release) -> type[PluginArgs] | None:
 
 
 def default_args(name: str, release: Release) -> PluginArgs:
-    """Return the arguments of a plugin that is given none."""
+    """Return the default arguments of a plugin."""
     args = ARGS_TYPES[name]()
     if not isinstance(args, DynamicResourcesArgs):
         return args
@@ -156,7 +155,7 @@ def default_args(name: str, release: Release) -> PluginArgs:
 
 
 def has_filter_timeout(release: Release) -> bool:
-    """Tell whether DynamicResources limits the time that it takes for a node."""
+    """Tell whether DynamicResources limits the time of its filter for a node."""
     return release.is_on("DRASchedulerFilterTimeout")
 
 

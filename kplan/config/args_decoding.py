@@ -1,4 +1,4 @@
-"""Plugin arguments from the values of a file, with their defaults.
+"""Decoding of plugin arguments, with their defaults.
 
 Upstream: staging kube-scheduler/config/v1/types.go decodeNestedObjects, apis/config/v1/defaults.go.
 """
@@ -25,34 +25,34 @@ from kplan.config.problems import Problems, child, go_value
 
 
 def decode_args(name: str, value: object, path: str, problems: Problems) -> PluginArgs:
-    """Read the arguments of the in-tree plugin `name`; absent ones are the defaults.
+    """Decode the arguments of the in-tree plugin `name`; absent ones get their defaults.
 
-    `apiVersion` and `kind` may be left out, and must be right where they are given.
+    `apiVersion` and `kind` may be absent, and must be right where they are present.
     """
     kind = f"{name}Args"
     if isinstance(value, dict):
-        given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or API_VERSION
-        if given_version != API_VERSION:
-            message = f"no kind {go_value(given_kind)} is registered for version {go_value(given_version)}"
+        stated_kind, stated_version = value.get("kind") or kind, value.get("apiVersion") or API_VERSION
+        if stated_version != API_VERSION:
+            message = f"no kind {go_value(stated_kind)} is registered for version {go_value(stated_version)}"
             problems.add(child(path, "apiVersion"), message, f"write: apiVersion: {API_VERSION}, or leave it out")
-        elif given_kind != kind:
-            got = f"{given_kind}.{API_GROUP}" if isinstance(given_kind, str) else go_value(given_kind)
+        elif stated_kind != kind:
+            got = f"{stated_kind}.{API_GROUP}" if isinstance(stated_kind, str) else go_value(stated_kind)
             message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {got}"
             problems.add(child(path, "kind"), message, f"write: kind: {kind}, or leave it out")
     args = decode({} if value is None else value, ARGS_TYPES[name], path, problems, type_meta=True)
     if isinstance(args, DynamicResourcesArgs):
-        return _without_what_is_off(args, value, path, problems)
+        return _without_disabled_timeouts(args, value, path, problems)
     return _apply_defaults(args)
 
 
-def _without_what_is_off(
+def _without_disabled_timeouts(
     args: DynamicResourcesArgs, value: object, path: str, problems: Problems
 ) -> DynamicResourcesArgs:
-    """Leave out the timeouts whose features are off, which a file must not set.
+    """Remove the timeouts whose features are off, which a file must not set.
 
     Upstream: SetDefaults_DynamicResourcesArgs, ValidateDynamicResourcesArgs.
     """
-    given, release = value if isinstance(value, dict) else {}, problems.release
+    fields, release = value if isinstance(value, dict) else {}, problems.release
     for field, name, is_on, gates in (
         ("filter_timeout", "filterTimeout", has_filter_timeout(release), "DRASchedulingFilterTimeout"),
         (
@@ -64,14 +64,14 @@ def _without_what_is_off(
     ):
         if is_on:
             continue
-        if given.get(name) is not None and (type(args).__name__, name) not in release.absent_fields:
+        if fields.get(name) is not None and (type(args).__name__, name) not in release.absent_fields:
             problems.forbidden(child(path, name), f"{gates} feature gate is disabled", "remove it, or turn the gate on")
         args = msgspec.structs.replace(args, **{field: None})
     return args
 
 
 def _apply_defaults(args: PluginArgs) -> PluginArgs:
-    """Fill in what an empty list, an empty word or a weight of 0 stands for."""
+    """Fill in the defaults of an empty list, an empty string or a weight of 0."""
     if isinstance(args, NodeResourcesFitArgs):
         strategy = msgspec.structs.replace(
             args.scoring_strategy, resources=_default_resources(args.scoring_strategy.resources)

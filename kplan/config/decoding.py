@@ -1,7 +1,7 @@
-"""Strict decoding into structs: every unknown field, wrong type and number out of range of a document at once.
+"""Strict decoding into structs, with all unknown fields, wrong types and numbers out of range of a document at once.
 
-msgspec itself stops at the first problem; a person who edits a file wants to hear of all. The rules are those of
-Kubernetes' strict JSON decoding: field names are case-sensitive, nothing is converted, `null` is as good as absent.
+msgspec itself stops at the first problem; a person who edits a file wants to see all of them. The rules are those of
+Kubernetes' strict JSON decoding: field names are case-sensitive, nothing is converted, `null` means absent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 _INT_BITS: Final = {Int32: 32, int: 64}
 
-#: Fields that people look for in the wrong place, and where they belong.
+#: Fields that people often write in the wrong place, and where they belong.
 _ELSEWHERE: Final[Mapping[tuple[str, str], str]] = {
     ("KubeSchedulerConfiguration", "plugins"): "plugins belong to a profile: write them as profiles[0].plugins",
     ("KubeSchedulerConfiguration", "pluginConfig"): "arguments belong to a profile: write profiles[0].pluginConfig",
@@ -47,7 +47,7 @@ _ELSEWHERE: Final[Mapping[tuple[str, str], str]] = {
 
 
 def closest(name: str, known: list[str] | tuple[str, ...]) -> str:
-    """Return the known name that somebody who wrote `name` most likely meant, or an empty string."""
+    """Return the known name most similar to `name`, or an empty string."""
     for candidate in known:
         if candidate.lower() == name.lower():
             return candidate
@@ -55,9 +55,9 @@ def closest(name: str, known: list[str] | tuple[str, ...]) -> str:
 
 
 def decode(value: object, cls: type[S], path: str, problems: Problems, *, type_meta: bool = False) -> S:
-    """Read an object of the document into a struct.
+    """Decode an object of the document into a struct.
 
-    Fields that cannot be read get their default, or the empty value of their type, and a problem each.
+    Fields that do not decode get their default, or the empty value of their type, and a problem each.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ def decode(value: object, cls: type[S], path: str, problems: Problems, *, type_m
             problems.add(place, f"unknown field {go_value(place)}", hint)
     decoded: dict[str, object] = {}
     for field in fields:
-        given = value.get(field.encode_name)
-        if given is not None:
-            decoded[field.name] = _decode_value(given, field.type, child(path, field.encode_name), problems)
+        item = value.get(field.encode_name)
+        if item is not None:
+            decoded[field.name] = _decode_value(item, field.type, child(path, field.encode_name), problems)
         elif field.required:
             decoded[field.name] = _zero(field.type)
     return cls(**decoded)
@@ -114,14 +114,14 @@ def _decode_value(value: object, kind: typing.Any, path: str, problems: Problems
 
 
 def _decode_entry(value: object, kind: typing.Any, path: str, problems: Problems) -> object:
-    """Read an entry of a list or map, where Go turns `null` into the empty value."""
+    """Decode an element of a list or map, where Go turns `null` into the empty value."""
     if value is None and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         value = {}
     return _zero(kind) if value is None else _decode_value(value, kind, path, problems)
 
 
 def _decode_scalar(value: object, kind: typing.Any, path: str, problems: Problems) -> object:
-    """Read text, a number, a truth value, a duration or bytes; None when it is none, which is then a problem."""
+    """Decode a string, number, boolean, duration or bytes; None, with a problem, for another value."""
     if kind in {str, bool} and isinstance(value, kind):
         return value
     if isinstance(value, str) and kind in _FROM_TEXT:
@@ -166,7 +166,7 @@ _FROM_TEXT: Final[Mapping[typing.Any, Callable[[str, str, Problems], object | No
 
 
 def _zero(kind: typing.Any) -> object:
-    """Return what Go has in a field that nothing was written into."""
+    """Return Go's zero value of a type."""
     if type(None) in typing.get_args(kind) or kind is object:
         return None
     if typing.get_origin(kind) is typing.Annotated:

@@ -17,7 +17,7 @@ DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 
 def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME, release: Release | None = None) -> Profile:
-    """Return the default profile under the given scheduler name; of the newest release unless another is given."""
+    """Return the default profile under a scheduler name; `release` defaults to the newest."""
     release = release or newest()
     plugins = {
         point: tuple(

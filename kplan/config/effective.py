@@ -1,7 +1,7 @@
-"""The effective configuration as a KubeSchedulerConfiguration document, and what of it differs from the default.
+"""The effective configuration as a KubeSchedulerConfiguration document, and its differences from the default.
 
 The document says everything and leaves nothing to defaults, so that loading it gives the same configuration. Private
-keys of extenders are left out: what is shown ends up in logs.
+keys of extenders are left out, as the output may end up in logs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kplan.visible import without_account
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A place of the document whose value is not the default; None stands for absent."""
+    """A field of the document whose value is not the default; None means absent."""
 
     path: str
     default: object
@@ -32,7 +32,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def to_document(config: SchedulerConfiguration) -> dict[str, object]:
-    """Return the configuration as a document that kube-scheduler would accept, in plain JSON values."""
+    """Return the configuration as a document that kube-scheduler accepts, in plain JSON values."""
     document: dict[str, object] = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -49,41 +49,41 @@ def to_document(config: SchedulerConfiguration) -> dict[str, object]:
 
 
 def args_document(profile: Profile) -> dict[str, object]:
-    """Return the arguments of a profile's plugins by plugin name, as they would stand in a file."""
+    """Return the arguments of a profile's plugins by plugin name, as in a file."""
     return {name: _plain(args) for name, args in sorted(profile.args.items())}
 
 
 def differences(config: SchedulerConfiguration) -> tuple[Difference, ...]:
-    """Name what is not as in the default configuration, in the order of the document.
+    """Return the differences from the default configuration, in the order of the document.
 
-    A list counts as one value. Every profile is held against the default one, its name apart.
+    A list counts as one value. Every profile is compared with the default one, except for its name.
     """
     effective, default = to_document(config), to_document(default_configuration(config.release))
-    found: list[Difference] = []
+    differing: list[Difference] = []
     for name in dict.fromkeys((*default, *effective)):
         if name != "profiles":
-            found.extend(_compare(name, default.get(name), effective.get(name)))
+            differing.extend(_compare(name, default.get(name), effective.get(name)))
     for i, profile in enumerate(config.profiles):
-        found.extend(_compare_profile(index("profiles", i), profile, config.release))
-    return tuple(found)
+        differing.extend(_compare_profile(index("profiles", i), profile, config.release))
+    return tuple(differing)
 
 
 def _compare_profile(path: str, profile: Profile, release: Release) -> list[Difference]:
     default = default_configuration(release).profiles[0]
-    found = []
+    differing = []
     for field, default_value, value in (
         ("schedulerName", default.scheduler_name, profile.scheduler_name),
         ("percentageOfNodesToScore", default.percentage_of_nodes_to_score, profile.percentage_of_nodes_to_score),
     ):
-        found.extend(_compare(child(path, field), default_value, value))
+        differing.extend(_compare(child(path, field), default_value, value))
     for point, refs in profile.plugins.items():
         place = child(path, "plugins", POINT_NAMES[point], "enabled")
-        found.extend(_compare(place, _refs(default.plugins[point]), _refs(refs)))
+        differing.extend(_compare(place, _refs(default.plugins[point]), _refs(refs)))
     default_args = args_document(default)
     for position, (name, args) in enumerate(args_document(profile).items()):
         place = child(index(child(path, "pluginConfig"), position), "args")
-        found.extend(_compare(place, default_args.get(name), args))
-    return found
+        differing.extend(_compare(place, default_args.get(name), args))
+    return differing
 
 
 def _compare(path: str, default: object, effective: object) -> list[Difference]:
@@ -114,7 +114,7 @@ def _profile(profile: Profile) -> dict[str, object]:
 
 
 def _with_type(name: str, args: object) -> dict[str, object]:
-    """Return the arguments of an in-tree plugin with their type, which a file may leave out."""
+    """Return the arguments of an in-tree plugin with their apiVersion and kind, which a file may leave out."""
     fields = typing.cast("dict[str, object]", args)
     return {"apiVersion": API_VERSION, "kind": f"{name}Args", **fields}
 
@@ -124,7 +124,7 @@ def _refs(refs: tuple[PluginRef, ...]) -> list[dict[str, object]]:
 
 
 def _plain(value: object) -> object:
-    """Turn a struct into plain values under the names of the file; absent optional fields are left out."""
+    """Return a struct as plain values with the field names of a file, without absent optional fields."""
     if isinstance(value, KubeStruct):
         return msgspec.to_builtins(value)
     if isinstance(value, msgspec.Struct):

@@ -1,7 +1,7 @@
-"""From the defaults and what a profile says about them to the plugins of every extension point, in order.
+"""Expansion of a profile: from the default plugins and its own plugin sets to the plugins of every extension point.
 
-Two steps, as upstream: what the profile enables and disables is merged into the default sets, then `multiPoint` is
-spread over the extension points that each of its plugins implements.
+Two steps, as upstream: the profile's sets are merged into the default sets, then the plugins of `multiPoint` are
+spread over the extension points that they implement.
 
 Upstream: apis/config/v1/default_plugins.go mergePlugins, framework/runtime/framework.go NewFramework,
 updatePluginList, expandMultiPointPlugins, getValidScoreWeights.
@@ -26,7 +26,7 @@ _EVERYTHING: Final = "*"
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A plugin in an `enabled` list; `path` is where the file names it, empty for a default."""
+    """A plugin in an `enabled` list; `path` is its path in the file, empty for a default."""
 
     name: str
     weight: int = 0
@@ -54,7 +54,7 @@ def merge(default: Mapping[str, PointSet], custom: Mapping[str, PointSet]) -> di
 
 
 def _merge_set(default: PointSet, custom: PointSet) -> PointSet:
-    """Merge one set: what is enabled again takes the default's place, the rest follows; `*` drops all defaults."""
+    """Merge one set: a default that is enabled again stays in its place, others follow; `*` drops all defaults."""
     disabled = (*custom.disabled, *default.disabled)
     last = {entry.name: position for position, entry in enumerate(custom.enabled)}
     enabled: list[Entry] = []
@@ -73,7 +73,7 @@ def _merge_set(default: PointSet, custom: PointSet) -> PointSet:
 
 
 def enabled_names(sets: Mapping[str, PointSet]) -> tuple[str, ...]:
-    """Name every plugin that some set enables, each once."""
+    """Return the names of all plugins that any set enables, each once."""
     return tuple(dict.fromkeys(entry.name for point_set in sets.values() for entry in point_set.enabled))
 
 
@@ -89,7 +89,7 @@ def expand(
     ----------
     sets : the merged sets. Every plugin in them is one of `implements`.
     implements : In-tree plugin -> the extension points that it implements
-    path : where the plugin sets stand, for problems of default entries
+    path : path of the plugin sets, for problems of default entries
 
     Returns
     -------
@@ -115,12 +115,14 @@ def expand(
 def _specific(
     point: str, own: PointSet, problems: Problems, path: str, implements: Mapping[str, frozenset[str]]
 ) -> list[str]:
-    """List the plugins that the point's own list enables; each must implement the point and stand there once."""
+    """List the plugins of the point's own list; each must implement the point, and be in the list once."""
     kind = UPSTREAM_POINT_NAMES[point]
     names: list[str] = []
     for entry in own.enabled:
         if point not in implements[entry.name]:
-            has = ", ".join(POINT_NAMES[each] for each in POINT_NAMES if each in implements[entry.name])
+            has = ", ".join(
+                POINT_NAMES[implemented] for implemented in POINT_NAMES if implemented in implements[entry.name]
+            )
             problems.add(
                 entry.path or path,
                 f'plugin "{entry.name}" does not extend {kind} plugin',
@@ -140,7 +142,7 @@ def _spread(
     problems: Problems,
     implements: Mapping[str, frozenset[str]],
 ) -> tuple[list[str], set[str]]:
-    """List the plugins that only `multiPoint` brings to the point, and those that the point's own list overrides."""
+    """List the plugins that only `multiPoint` enables at the point, and those that the point's own list overrides."""
     listed = {entry.name for entry in own.enabled}
     spread: list[str] = []
     overridden: set[str] = set()
@@ -158,7 +160,7 @@ def _spread(
 
 def _already_registered(entry: Entry, kind: str, problems: Problems) -> None:
     if not any(
-        problem.json_path == entry.path and "already registered" in problem.message for problem in problems.found
+        problem.json_path == entry.path and "already registered" in problem.message for problem in problems.recorded
     ):
         problems.add(
             entry.path,
@@ -168,7 +170,7 @@ def _already_registered(entry: Entry, kind: str, problems: Problems) -> None:
 
 
 def _weights(own: tuple[Entry, ...], multi_point: tuple[Entry, ...]) -> dict[str, int]:
-    """Weigh each plugin by its first mention, the point's own list before `multiPoint`."""
+    """Return the weight of each plugin at its first occurrence, in the point's own list before `multiPoint`."""
     weights: dict[str, int] = {}
     for entry in (*own, *multi_point):
         weights.setdefault(entry.name, entry.weight or 1)

@@ -1,4 +1,4 @@
-"""Documents that people pass by mistake: a ConfigMap around the file, kube-scheduler's own manifest, older versions."""
+"""Documents that people pass by mistake: a ConfigMap with the file, kube-scheduler's manifest, older versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORKLOADS: Final = frozenset({"Pod", "Deployment", "DaemonSet", "StatefulSet", 
 
 
 def check_type_meta(value: object, problems: Problems) -> bool:
-    """Tell whether the document is a KubeSchedulerConfiguration; record what it is otherwise.
+    """Tell whether the document is a KubeSchedulerConfiguration; record a problem for another document.
 
     A document of a near older version counts as one, with its version as a problem.
     """
@@ -106,13 +106,13 @@ def _config_map_has_it(value: dict[str, object]) -> bool:
 
 
 def _manifest(value: dict[str, object], kind: str, problems: Problems) -> bool:
-    """Explain a kube-scheduler manifest: where its `--config` leads."""
-    found = _scheduler_container(value)
+    """Record that this is kube-scheduler's manifest, with the file that its `--config` names."""
+    scheduler = _scheduler_container(value)
     name, namespace = _identity(value)
-    if found is None:
+    if scheduler is None:
         problems.add("kind", f"this is a {kind}, not a {KIND}", _begin_with())
         return False
-    container, pod = found
+    container, pod = scheduler
     path = _config_flag(container)
     what = f"this is the manifest of kube-scheduler ({kind} {namespace}/{name}), not its configuration"
     if path is None:
@@ -145,7 +145,7 @@ def _config_flag(container: dict[str, object]) -> str | None:
 
 
 def _where(path: str, container: dict[str, object], pod: dict[str, object], namespace: str) -> str:
-    """Say where the file of `--config` is outside the container: on the host, or in a ConfigMap."""
+    """Return a hint where the file of `--config` is outside the container: on the host, or in a ConfigMap."""
     mounts, volumes = container.get("volumeMounts"), pod.get("volumes")
     for mount in mounts if isinstance(mounts, list) else []:
         at = str(_object(mount).get("mountPath", "")).rstrip("/")

@@ -1,7 +1,7 @@
-"""Extension points by name, and which plugins any release has brought along.
+"""Extension points by name, and the releases that have a plugin.
 
-Configuration has to know which extension points a plugin implements in order to expand `multiPoint`, but may not
-import plugins: the releases say it, and a test in the plugin room holds the two against each other.
+Configuration has to know which extension points a plugin implements in order to expand `multiPoint`, but must not
+import plugins: the releases list them, and a test of the plugins compares the two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kplan.config.releases import releases
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The extension points of a pod's scheduling cycle, in the order in which a pod meets them.
+#: The extension points of a pod's scheduling cycle, in the order in which they run.
 EXTENSION_POINTS: Final = (
     "pre_enqueue",
     "queue_sort",
@@ -33,12 +33,12 @@ EXTENSION_POINTS: Final = (
 #: Extension points of whole pod groups. They run only with the gate TopologyAwareWorkloadScheduling, off by default.
 PLACEMENT_POINTS: Final = ("placement_generate", "placement_score")
 
-#: Extension point -> the Go type by which kube-scheduler's start-up errors call its plugins.
+#: Extension point -> the Go type of its plugins, as in kube-scheduler's start-up errors.
 UPSTREAM_POINT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {point: f"{point.title().replace('_', '')}Plugin" for point in (*EXTENSION_POINTS, *PLACEMENT_POINTS)}
 )
 
 
 def in_tree_since(plugin: str) -> str:
-    """Return the oldest minor known here that brings the plugin along; empty when none does."""
+    """Return the oldest known minor that has the plugin in-tree; empty where none has."""
     return next((release.minor for release in releases() if plugin in release.implements), "")

@@ -1,6 +1,6 @@
 """Loading a KubeSchedulerConfiguration: read, decode, default, validate, expand; all problems at once.
 
-Every repeated field is noted, for which kube-scheduler refuses a file.
+Duplicate fields are problems, too, as kube-scheduler refuses such a file.
 """
 
 from __future__ import annotations
@@ -67,27 +67,26 @@ def load_scheduler_config(
     kubernetes: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> SchedulerConfiguration:
-    """Load a scheduler configuration as kube-scheduler would understand it.
+    """Load a scheduler configuration as kube-scheduler reads it.
 
     Parameters
     ----------
     source : the path of a YAML or JSON file, `-` for standard input, the document itself as a dictionary, or None for
         the defaults
-    kubernetes : the minor that reads it, such as ``1.34``; None reads it as the newest does, until a planner knows
-        better
-    feature_gates : feature gates of that kube-scheduler that are not as by default
+    kubernetes : the minor that reads it, such as ``1.34``; None for the newest, until a planner knows the server's
+    feature_gates : feature gates of that kube-scheduler that differ from their defaults
 
     Raises
     ------
     UsageError
         When there is no such release, or a feature gate cannot be set.
     ConfigError
-        When kube-scheduler would refuse it; `problems` names every reason with its path and a hint.
+        When kube-scheduler refuses it; `problems` holds every reason with its path and a hint.
     """
     gates = feature_gates or {}
     chosen = chosen_release(kubernetes, gates)
     config = read_configuration(source, chosen or with_gates(newest(), gates))
-    return config if chosen is None else replace(config, is_release_given=True)
+    return config if chosen is None else replace(config, is_release_explicit=True)
 
 
 def read_configuration(
@@ -104,9 +103,9 @@ def read_configuration(
 
 
 def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerConfiguration:
-    """Return a configuration as another release reads the same file.
+    """Return the configuration as another release reads the same file.
 
-    Raises ConfigError when that release would refuse it.
+    Raises ConfigError when that release refuses it.
     """
     if config.release == release:
         return config
@@ -156,7 +155,7 @@ def _with_timeout(extender: Extender) -> Extender:
 def _ignore_extender_resources(
     profiles: tuple[Profile, ...], extenders: tuple[Extender, ...], problems: Problems, warn: Warn
 ) -> tuple[Profile, ...]:
-    """Let NodeResourcesFit ignore what extenders say it shall, in place of its own list.
+    """Return profiles whose NodeResourcesFit ignores the extenders' resources, in place of its own list.
 
     Upstream: scheduler.go buildExtenders.
     """

@@ -15,7 +15,7 @@ from kplan.config.releases import Release, newest
 if TYPE_CHECKING:
     from kplan.snapshot.model import Warning as InputWarning
 
-#: What an extender gets to answer when its `httpTimeout` is absent or zero.
+#: The timeout of an extender whose `httpTimeout` is absent or zero.
 DEFAULT_EXTENDER_TIMEOUT: Final = Nanoseconds(5_000_000_000)
 
 
@@ -27,23 +27,23 @@ class PluginRef(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """One scheduler, as pods name it in `spec.schedulerName`."""
+    """A scheduling profile; pods choose it by `spec.schedulerName`."""
 
     scheduler_name: str
     #: every extension point of `in_tree.EXTENSION_POINTS` -> its plugins, in the order in which they run
     plugins: Mapping[str, tuple[PluginRef, ...]]
     #: plugin name -> its arguments, for every plugin that is enabled somewhere and takes arguments: a `PluginArgs` for
-    #: in-tree plugins, what the file says for others
+    #: in-tree plugins, the file's values for others
     args: Mapping[str, object]
-    percentage_of_nodes_to_score: int | None = None  #: None: the configuration's own percentage holds
+    percentage_of_nodes_to_score: int | None = None  #: None: the configuration's percentage applies
 
     def plugin_names(self) -> tuple[str, ...]:
-        """Name the plugins that are enabled at any extension point, each once, in order of first appearance."""
+        """Return the plugins that are enabled at any extension point, each once, in order of first appearance."""
         return tuple(dict.fromkeys(ref.name for refs in self.plugins.values() for ref in refs))
 
 
 class ManagedResource(ConfigStruct, frozen=True, kw_only=True):
-    """An extended resource that an extender manages; one that is ignored is skipped by NodeResourcesFit."""
+    """An extended resource that an extender manages; NodeResourcesFit skips it if it is ignored by the scheduler."""
 
     name: str
     ignored_by_scheduler: bool = False
@@ -67,7 +67,7 @@ class ExtenderTLSConfig(ConfigStruct, frozen=True, kw_only=True):
 
 
 class Extender(ConfigStruct, frozen=True, kw_only=True):
-    """A scheduler extender; an empty verb is a call that it does not offer."""
+    """A scheduler extender; it does not serve a call whose verb is empty."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -85,7 +85,7 @@ class Extender(ConfigStruct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfiguration:
-    """A KubeSchedulerConfiguration as kube-scheduler would run it."""
+    """A KubeSchedulerConfiguration as kube-scheduler runs it."""
 
     profiles: tuple[Profile, ...]
     percentage_of_nodes_to_score: int = 0  #: 0: the adaptive percentage
@@ -94,23 +94,23 @@ class SchedulerConfiguration:
     pod_max_backoff_seconds: int = 10
     extenders: tuple[Extender, ...] = ()
     source: str = "default"  #: "default", or the file that was read
-    warnings: tuple[InputWarning, ...] = ()  #: what the file asks for and kplan does not have
+    warnings: tuple[InputWarning, ...] = ()  #: settings of the file that kplan does not model
     #: fields that no decision depends on (`leaderElection`, `clientConnection`, …), defaulted, as JSON values
     settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    #: the release that reads it so; another may understand it otherwise
+    #: the release that reads it; another may read the same file differently
     release: Release = field(default_factory=newest)
-    #: what the file says, for another release to read; None when there is none
+    #: the document as plain values, for another release to read; None for the default configuration
     document: object = field(default=None, repr=False, compare=False)
-    #: how many documents of the file follow the one that counts
+    #: how many further documents the file has, which are ignored
     other_documents: int = field(default=0, repr=False, compare=False)
-    is_release_given: bool = field(default=False, compare=False)  #: the release was asked for, not assumed
+    is_release_explicit: bool = field(default=False, compare=False)  #: the caller chose the release
 
     def profile(self, scheduler_name: str) -> Profile | None:
-        """Return the profile of that scheduler name, or None when this scheduler does not answer to it."""
+        """Return the profile of a scheduler name; None where this scheduler has none of that name."""
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
 
     def extenders_in_call_order(self) -> tuple[Extender, ...]:
-        """Return the extenders as kube-scheduler asks them: in the order of the file, ignorable ones last.
+        """Return the extenders in the order of kube-scheduler's calls: as in the file, ignorable ones last.
 
         Upstream: scheduler.go buildExtenders.
         """

@@ -1,4 +1,4 @@
-"""Collecting all that is wrong with a configuration, in the words and under the paths that kube-scheduler uses.
+"""The problems of a configuration, in kube-scheduler's words and under its field paths.
 
 A path is a Kubernetes field path: `profiles[0].pluginConfig[1].args.scoringStrategy.type`.
 
@@ -30,39 +30,41 @@ def index(path: str, position: int) -> str:
 
 
 def go_value(value: object) -> str:
-    """Write a value the way Kubernetes prints it in a field error: text quoted, numbers bare, the rest as JSON."""
+    """Return a value as Kubernetes prints it in a field error, as JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 class Problems:
-    """The problems of one document, and the places that could not be read at all.
+    """The problems of one document, and the paths of values that do not decode.
 
-    Checks of values skip the places that could not be read: there is nothing at them to speak about.
+    Problems of a value that does not decode are recorded once: later checks of it are dropped.
     """
 
     def __init__(
         self, file: str, document: int | None = None, lines: Lines | None = None, release: Release | None = None
     ) -> None:
-        self.release = release or newest()  #: whose rules the document is held to
+        self.release = release or newest()  #: the release whose rules apply
         self.file = file
         self.document = document
         self._lines = lines
-        self.found: list[Problem] = []
+        self.recorded: list[Problem] = []
         self._unreadable: list[str] = []
 
     def add(self, path: str, message: str, hint: str = "") -> None:
-        """Record a problem, unless its place is one that could not be read."""
+        """Record a problem, unless its path is that of a value that does not decode."""
         if any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in self._unreadable):
             return
-        self.found.append(Problem(message=message, path=self.file, document=self.document, json_path=path, hint=hint))
+        self.recorded.append(
+            Problem(message=message, path=self.file, document=self.document, json_path=path, hint=hint)
+        )
 
     def unreadable(self, path: str, message: str, hint: str = "") -> None:
-        """Record a value of the wrong type; what is said about its place later is dropped."""
+        """Record a value that does not decode; later problems at its path are dropped."""
         self.add(path, message, hint)
         self._unreadable.append(path)
 
     def invalid(self, path: str, value: object, detail: str, hint: str) -> None:
-        """Record a value that is outside what the field allows."""
+        """Record a value that the field does not allow."""
         self.add(path, f"Invalid value: {go_value(value)}: {detail}", hint)
 
     def required(self, path: str, detail: str, hint: str) -> None:
@@ -78,26 +80,26 @@ class Problems:
         self.add(path, f"Duplicate value: {go_value(value)}", hint)
 
     def unsupported(self, path: str, value: object, supported: Iterable[str], hint: str = "") -> None:
-        """Record a word that is none of the supported ones."""
+        """Record a value that is not supported."""
         words = ", ".join(go_value(word) for word in supported)
         self.add(path, f"Unsupported value: {go_value(value)}: supported values: {words}", hint)
 
     def raise_if_any(self, document: object = None) -> None:
-        """Raise everything found so far, in the order of the document's places if it is given.
+        """Raise all recorded problems, in the order of the document's fields if it is given.
 
-        Raises ConfigError when anything was recorded.
+        Raises ConfigError when a problem was recorded.
         """
-        if self.found:
+        if self.recorded:
             order = {path: position for position, path in enumerate(_paths(document, ""))}
-            found = sorted(self.found, key=lambda problem: _place(problem.json_path, order))
-            raise ConfigError(map(self._with_line, found))
+            problems = sorted(self.recorded, key=lambda problem: _place(problem.json_path, order))
+            raise ConfigError(map(self._with_line, problems))
 
     def _with_line(self, problem: Problem) -> Problem:
         return replace(problem, line=self._lines.of(problem.json_path)) if self._lines else problem
 
 
 def _paths(value: object, path: str) -> Iterator[str]:
-    """Walk through the places of a document in reading order."""
+    """Yield the paths of a document in reading order."""
     yield path
     if isinstance(value, dict):
         for name, item in value.items():
@@ -108,7 +110,7 @@ def _paths(value: object, path: str) -> Iterator[str]:
 
 
 def _place(path: str, order: Mapping[str, int]) -> int:
-    """Return where the path stands, or what stands nearest around it when it is missing from the document."""
+    """Return the position of a path, or of its nearest parent in the document."""
     while path and path not in order:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return order.get(path, 0)

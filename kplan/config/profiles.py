@@ -1,7 +1,7 @@
-"""One profile of a file, with the default plugins and arguments filled in.
+"""The profiles of a file, with the default plugins and arguments filled in.
 
 A plugin that kube-scheduler does not bring along is left out with a warning: whoever runs it has compiled it in, and
-kplan cannot know what it does.
+kplan does not know what it does.
 
 Upstream: apis/config/v1/defaults.go setDefaults_KubeSchedulerProfile, apis/config/validation/validation.go
 validateKubeSchedulerProfile and validateCommonQueueSort, framework/runtime/framework.go NewFramework.
@@ -31,7 +31,7 @@ Warn = Callable[[str, str, str], None]
 
 
 class _Draft(msgspec.Struct, frozen=True):
-    """A profile on its way: its merged sets, and those of in-tree plugins only."""
+    """A profile before expansion: its merged plugin sets, and those of in-tree plugins only."""
 
     name: str
     path: str
@@ -40,7 +40,7 @@ class _Draft(msgspec.Struct, frozen=True):
 
 
 def build_profiles(wires: tuple[KubeSchedulerProfile, ...], problems: Problems, warn: Warn) -> tuple[Profile, ...]:
-    """Default, expand and check the profiles of a file; none at all means one default profile."""
+    """Default, expand and check the profiles of a file; a file without any has one default profile."""
     wires = wires or (KubeSchedulerProfile(),)
     drafts = [_draft(wire, index("profiles", i), len(wires), problems) for i, wire in enumerate(wires)]
     _distinct_names(drafts, problems)
@@ -74,12 +74,12 @@ def _draft(wire: KubeSchedulerProfile, path: str, count: int, problems: Problems
 def _custom_sets(plugins: Plugins, path: str) -> dict[str, PointSet]:
     sets = {}
     for point, name in POINT_NAMES.items():
-        given = getattr(plugins, point)
+        point_set = getattr(plugins, point)
         enabled_path = child(path, name, "enabled")
         enabled = tuple(
-            Entry(plugin.name, plugin.weight or 0, index(enabled_path, i)) for i, plugin in enumerate(given.enabled)
+            Entry(plugin.name, plugin.weight or 0, index(enabled_path, i)) for i, plugin in enumerate(point_set.enabled)
         )
-        sets[point] = PointSet(enabled, tuple(plugin.name for plugin in given.disabled))
+        sets[point] = PointSet(enabled, tuple(plugin.name for plugin in point_set.disabled))
     return sets
 
 
@@ -96,7 +96,7 @@ def _refuse_removed(name: str, path: str, problems: Problems) -> None:
 
 
 def _refuse_newer(point: str, entry: Entry, problems: Problems) -> None:
-    """Record a plugin that came with a later minor than the one that reads the file."""
+    """Record a plugin that is newer than the minor that reads the file."""
     since = in_tree_since(entry.name)
     if since and entry.name not in problems.release.implements:
         kind = UPSTREAM_POINT_NAMES.get(point, "Plugin")
@@ -116,7 +116,7 @@ def _distinct_names(drafts: list[_Draft], problems: Problems) -> None:
 
 
 def _common_queue_sort(drafts: list[_Draft], problems: Problems) -> None:
-    """Every profile must sort the one queue alike."""
+    """Record profiles whose queue sort differs: all profiles share one queue."""
     own = [draft.sets["queue_sort"] for draft in drafts]
     if len(own[0].enabled) > 1:
         place = child(drafts[0].path, "plugins", "queueSort", "enabled")
@@ -149,7 +149,7 @@ def _finish(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn:
     _check_bind(draft, expanded, problems)
     _warn_about_plugins(wire, draft, expanded, release, warn)
     plugins = {point: expanded[point] for point in EXTENSION_POINTS}
-    # Pods have to wait in some order, even if the plugin that knows it is not here.
+    # The queue needs an order, even where the plugin that sorts it is unknown.
     plugins["queue_sort"] = plugins["queue_sort"] or (PluginRef("PrioritySort"),)
     return Profile(
         scheduler_name=draft.name,
@@ -160,24 +160,24 @@ def _finish(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn:
 
 
 def _args(wire: KubeSchedulerProfile, draft: _Draft, problems: Problems, warn: Warn) -> dict[str, object]:
-    """Read the arguments that the file gives and add the defaults of every other enabled plugin that takes some."""
+    """Decode the arguments in the file, and add the defaults of every other enabled plugin with arguments."""
     release = problems.release
     enabled = enabled_names(draft.sets)
     subject = f"profile {draft.name}"
     args: dict[str, object] = {}
-    seen: set[str] = set()
+    names: set[str] = set()
     for i, config in enumerate(wire.plugin_config):
         path = index(child(draft.path, "pluginConfig"), i)
-        if config.name in seen:
+        if config.name in names:
             problems.duplicate(path, config.name, f"merge the entries of {config.name} into one")
-        seen.add(config.name)
+        names.add(config.name)
         _refuse_removed(config.name, path, problems)
         if args_type(config.name, release):
-            given = decode_args(config.name, config.args, child(path, "args"), problems)
-            args.setdefault(config.name, given)
-            # Only the plugin itself looks at NodeResourcesFit's arguments, and only if it is started.
+            decoded = decode_args(config.name, config.args, child(path, "args"), problems)
+            args.setdefault(config.name, decoded)
+            # NodeResourcesFit's arguments are checked by the plugin itself, only where it is enabled.
             if config.name != "NodeResourcesFit" or config.name in enabled:
-                validate_args(config.name, given, child(path, "args"), problems)
+                validate_args(config.name, decoded, child(path, "args"), problems)
         elif config.name in release.out_of_tree:
             args.setdefault(config.name, config.args)
         elif config.name in release.implements and config.args is not None:

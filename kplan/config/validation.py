@@ -1,4 +1,4 @@
-"""Validation of everything but plugin arguments, and the defaults that it depends on.
+"""Validation of a configuration except for plugin arguments, and the defaults that it depends on.
 
 Upstream: apis/config/v1/defaults.go, apis/config/validation/validation.go, component-base config/validation.
 """
@@ -19,7 +19,7 @@ _SECOND: Final = 1_000_000_000
 
 
 def validate_configuration(wire: KubeSchedulerConfiguration, problems: Problems) -> None:
-    """Record what kube-scheduler would refuse outside the profiles."""
+    """Record what kube-scheduler refuses outside the profiles."""
     _client_connection(wire.client_connection, problems)
     _leader_election(wire.leader_election, problems)
     if wire.parallelism is not None and wire.parallelism <= 0:
@@ -38,14 +38,14 @@ def validate_configuration(wire: KubeSchedulerConfiguration, problems: Problems)
 
 
 def validate_percentage(percentage: int | None, path: str, problems: Problems) -> None:
-    """Record a percentage of nodes that is none."""
+    """Record an invalid percentage of nodes."""
     if percentage is not None and not 0 <= percentage <= 100:
         hint = "write a number from 0 (adaptive) to 100 (every node)"
         problems.invalid(path, percentage, "not in valid range [0-100]", hint)
 
 
 def settings_of(wire: KubeSchedulerConfiguration) -> dict[str, object]:
-    """Return the fields that no decision depends on, defaulted, as values of the document."""
+    """Return the fields that do not affect scheduling, with defaults, as values of the document."""
     election, connection = _defaulted_election(wire.leader_election), wire.client_connection
     profiling = True if wire.enable_profiling is None else wire.enable_profiling
     contention = profiling if wire.enable_contention_profiling is None else wire.enable_contention_profiling
@@ -90,8 +90,8 @@ def _client_connection(connection: ClientConnection, problems: Problems) -> None
         problems.invalid("clientConnection.burst", connection.burst, "must be non-negative", hint)
 
 
-def _leader_election(given: LeaderElection, problems: Problems) -> None:
-    election = _defaulted_election(given)
+def _leader_election(written: LeaderElection, problems: Problems) -> None:
+    election = _defaulted_election(written)
     if not election.leader_elect:
         return
     for field, duration in (
@@ -116,7 +116,7 @@ def _leader_election(given: LeaderElection, problems: Problems) -> None:
 
 
 def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for i, extender in enumerate(extenders):
         path = index("extenders", i)
         if extender.prioritize_verb and extender.weight <= 0:
@@ -126,10 +126,10 @@ def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
         for j, resource in enumerate(extender.managed_resources):
             place = child(index(child(path, "managedResources"), j), "name")
             _managed_resource(resource.name, place, problems)
-            if resource.name in seen:
+            if resource.name in names:
                 detail = "duplicate extender managed resource name"
                 problems.invalid(place, resource.name, detail, "let one extender manage it, named once")
-            seen.add(resource.name)
+            names.add(resource.name)
         tls = extender.tls_config
         if tls is not None and tls.insecure and (tls.ca_file or tls.ca_data):
             detail = "specifying a root certificates file with the insecure flag is not allowed"

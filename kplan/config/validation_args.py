@@ -1,4 +1,4 @@
-"""Validation of plugin arguments: what kube-scheduler refuses, with what to write instead.
+"""Validation of plugin arguments: what kube-scheduler refuses, with a hint what to write instead.
 
 Upstream: apis/config/validation/validation_pluginargs.go, component-helpers nodeaffinity NewNodeSelector,
 apimachinery labels.NewRequirement (default gates).
@@ -42,7 +42,7 @@ _SECOND: Final = 1_000_000_000
 
 
 def validate_args(name: str, args: PluginArgs, path: str, problems: Problems) -> None:
-    """Record everything that kube-scheduler would refuse in the arguments of the plugin `name` at `path`."""
+    """Record everything that kube-scheduler refuses in the arguments of the plugin `name` at `path`."""
     check = _CHECKS.get(name)
     if check is not None:
         check(args, path, problems)
@@ -78,15 +78,15 @@ def _pod_topology_spread(args: PodTopologySpreadArgs, path: str, problems: Probl
     elif args.defaulting_type == "System" and args.default_constraints:
         hint = "write defaultingType: List, or remove defaultConstraints"
         problems.invalid(place, args.defaulting_type, "when .defaultConstraints are not empty", hint)
-    seen: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for i, constraint in enumerate(args.default_constraints):
         at = index(child(path, "defaultConstraints"), i)
         _spread_constraint(constraint, at, problems)
-        same = (constraint.topology_key, constraint.when_unsatisfiable)
-        if same in seen:
+        pair = (constraint.topology_key, constraint.when_unsatisfiable)
+        if pair in pairs:
             hint = "keep one constraint for each pair of topologyKey and whenUnsatisfiable"
-            problems.duplicate(at, f"{{{same[0]}, {same[1]}}}", hint)
-        seen.add(same)
+            problems.duplicate(at, f"{{{pair[0]}, {pair[1]}}}", hint)
+        pairs.add(pair)
 
 
 def _spread_constraint(constraint: TopologySpreadConstraint, path: str, problems: Problems) -> None:
@@ -134,7 +134,7 @@ def _ratio(strategy: ScoringStrategy, place: str, problems: Problems) -> None:
     ratio_path = child(place, "requestedToCapacityRatio")
     is_needed = strategy.type == "RequestedToCapacityRatio"
     if is_needed and ratio is None:
-        # Where kube-scheduler does not check it, it ends with a panic.
+        # A kube-scheduler that does not check it panics.
         hint = "add its shape, for example: shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
         problems.required(ratio_path, "must be specified when type is RequestedToCapacityRatio", hint)
     elif ratio is not None and not is_needed and by_type:
@@ -169,12 +169,12 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, problem
 
 
 def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str, problems: Problems) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for i, resource in enumerate(args.resources):
         at = index(child(path, "resources"), i)
-        if resource.name in seen:
+        if resource.name in names:
             problems.duplicate(child(at, "name"), resource.name, f"name {resource.name or 'each resource'} once")
-        seen.add(resource.name)
+        names.add(resource.name)
         if resource.weight != 1:
             hint = "write weight: 1 or leave it out; balance knows no weights"
             problems.invalid(child(at, "weight"), resource.weight, "must be 1", hint)
@@ -213,7 +213,7 @@ def _node_affinity(args: NodeAffinityArgs, path: str, problems: Problems) -> Non
             _node_selector_term(term, index(terms_path, i), problems)
     preferred_path = child(place, "preferredDuringSchedulingIgnoredDuringExecution")
     for i, preferred in enumerate(args.added_affinity.preferred_during_scheduling_ignored_during_execution):
-        if preferred.weight != 0:  # upstream skips terms that weigh nothing before it reads them
+        if preferred.weight != 0:  # upstream skips terms of weight 0 without parsing them
             _node_selector_term(preferred.preference, child(index(preferred_path, i), "preference"), problems)
 
 
@@ -254,17 +254,17 @@ def _label_requirement(requirement: NodeSelectorRequirement, path: str, problems
 
 
 def _count_of_values(requirement: NodeSelectorRequirement, path: str, problems: Problems) -> None:
-    count, given = len(requirement.values), list(requirement.values)
+    count, values = len(requirement.values), list(requirement.values)
     match requirement.operator:
         case "In" | "NotIn" if count == 0:
             detail = "for 'in', 'notin' operators, values set can't be empty"
-            problems.invalid(path, given, detail, "add at least one value")
+            problems.invalid(path, values, detail, "add at least one value")
         case "Exists" | "DoesNotExist" if count > 0:
             detail = "values set must be empty for exists and does not exist"
-            problems.invalid(path, given, detail, "remove values, or write In or NotIn")
+            problems.invalid(path, values, detail, "remove values, or write In or NotIn")
         case "Gt" | "Lt" if count != 1:
             detail = "for 'Gt', 'Lt' operators, exactly one value is required"
-            problems.invalid(path, given, detail, "write one whole number, in quotes")
+            problems.invalid(path, values, detail, "write one whole number, in quotes")
 
 
 def _is_int64(text: str) -> bool:

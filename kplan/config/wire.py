@@ -1,6 +1,6 @@
-"""KubeSchedulerConfiguration v1 as it stands in a file, before defaults.
+"""KubeSchedulerConfiguration v1 as in a file, before defaults.
 
-A field that is None was not set; which default it gets may depend on others.
+A field that is not set is None; its default may depend on other fields.
 
 Upstream: staging kube-scheduler/config/v1/types.go, component-base/config/v1alpha1/types.go.
 """
@@ -14,19 +14,19 @@ import msgspec
 from kplan.config.args import ConfigStruct, Nanoseconds
 from kplan.config.model import Extender
 
-#: A whole number that Go keeps in 32 bits.
+#: A Go int32.
 Int32 = NewType("Int32", int)
 
 
 class Plugin(ConfigStruct, frozen=True, kw_only=True):
-    """A plugin by name; a weight of 0 counts as not given."""
+    """A plugin by name; a weight of 0 means no weight."""
 
     name: str
     weight: Int32 | None = None
 
 
 class PluginSet(ConfigStruct, frozen=True, kw_only=True):
-    """What is added to and taken from the defaults of one extension point."""
+    """The plugins to add to and remove from the defaults of one extension point."""
 
     enabled: tuple[Plugin, ...] = ()
     disabled: tuple[Plugin, ...] = ()
@@ -57,7 +57,7 @@ POINT_NAMES: Final = {field.name: field.encode_name for field in msgspec.structs
 
 
 class PluginConfig(ConfigStruct, frozen=True, kw_only=True):
-    """Arguments for one plugin, still as the values of the file."""
+    """Arguments of one plugin, as plain values."""
 
     name: str
     args: object = None
@@ -73,7 +73,7 @@ class KubeSchedulerProfile(ConfigStruct, frozen=True, kw_only=True):
 
 
 class LeaderElection(ConfigStruct, frozen=True, kw_only=True):
-    """How several schedulers agree on one of them; an absent, empty or zero value gets its default."""
+    """Settings of leader election; an absent, empty or zero value gets its default."""
 
     leader_elect: bool | None = None
     lease_duration: Nanoseconds = Nanoseconds(0)

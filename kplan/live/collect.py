@@ -103,19 +103,19 @@ def collect(transport: Getter, options: LiveOptions, *, source: str, progress: P
         if resource.required and served is None:
             raise ApiError(f"the server does not serve {resource.plural}", status=404)
     prepare(resource.type for resource, served in wanted if served)
-    collector = _Collector(reader, options, _one_at_a_time(progress))
-    found: dict[str, _Collected] = {}
+    collector = _Collector(reader, options, _serialized(progress))
+    collected_by: dict[str, _Collected] = {}
     with ThreadPoolExecutor(1) as decoder:
         tasks = [
             functools.partial(collector.collect, resource, served, decoder) for resource, served in wanted if served
         ]
         try:
             for collected in side_by_side(tasks, N_LISTS):
-                found[collected.resource.attribute] = collected
+                collected_by[collected.resource.attribute] = collected
         finally:
             # Whoever still waits for a busy server need not any more.
             stop.set()
-    in_order = [found[resource.attribute] for resource in RESOURCES if resource.attribute in found]
+    in_order = [collected_by[resource.attribute] for resource in RESOURCES if resource.attribute in collected_by]
     missing = _missing(in_order, options)
     return build_snapshot(
         (obj for collected in in_order for obj in collected.objects),
@@ -131,11 +131,11 @@ def _server(reader: Reader) -> tuple[ServerVersion | None, Discovery]:
     """Ask for the version and for what is served, at the same time."""
     version: ServerVersion | None = None
     discovery = Discovery(None)
-    for found in side_by_side([lambda: read_version(reader), lambda: discover(reader, RESOURCES)], 2):
-        if isinstance(found, Discovery):
-            discovery = found
+    for answer in side_by_side([lambda: read_version(reader), lambda: discover(reader, RESOURCES)], 2):
+        if isinstance(answer, Discovery):
+            discovery = answer
         else:
-            version = found
+            version = answer
     return version, discovery
 
 
@@ -177,7 +177,7 @@ class _Collector:
             page_size=self._options.page_size,
             decode=page_decoder(resource.type, path),
             decoder=decoder,
-            progress=lambda seen, total: self._progress(resource.plural, seen, total),
+            progress=lambda n_read, total: self._progress(resource.plural, n_read, total),
         )
         return listed.objects, listed.notes
 
@@ -211,14 +211,14 @@ class _Collector:
         return _Collected(resource, tuple(objects))
 
 
-def _one_at_a_time(progress: Progress | None) -> Progress:
+def _serialized(progress: Progress | None) -> Progress:
     if progress is None:
-        return lambda _resource, _seen, _total: None
+        return lambda _resource, _n_read, _total: None
     lock = threading.Lock()
 
-    def report(resource: str, seen: int, total: int | None) -> None:
+    def report(resource: str, n_read: int, total: int | None) -> None:
         with lock:
-            progress(resource, seen, total)
+            progress(resource, n_read, total)
 
     return report
 

@@ -107,9 +107,9 @@ def discover(reader: Reader, resources: tuple[Resource, ...]) -> Discovery:
     served: dict[tuple[str, str], frozenset[str]] = {}
     groups = {resource.group for resource in resources}
     try:
-        for root, found in side_by_side([partial(_ask_root, reader, root) for root in _ROOTS], len(_ROOTS)):
-            if found.kind == "APIGroupDiscoveryList":
-                for group in found.items:
+        for root, document in side_by_side([partial(_ask_root, reader, root) for root in _ROOTS], len(_ROOTS)):
+            if document.kind == "APIGroupDiscoveryList":
+                for group in document.items:
                     for version in group.versions:
                         names = frozenset(resource.resource for resource in version.resources)
                         served[group.metadata.name, version.version] = names

@@ -70,7 +70,7 @@ def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets
     """
     name = f"the exec plugin {Path(config.command).name} of user {user}"
     is_interactive = _is_interactive(config, name, stdin_is_free=stdin_is_free)
-    environment = {**os.environ, **{each.name: each.value for each in config.env}}
+    environment = {**os.environ, **{variable.name: variable.value for variable in config.env}}
     environment["KUBERNETES_EXEC_INFO"] = json.dumps(_exec_info(config, cluster, is_interactive=is_interactive))
     try:
         code, out, err = _run([config.command, *config.args], environment, is_interactive=is_interactive)
@@ -84,9 +84,9 @@ def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets
         hint = " ".join(config.install_hint.split()) or "install the exec plugin, or fix its path in the kubeconfig"
         raise KubeconfigError(f"{name} cannot be run: {why}", hint=hint) from None
     if code:
-        said = secrets.hide(" ".join(err.decode("utf-8", "replace").split()))[-_MOST_QUOTED:]
+        output = secrets.hide(" ".join(err.decode("utf-8", "replace").split()))[-_MOST_QUOTED:]
         raise KubeconfigError(
-            f"{name} ended with {code}" + (f": {said}" if said else ""),
+            f"{name} ended with {code}" + (f": {output}" if output else ""),
             hint="run it by hand to see what it says, and log in again if it asks for that",
         )
     credential = _credential(out, config, name)
@@ -114,7 +114,7 @@ def _is_interactive(config: ExecConfig, name: str, *, stdin_is_free: bool) -> bo
 def _exec_info(config: ExecConfig, cluster: Cluster, *, is_interactive: bool) -> dict[str, Any]:
     spec: dict[str, Any] = {"interactive": is_interactive}
     if config.provide_cluster_info:
-        told = {
+        cluster_info = {
             "server": cluster.server,
             "tls-server-name": cluster.tls_server_name,
             "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
@@ -126,7 +126,7 @@ def _exec_info(config: ExecConfig, cluster: Cluster, *, is_interactive: bool) ->
                 None,
             ),
         }
-        spec["cluster"] = {key: value for key, value in told.items() if value or key == "server"}
+        spec["cluster"] = {key: value for key, value in cluster_info.items() if value or key == "server"}
     return {"apiVersion": config.api_version, "kind": "ExecCredential", "spec": spec}
 
 

@@ -23,7 +23,7 @@ class Value:
         self._path = path
 
     @property
-    def is_given(self) -> bool:
+    def is_present(self) -> bool:
         """Whether there is one, and it is not null."""
         return self._value is not None
 
@@ -40,13 +40,13 @@ class Value:
 
     def items(self) -> list[Value]:
         """Return the values of a list."""
-        found = self._as(list, "a list", [])
-        return [Value(each, self._extender, f"{self._path}[{index}]") for index, each in enumerate(found)]
+        items = self._as(list, "a list", [])
+        return [Value(item, self._extender, f"{self._path}[{index}]") for index, item in enumerate(items)]
 
     def entries(self) -> dict[str, Value]:
         """Return the values of an object, by name as written."""
-        found = self._as(dict, "an object", {})
-        return {name: Value(each, self._extender, f"{self._path}.{name}") for name, each in found.items()}
+        fields = self._as(dict, "an object", {})
+        return {name: Value(item, self._extender, f"{self._path}.{name}") for name, item in fields.items()}
 
     def fields(self) -> Fields:
         """Return the values of an object, by name in lower case."""
@@ -54,7 +54,7 @@ class Value:
 
     def texts(self) -> dict[str, str]:
         """Return an object's strings."""
-        return {name: each.text() for name, each in self.entries().items()}
+        return {name: value.text() for name, value in self.entries().items()}
 
     def _as(self, kind: type, name: str, zero: Any) -> Any:
         if self._value is None:

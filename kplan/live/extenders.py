@@ -66,12 +66,12 @@ class HTTPExtender:
         Raises ExtenderError when it does not answer, answers with an error, or names nodes that it was not asked about.
         """
         answer = self._ask(self._config.filter_verb, self._about(pod, nodes)).fields()
-        if said := answer["error"].text():
-            raise ExtenderError(said)
-        asked = {node.metadata.name for node in nodes}
-        if self._config.node_cache_capable and answer["nodenames"].is_given:
+        if error := answer["error"].text():
+            raise ExtenderError(error)
+        sent = {node.metadata.name for node in nodes}
+        if self._config.node_cache_capable and answer["nodenames"].is_present:
             names = [name.text() for name in answer["nodenames"].items()]
-            unknown = [name for name in names if name not in asked]
+            unknown = [name for name in names if name not in sent]
             if unknown:
                 raise ExtenderError(
                     f'extender "{self.name}" claims a filtered node "{unknown[0]}" '
@@ -99,24 +99,27 @@ class HTTPExtender:
         if self._config.node_cache_capable:
             question["NodeNameToMetaVictims"] = {
                 node: {
-                    "Pods": [{"UID": pods_on(node)[key].metadata.uid} for key in each.pods],
-                    "NumPDBViolations": each.num_pdb_violations,
+                    "Pods": [{"UID": pods_on(node)[key].metadata.uid} for key in node_victims.pods],
+                    "NumPDBViolations": node_victims.num_pdb_violations,
                 }
-                for node, each in victims.items()
+                for node, node_victims in victims.items()
             }
         else:
             question["NodeNameToVictims"] = {
-                node: {"Pods": [pods_on(node)[key] for key in each.pods], "NumPDBViolations": each.num_pdb_violations}
-                for node, each in victims.items()
+                node: {
+                    "Pods": [pods_on(node)[key] for key in node_victims.pods],
+                    "NumPDBViolations": node_victims.num_pdb_violations,
+                }
+                for node, node_victims in victims.items()
             }
         answer = self._ask(self._config.preempt_verb, question).fields()
         chosen = answer["nodenametometavictims"].entries()
-        return {node: self._victims(node, each.fields(), pods_on) for node, each in chosen.items()}
+        return {node: self._victims(node, node_victims.fields(), pods_on) for node, node_victims in chosen.items()}
 
-    def _victims(self, node: str, found: Fields, pods_on: PodsOn) -> ExtenderVictims:
+    def _victims(self, node: str, answer: Fields, pods_on: PodsOn) -> ExtenderVictims:
         key_of = {pod.metadata.uid: key for key, pod in pods_on(node).items()}
         keys = []
-        for item in found["pods"].items():
+        for item in answer["pods"].items():
             uid = item.fields()["uid"].text()
             if uid not in key_of:
                 raise ExtenderError(
@@ -124,7 +127,7 @@ class HTTPExtender:
                     "but the pod is not found on that node"
                 )
             keys.append(key_of[uid])
-        return ExtenderVictims(keys, found["numpdbviolations"].integer())
+        return ExtenderVictims(keys, answer["numpdbviolations"].integer())
 
     def _about(self, pod: Pod, nodes: Sequence[Node]) -> dict[str, Any]:
         if self._config.node_cache_capable:
@@ -170,7 +173,7 @@ class HTTPExtender:
 
 def http_extenders(config: SchedulerConfiguration) -> tuple[HTTPExtender, ...]:
     """Return the configured extenders in the order in which they are called."""
-    return tuple(HTTPExtender(each) for each in config.extenders_in_call_order())
+    return tuple(HTTPExtender(extender) for extender in config.extenders_in_call_order())
 
 
 def _open_pool(config: ExtenderConfig) -> urllib3.PoolManager:

@@ -119,20 +119,20 @@ def too_slow(server: str, timeout: float | None) -> UnreachableError:
 
 def reason_of(error: BaseException) -> str:
     """Return why something went wrong in the words of the operating system or of TLS, never in a library's."""
-    seen: list[BaseException] = []
+    visited: list[BaseException] = []
     waiting: list[object] = [error]
     while waiting:
         current = waiting.pop(0)
-        if not isinstance(current, BaseException) or current in seen:
+        if not isinstance(current, BaseException) or current in visited:
             continue
-        seen.append(current)
+        visited.append(current)
         if isinstance(current, ssl.SSLError):
             return tls_reason(current)
         if isinstance(current, OSError) and current.strerror:
             return current.strerror[:1].lower() + current.strerror[1:]
         waiting += [current.__cause__, current.__context__, *current.args]
     for kind, reason in _REASONS:
-        if any(isinstance(each, kind) for each in seen):
+        if any(isinstance(error, kind) for error in visited):
             return reason
     return "it does not speak HTTP as it should"
 
@@ -148,7 +148,7 @@ def _explain_tls(error: SSLError, server: str) -> UnreachableError:
         reason = cause.verify_message or tls_reason(cause)
         hint = next(hint for part, hint in _UNTRUSTED if part in reason)
         return UnreachableError(f"the certificate of {server} is not trusted: {reason}", hint=hint)
-    said = str(cause).lower()
-    message, hint = next((text, hint) for part, text, hint in _HANDSHAKES if part in said)
+    description = str(cause).lower()
+    message, hint = next((text, hint) for part, text, hint in _HANDSHAKES if part in description)
     reason = tls_reason(cause) if isinstance(cause, ssl.SSLError) else "a certificate or key cannot be used"
     return UnreachableError(message.format(server=server, error=reason), hint=hint)

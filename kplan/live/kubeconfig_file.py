@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kplan.api.decode import DecodeError, convert
 from kplan.errors import KubeconfigError, Problem
-from kplan.reading import SETTINGS, read_one
+from kplan.reading import SETTINGS, read_document
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -146,15 +146,15 @@ def read_kubeconfig(paths: Sequence[str], separator: str) -> Kubeconfig:
 
 
 def _first(named: Iterable[tuple[str, S]]) -> dict[str, S]:
-    found: dict[str, S] = {}
+    entries: dict[str, S] = {}
     for name, entry in named:
-        found.setdefault(name, entry)
-    return found
+        entries.setdefault(name, entry)
+    return entries
 
 
 def _read(path: str) -> _Config:
     problems: list[Problem] = []
-    read = read_one(Path(path).expanduser(), problems, limits=SETTINGS, expected="a kubeconfig")
+    read = read_document(Path(path).expanduser(), problems, limits=SETTINGS, expected="a kubeconfig")
     try:
         content = read.value() if read else None
         if read and content is not None:

@@ -78,7 +78,7 @@ def read_list(
         query["fieldSelector"] = selector
     pages: list[Future[tuple[Any, ...]]] = []
     notes: list[str] = []
-    token, seen, restarts = "", 0, 0
+    token, n_read, restarts = "", 0, 0
     length = _Length(path)
     while True:
         try:
@@ -92,7 +92,7 @@ def read_list(
             restarts += 1
             if restarts > MAX_RESTARTS:
                 raise
-            pages, token, seen = [], "", 0
+            pages, token, n_read = [], "", 0
             length.begin_anew()
             notes.append("it expired while it was being read and was begun anew")
             continue
@@ -104,9 +104,9 @@ def read_list(
             break
         if len(pages) > 1:
             # Decoded while this page was on its way; waiting for it keeps at most two bodies in memory.
-            seen += len(pages[-2].result())
+            n_read += len(pages[-2].result())
             remaining = head.metadata.remaining
-            progress(seen, None if remaining is None else seen + page_size + remaining)
+            progress(n_read, None if remaining is None else n_read + page_size + remaining)
     objects = tuple(item for page in pages for item in page.result())
     progress(len(objects), len(objects))
     return ListedObjects(_without_repeats(objects) if notes else objects, tuple(dict.fromkeys(notes)))

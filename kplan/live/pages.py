@@ -59,5 +59,5 @@ def _decode(body: bytes, decoder: msgspec.json.Decoder[Any], shape: Any, path: s
     except DecodeError as error:
         raise ApiError(f"{what}: {error}", status=200, hint=hint) from None
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        said = "nested too deep" if isinstance(error, RecursionError) else "not JSON"
-        raise ApiError(f"{what}: {said}", status=200, hint=hint) from None
+        problem = "nested too deep" if isinstance(error, RecursionError) else "not JSON"
+        raise ApiError(f"{what}: {problem}", status=200, hint=hint) from None

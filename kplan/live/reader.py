@@ -87,8 +87,8 @@ class Reader:
             else:
                 if 200 <= response.status < 300:
                     return response
-                asked = _retry_after(response) if _is_passing(response.status) else None
-                wait = _backoff(attempt) if asked is None else asked
+                retry_after = _retry_after(response) if _is_passing(response.status) else None
+                wait = _backoff(attempt) if retry_after is None else retry_after
                 if not _is_passing(response.status) or attempt == MAX_ATTEMPTS or waited + wait > MAX_WAIT_SECONDS:
                     raise _error(response, path, attempt)
             self._sleep(wait)

@@ -53,7 +53,7 @@ class Secrets:
     def add(self, *texts: str) -> None:
         """Take in more."""
         for text in texts:
-            self._texts.update(each for each in (text, *text.split()) if len(each) >= _LEAST_LENGTH)
+            self._texts.update(word for word in (text, *text.split()) if len(word) >= _LEAST_LENGTH)
 
     def hide(self, text: str) -> str:
         """Return the text without secrets in it."""
@@ -87,7 +87,7 @@ def _texts(value: object) -> Iterable[str]:
         for key, item in value.items():
             # Names of settings and of variables are no secrets, and neither are the words of the protocol.
             if key == "args":
-                yield from (each.partition("=")[2] if each.startswith("-") else each for each in item)
+                yield from (argument.partition("=")[2] if argument.startswith("-") else argument for argument in item)
             elif key not in ("name", "apiVersion", "interactiveMode", "installHint", "command"):
                 yield from _texts(item)
     elif isinstance(value, list | tuple):

@@ -98,7 +98,7 @@ class Base:
         self.snapshot = snapshot
         self.plugins = tuple(plugins)
         self.config = as_decided(config, snapshot, kubernetes, feature_gates, out_of_tree(self.plugins))
-        self.is_release_given = kubernetes not in (None, AUTO) or (config is not None and config.is_release_given)
+        self.is_release_explicit = kubernetes not in (None, AUTO) or (config is not None and config.is_release_explicit)
         self.ties: Ties = tie_rule(ties, seed)
         self.options = SessionOptions(
             sampling == "as-configured",
@@ -153,7 +153,7 @@ class Base:
             if missing_kind.resource not in named
         )
         not_honoured = unmodelled(self.world, self.config, self.extenders)
-        server = server_warnings(self.config, self.snapshot, is_given=self.is_release_given)
+        server = server_warnings(self.config, self.snapshot, is_explicit=self.is_release_explicit)
         return (
             *missing,
             *server,
@@ -209,7 +209,7 @@ class Base:
         """Return the keyword arguments for a planner that differs in its cluster only."""
         return {
             "config": self.config,
-            "kubernetes": self.release.version if self.is_release_given else None,
+            "kubernetes": self.release.version if self.is_release_explicit else None,
             "feature_gates": self.release.switched,
             "sampling": "as-configured" if self.options.sample else "all",
             "start_index": self.options.start_index,

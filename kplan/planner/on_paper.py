@@ -25,7 +25,7 @@ from kplan.planner.not_found import no_node
 from kplan.planner.references import Reference, find, name_of, parse_reference
 from kplan.planner.successors import pending_again
 from kplan.snapshot.checks import reference_warnings
-from kplan.snapshot.load import GivenObjects, load_objects
+from kplan.snapshot.load import LoadedObjects, load_objects
 from kplan.snapshot.model import Snapshot, object_name
 from kplan.snapshot.priorities import resolve_priority
 
@@ -49,7 +49,7 @@ _FRESH_TAINTS = ("node.kubernetes.io/",)
 class With(msgspec.Struct, frozen=True):
     """Objects to add, or to put in place of objects of the same kind and name."""
 
-    loaded: GivenObjects
+    loaded: LoadedObjects
     what: str
 
     @staticmethod

@@ -44,7 +44,7 @@ def as_decided(
     """
     gates = {**({} if config is None else config.release.switched), **(feature_gates or {})}
     release = chosen_release(kubernetes, gates)
-    if release is None and config is not None and config.is_release_given:
+    if release is None and config is not None and config.is_release_explicit:
         release = with_gates(config.release, gates)
     if release is None:
         release = with_gates(nearest(snapshot.server_version), gates)
@@ -52,10 +52,10 @@ def as_decided(
     return default_configuration(release) if config is None else read_again(config, release)
 
 
-def server_warnings(config: SchedulerConfiguration, snapshot: Snapshot, *, is_given: bool) -> Iterator[InputWarning]:
+def server_warnings(config: SchedulerConfiguration, snapshot: Snapshot, *, is_explicit: bool) -> Iterator[InputWarning]:
     """Warn that the server's version differs from every known release, unless the release was chosen by hand."""
     server = snapshot.server_version
-    if not server or is_given:
+    if not server or is_explicit:
         return
     version = parse_version(server)
     note = version_note(server, None if version is None else version[0], config.release)

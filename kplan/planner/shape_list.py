@@ -37,7 +37,7 @@ from kplan.api.wellknown import HOSTNAME
 from kplan.errors import InputError, Problem
 from kplan.planner.not_found import meant
 from kplan.reading.content import Document
-from kplan.reading.documents import read_one
+from kplan.reading.documents import read_document
 from kplan.reading.limits import SETTINGS
 from kplan.rules.resources import CPU, MEMORY, PODS
 
@@ -94,7 +94,7 @@ def read_shapes(source: str | Path, nodes: Mapping[str, Node]) -> list[PricedSha
         With all problems of the file, each with line and path.
     """
     problems: list[Problem] = []
-    document = read_one(source, problems, limits=SETTINGS, expected=_EXPECTED)
+    document = read_document(source, problems, limits=SETTINGS, expected=_EXPECTED)
     if document is None:
         raise InputError(problems)
     shapes: list[PricedShape] = []

@@ -1,4 +1,4 @@
-"""One document of a file, and what can be asked of it."""
+"""One document of a file: its content, lines and duplicate keys."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class Document:
     """One document of a file."""
 
     def __init__(self, file: str, number: int, line: int, content: msgspec.Raw | Any) -> None:
-        self.file = file  #: as it was named; "standard input" for ``-``
+        self.file = file  #: its name; "standard input" for ``-``
         self.number = number  #: counted from 1; documents that are empty or hold comments only are not counted
-        self.line = line  #: where its content begins
-        self.content = content  #: JSON text, or builtins that came from YAML
+        self.line = line  #: the first line of its content
+        self.content = content  #: JSON text, or builtins from YAML
 
     @cached_property
     def lines(self) -> Lines:
-        """The lines of all that stands in the document."""
+        """The line of each path in the document."""
         return JsonLines(self.content, self.line)
 
     def duplicates(self) -> tuple[Duplicate, ...]:
-        """Return the keys that an object of this document holds twice, in reading order."""
+        """Return the duplicate keys of objects in this document, in reading order."""
         try:
             return tuple(json_duplicates(self.content, self.lines))
         except RecursionError:
-            return ()  # its depth is told when it is decoded
+            return ()  # decoding reports its depth
 
     def value(self) -> Any:
         """Return the content as builtins.
@@ -45,7 +45,7 @@ class Document:
         return as_builtins(self.content)
 
     def locate(self, problem: Problem) -> Problem:
-        """Return the problem of this document with file, document and line."""
+        """Return a problem of this document with file, document and line."""
         return Problem(
             problem.message,
             path=self.file,

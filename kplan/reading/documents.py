@@ -1,4 +1,4 @@
-"""Documents of a file, JSON or YAML, one or many."""
+"""The documents of JSON and YAML files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LOG_SECTION = re.compile(rb"\s*==== START logs for .*?^==== END logs for [^\n]*
 _BYTE_OFFSET = re.compile(r"\(byte (\d+)\)")
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _OBJECTS = "Kubernetes objects as JSON or YAML, for example from kubectl get -o json"
-#: Braces with a bare word behind them are YAML, or a template.
+#: An opening brace before an unquoted word is YAML, or a template.
 _JSON_START = re.compile(rb"""\s*(\[|\{\s*(["}]|\Z))""")
 _NOT_BLANK = re.compile(rb"\S")
 
 
-def read_one(
+def read_document(
     source: str | Path, problems: list[Problem], *, limits: Limits, expected: str, stdin: IO[bytes] | None = None
 ) -> Document | None:
     """Return the only document of a file; None, with the reason in `problems`, where there is none or more than one.
@@ -60,12 +60,12 @@ def read_documents(
     Parameters
     ----------
     source : a path or ``-``
-    problems : receives what is wrong
+    problems : receives all problems
     limits : how much one file may hold
     stdin : the stream behind ``-``; standard input if not given
-    progress : called now and then with the file, the bytes read and how many there are, where that is known
+    progress : called from time to time with the file, the bytes read and the total, where that is known
     expected : what the file should be, for hints: "a kubeconfig"; Kubernetes objects if not given, and then it is read
-        no further when its first megabyte shows none
+        no further if its first megabyte has none
     """
     read = _Reader(problems, limits, expected, stdin, progress)
     if str(source) == STANDARD_INPUT:
@@ -121,7 +121,7 @@ class _Reader(msgspec.Struct, frozen=True):
             yield document
 
     def _text(self, path: Path | None, name: str) -> bytearray | None:
-        """Return what a file holds; None, with the reason among the problems, where it cannot be read."""
+        """Return the content of a file; None, with a problem, where it cannot be read."""
         try:
             return read_source(path, self.stdin, self.limits, self.progress, is_objects=not self.expected)
         except NotObjects as error:
@@ -146,15 +146,15 @@ def _yaml_documents(data: bytearray, path: str, problems: list[Problem], limits:
 
 
 def _json_documents(data: bytearray, path: str, problems: list[Problem], _: Limits) -> Iterator[Document]:
-    """Yield one document, or several one after the other, as ``kubectl cluster-info dump`` prints them."""
+    """Yield one document, or several in sequence, as ``kubectl cluster-info dump`` prints them."""
     number = 0
     start = 0
     line = 1
     view = memoryview(data)
-    while found := _NOT_BLANK.search(data, start):
+    while match := _NOT_BLANK.search(data, start):
         number += 1
-        line += data.count(b"\n", start, found.start())
-        start = found.start()
+        line += data.count(b"\n", start, match.start())
+        start = match.start()
         try:
             raw = msgspec.json.decode(view[start:], type=msgspec.Raw)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -174,13 +174,13 @@ def _json_documents(data: bytearray, path: str, problems: list[Problem], _: Limi
 
 
 def _end_of_document(message: str) -> int | None:
-    """Return where a document ends that is followed by something else; msgspec counts the character that follows."""
+    """Return the end of a document before trailing characters; msgspec's offset is that of the character after it."""
     offset = _BYTE_OFFSET.search(message)
     return int(offset[1]) - 1 if offset and "trailing characters" in message else None
 
 
 def _json_problem(error: Exception, data: bytearray, start: int, path: str, number: int) -> Problem:
-    """Say what is wrong with the document that starts at byte `start`, with line and column of the whole file."""
+    """Return the problem of the document that starts at byte `start`, with line and column in the file."""
     text = str(error)
     if isinstance(error, RecursionError):
         return Problem("nested too deeply to be Kubernetes objects", path=path, document=number, hint=DEEP_HINT)

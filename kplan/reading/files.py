@@ -1,4 +1,4 @@
-"""Bytes from outside: found, unpacked, refused early where they plainly hold no Kubernetes objects."""
+"""The bytes of files: found, unpacked, and refused early where they clearly hold no Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CHUNK = 1 << 20
 _SUFFIXES = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
 _GZIP_MAGIC = b"\x1f\x8b"
 _OBJECT_KEY = re.compile(rb"""(^|[\s{,-])["']?(apiVersion|kind|items)["']?\s*:""", re.MULTILINE)
-#: Objects pack to a twentieth or, where all are alike, to a hundredth of their size; bombs to a thousandth.
+#: Objects compress to a twentieth, or to a hundredth where all are alike; zip bombs to a thousandth.
 _MAX_UNFOLDING = 400
 _UNFOLDING_FROM = 64 << 20
 
 
 def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
-    """Return the files below a directory that may hold objects, by path; hidden ones are left out.
+    """Return the files below a directory that may hold objects, sorted by path, without hidden ones.
 
     Directories that cannot be read are added to `problems`.
     """
@@ -36,23 +36,23 @@ def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
         hint = "give yourself the right to read it, or name the files one by one"
         problems.append(Problem(f"cannot be read: {error.strerror}", path=str(error.filename), hint=hint))
 
-    found = []
+    paths = []
     for folder, folders, names in os.walk(directory, onerror=note):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [
+        paths += [
             path
             for name in names
             if name.lower().endswith(_SUFFIXES) and not name.startswith(".") and (path := Path(folder, name)).is_file()
         ]
-    return sorted(found)
+    return sorted(paths)
 
 
 class NotObjects(Exception):  # noqa: N818 - becomes a problem of the file
-    """A stream that holds no text, or plainly no Kubernetes objects."""
+    """A stream that holds no text, or clearly no Kubernetes objects."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
-        self.hint = hint  # empty: say what was expected
+        self.hint = hint  # empty for a hint about the expected content
 
 
 def read_source(
@@ -60,7 +60,7 @@ def read_source(
 ) -> bytearray:
     """Read a file, or standard input where there is no path, as UTF-8 and unpacked.
 
-    With `is_objects`, what holds nothing like an object in its first megabyte is read no further.
+    With `is_objects`, a file without a sign of an object in its first megabyte is read no further.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _is_pipe(path: Path) -> bool:
 
 
 def _size(stream: IO[bytes], limits: Limits) -> int | None:
-    """Return the size of a regular file, refused when it is too much already; None where there is no size."""
+    """Return the size of a regular file; NotObjects where it is too large, None for other files."""
     status = os.fstat(stream.fileno())
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -135,7 +135,7 @@ def _read_text(
 
 
 class _Counted(io.RawIOBase):
-    """A stream behind bytes that were read from it already; counts what is taken."""
+    """A stream with bytes put back in front of it, which counts the bytes that are read."""
 
     def __init__(self, head: bytes, rest: IO[bytes]) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ def _more(stream: IO[bytes], *, is_packed: bool) -> bytes:
 
 
 class _Gunzipped:
-    """Unpacks, and says in plain words where that fails."""
+    """Unpacks a gzip stream; errors become NotObjects."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -178,7 +178,7 @@ class _Gunzipped:
 
 
 def _fill(stream: IO[bytes] | _Gunzipped, size: int) -> bytes:
-    """Read `size` bytes, or all there are; pipes give less at a time."""
+    """Read `size` bytes, or up to the end of the stream; a pipe may return fewer at a time."""
     parts = []
     missing = size
     while missing and (part := stream.read(missing)):
@@ -199,7 +199,7 @@ def _check_head(head: bytes, *, has_more: bool, is_objects: bool) -> None:
 
 
 def _check_encoding(data: bytes | bytearray) -> None:
-    """Decode it all, a piece at a time, and keep nothing."""
+    """Check that all is UTF-8, chunk by chunk."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     view = memoryview(data)
     start = 0

@@ -1,4 +1,4 @@
-"""Kubernetes objects out of documents: lists are taken apart, also lists in lists."""
+"""Kubernetes objects in documents, with lists, also nested ones, split into their items."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ S = TypeVar("S", bound=msgspec.Struct)
 class Item(NamedTuple):
     """One object of a document, not yet decoded."""
 
-    origin: Document  #: the document it stands in
-    json_path: str  #: where it stands there
+    origin: Document  #: the document that it is in
+    json_path: str  #: its path there
     api_version: str
     kind: str
     content: msgspec.Raw | dict[str, Any]
 
     @property
     def path(self) -> str:
-        """The file, as it was named."""
+        """The name of the file."""
         return self.origin.file
 
     @property
@@ -57,19 +57,19 @@ class Item(NamedTuple):
         return value
 
     def source(self, path: str = "$.metadata.name") -> Source:
-        """Return file, document and line of what a path in the object leads to."""
+        """Return file, document and line of a path in the object."""
         return Source(self.path, self.document, self.line_of(path))
 
     def line_of(self, path: str) -> int:
-        """Return the line of what a path in the object leads to, or of the nearest thing around it."""
+        """Return the line of a path in the object, or of its nearest parent."""
         return self.origin.lines.of(self.json_path + path.removeprefix("$"))
 
     def duplicates(self) -> tuple[Duplicate, ...]:
-        """Return the keys that stand twice in the object, with their paths in it."""
+        """Return the duplicate keys in the object, with their paths in it."""
         return tuple(
-            Duplicate("$" + found.path[len(self.json_path) :], found.line)
-            for found in self.origin.duplicates()
-            if found.path.startswith((f"{self.json_path}.", f"{self.json_path}["))
+            Duplicate("$" + duplicate.path[len(self.json_path) :], duplicate.line)
+            for duplicate in self.origin.duplicates()
+            if duplicate.path.startswith((f"{self.json_path}.", f"{self.json_path}["))
         )
 
     def locate(self, problem: Problem) -> Problem:
@@ -80,7 +80,7 @@ class Item(NamedTuple):
 
 
 class _Envelope(msgspec.Struct, rename="camel"):
-    """What tells a list from an object, in any order of keys."""
+    """The fields that distinguish a list from an object, in any order of keys."""
 
     api_version: Any = ""
     kind: Any = ""
@@ -88,7 +88,7 @@ class _Envelope(msgspec.Struct, rename="camel"):
 
 
 class _OddEnvelope(msgspec.Struct, rename="camel"):
-    """The same of an object whose items are no list: a list that is wrong, or no list at all."""
+    """The same fields of an object whose items are no list."""
 
     api_version: Any = ""
     kind: Any = ""
@@ -100,20 +100,20 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
     kind: Any = ""
 
 
-class _Said(NamedTuple):
-    """What an element of a list says it is."""
+class _ElementType(NamedTuple):
+    """API version and kind of an element of a list."""
 
-    prefix: bytes  #: how it begins, where that alone says it; the next one mostly begins so, too
+    prefix: bytes  #: its first bytes, where these hold its kind; most next elements begin with the same
     api_version: Any
     kind: Any
 
 
-#: How kubectl and the API server begin an object; reading on for its kind is then unnecessary.
+#: The beginning of an object of kubectl and the API server: its kind is known without decoding the rest.
 _KIND_FIRST = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([A-Za-z0-9./-]+)"\s*,\s*"kind"\s*:\s*"([A-Za-z0-9]+)"\s*,')
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _ODD_ENVELOPE = msgspec.json.Decoder(_OddEnvelope)
 _TYPE_META = msgspec.json.Decoder(_TypeMeta)
-#: How deep lists may stand in lists.
+#: How deep lists may be nested.
 _MAX_LISTS = 20
 _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -126,9 +126,9 @@ def read_items(
     stdin: IO[bytes] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Item]:
-    """Yield every object of a file, a directory (recursively, by name) or ``-``, with lists taken apart.
+    """Yield every object of a file, a directory (recursively, by name) or ``-``, with lists split into their items.
 
-    Documents that hold no object, or one without a kind, are added to `problems`, as is all that cannot be read.
+    Documents without an object, objects without a kind, and all that does not parse are added to `problems`.
     Parameters are those of :func:`~kplan.reading.documents.read_documents`.
     """
     for document in read_documents(source, problems, limits=limits, stdin=stdin, progress=progress):
@@ -136,7 +136,7 @@ def read_items(
 
 
 def items_of(document: Document, problems: list[Problem]) -> Iterator[Item]:
-    """Yield the objects of one document, taking lists apart, also lists in lists."""
+    """Yield the objects of one document, with lists, also nested ones, split into their items."""
     content = document.content
     if isinstance(content, msgspec.Raw):
         yield from _raw_items(content, Item(document, "$", "", "", content), problems)
@@ -180,7 +180,7 @@ def _envelope(content: msgspec.Raw) -> _Envelope | _OddEnvelope:
 def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem]) -> Iterator[Item]:
     if _is_too_deep(place, problems):
         return
-    known = _Said(b"", "", "")
+    known = _ElementType(b"", "", "")
     for index, element in enumerate(elements):
         path = f"{place.json_path}[{index}]"
         if known.prefix and bytes(memoryview(element)[: len(known.prefix)]) == known.prefix:
@@ -188,21 +188,21 @@ def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem])
             continue
         where = Item(place.origin, path, place.api_version, place.kind, element)
         try:
-            said = _said(element)
+            type_meta = _type_meta(element)
         except (msgspec.ValidationError, RecursionError):
             problems.append(where.locate(_mistaken(element, _no_object)))
             continue
-        if said.kind and _is_list(str(said.api_version), str(said.kind)):
+        if type_meta.kind and _is_list(str(type_meta.api_version), str(type_meta.kind)):
             yield from _raw_items(element, where, problems)
-        elif place.kind and not said.kind:
+        elif place.kind and not type_meta.kind:
             yield where
-        elif _has_kind(said.api_version, said.kind, where, problems):
-            yield Item(place.origin, path, said.api_version, said.kind, element)
-            known = said
+        elif _has_kind(type_meta.api_version, type_meta.kind, where, problems):
+            yield Item(place.origin, path, type_meta.api_version, type_meta.kind, element)
+            known = type_meta
 
 
 def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Problem:
-    """Say what is wrong with a value that has not the expected shape."""
+    """Return the problem of a value that is not of the expected type."""
     try:
         return problem_of(as_builtins(content))
     except decode.DecodeError as error:
@@ -216,12 +216,12 @@ def _is_too_deep(place: Item, problems: list[Problem]) -> bool:
     return True
 
 
-def _said(element: msgspec.Raw) -> _Said:
+def _type_meta(element: msgspec.Raw) -> _ElementType:
     first = _KIND_FIRST.match(memoryview(element))
     if first:
-        return _Said(first[0], first[1].decode(), first[2].decode())
+        return _ElementType(first[0], first[1].decode(), first[2].decode())
     meta = _TYPE_META.decode(element)
-    return _Said(b"", meta.api_version, meta.kind)
+    return _ElementType(b"", meta.api_version, meta.kind)
 
 
 def _builtin_items(content: Any, place: Item, problems: list[Problem]) -> Iterator[Item]:
@@ -264,7 +264,7 @@ def _is_list(api_version: str, kind: str) -> bool:
 
 
 def _with_item_kind(place: Item, api_version: str, kind: str) -> Item:
-    """Let the elements of a PodList be pods where they do not say so themselves."""
+    """Return the place of a list's elements, which are pods in a PodList where they have no kind."""
     return place._replace(api_version=api_version, kind=kind.removesuffix("List")) if kind != "List" else place
 
 

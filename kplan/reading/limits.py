@@ -1,4 +1,4 @@
-"""How much an input may hold. What is larger is something else, or is meant to harm."""
+"""Limits of the size of inputs. A larger input holds something else, or is meant to harm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 #: Objects are nested some ten levels deep.
 MAX_DEPTH: Final = 200
 
-#: Called with what is being read, how much of it has been, and how much there is, where that is known.
+#: Called with what is being read, the amount read, and the total where that is known.
 Progress = Callable[[str, int, int | None], None]
 
 
@@ -18,7 +18,7 @@ class Limits(msgspec.Struct, frozen=True):
     """Bounds on one file."""
 
     max_bytes: int  #: of a file, unpacked
-    #: of what has no size that can be asked for beforehand, and may never end: pipes, and what gzip unfolds to
+    #: of inputs whose size is not known beforehand, and which may never end: pipes and gzip files
     max_stream_bytes: int
     max_documents: int = 1_000_000  #: in one file
     max_depth: int = MAX_DEPTH  #: levels of nesting

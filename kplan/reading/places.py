@@ -1,6 +1,6 @@
-"""Where something stands in a file: the line of any JSON path, and the keys that stand twice.
+"""Positions in a file: the line of any JSON path, and duplicate keys.
 
-Both are found by reading a document's text once more, when somebody asks.
+Both come from parsing a document's text once more, on demand.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where an object stands."""
+    """The position of an object."""
 
-    file: str  #: as it was named; "standard input" for ``-``
-    document: int | None = None  #: counted from 1, empty ones left out; None for objects that come from no file
+    file: str  #: name of the file; "standard input" for ``-``
+    document: int | None = None  #: counted from 1, without empty ones; None for objects that are not from a file
     line: int | None = None  #: counted from 1; None where it is not known
 
 
 class Duplicate(msgspec.Struct, frozen=True):
-    """A key that an object holds twice; the later one counts."""
+    """A duplicate key of an object; the later one applies."""
 
     path: str  #: of the field: ``$.spec.replicas``
     line: int  #: of the later one
 
 
 class Lines(Protocol):
-    """Tells the line of what a JSON path leads to."""
+    """Maps JSON paths to lines."""
 
     def of(self, path: str) -> int:
-        """Return the line in the file, of the nearest thing around the path where the path leads to nothing."""
+        """Return the line of a path in the file, or of its nearest parent where the path does not exist."""
 
 
 def steps_of(path: str) -> tuple[Step, ...]:
-    """Take a JSON path apart: ``$.spec.containers[0].resources['a.b/c']``; the leading ``$`` may be missing."""
+    """Split a JSON path: ``$.spec.containers[0].resources['a.b/c']``; the leading ``$`` may be missing."""
     steps: list[Step] = []
     position = 1 if path.startswith("$") else 0
-    while position < len(path) and (found := _STEP.match(path, position)):
-        name, index, quoted = found.groups()
+    while position < len(path) and (match := _STEP.match(path, position)):
+        name, index, quoted = match.groups()
         if index is not None:
             steps.append(int(index))
         else:
             steps.append(name if name is not None else _unquoted(quoted))
-        position = found.end()
+        position = match.end()
     return tuple(steps)
 
 
@@ -64,7 +64,7 @@ def _unquoted(text: str) -> str:
 
 
 def path_of(steps: tuple[Step, ...]) -> str:
-    """Write a JSON path."""
+    """Return a JSON path of its steps."""
     return "$" + "".join(
         f"[{step}]" if isinstance(step, int) else (f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{step!r}]")
         for step in steps
@@ -72,7 +72,7 @@ def path_of(steps: tuple[Step, ...]) -> str:
 
 
 class JsonLines:
-    """Lines of a document in JSON.
+    """The lines of a document in JSON.
 
     Parameters
     ----------
@@ -90,17 +90,17 @@ class JsonLines:
     def of(self, path: str) -> int:
         """Return the line of the value at the path."""
         steps = steps_of(path)
-        found = self._known[()]
-        assert found is not None  # noqa: S101 - the document itself is known
+        value = self._known[()]
+        assert value is not None  # noqa: S101 - the document itself is known
         for depth in range(1, len(steps) + 1):
-            inner = self._at(steps[:depth], found)
+            inner = self._at(steps[:depth], value)
             if inner is None:
                 break
-            found = inner
-        return self._line_at(_address(found) - _address(self._text))
+            value = inner
+        return self._line_at(_address(value) - _address(self._text))
 
     def _line_at(self, offset: int) -> int:
-        """Count on from the last place that was asked for, as most questions come in reading order."""
+        """Count newlines from the last position on, as most paths are looked up in reading order."""
         start, line = self._last if self._last[0] <= offset else (0, self._line)
         line += bytes(self._text[start:offset]).count(b"\n")
         self._last = (offset, line)
@@ -126,14 +126,14 @@ class JsonLines:
 
 
 def _address(text: msgspec.Raw | memoryview) -> int:
-    """Return where the text lies in memory: pieces that msgspec hands out are views of the whole."""
+    """Return the memory address of a text: msgspec's raw values are views of the whole text."""
     import numpy as np
 
     return int(np.frombuffer(text, dtype=np.uint8).ctypes.data)
 
 
 def json_duplicates(content: msgspec.Raw, lines: Lines) -> Iterator[Duplicate]:
-    """Yield the keys that an object of the document holds twice, in reading order."""
+    """Yield the duplicate keys of the document's objects, in reading order."""
     has_any = False
 
     def checked(pairs: list[tuple[str, Any]]) -> None:
@@ -153,7 +153,7 @@ def _in_pairs(text: bytes) -> Any:
 
 
 def _nothing(_: str) -> None:
-    """Take a number, however long, for nothing: only keys matter here."""
+    """Ignore a number, however long: only keys matter here."""
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -162,11 +162,11 @@ class _Pairs(list[tuple[str, Any]]):
 
 def _repeated(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
     if isinstance(value, _Pairs):
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, item in value:
-            if key in seen:
+            if key in keys:
                 yield (*steps, key)
-            seen.add(key)
+            keys.add(key)
             yield from _repeated(item, (*steps, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):

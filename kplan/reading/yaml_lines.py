@@ -1,4 +1,4 @@
-"""The lines of a document in YAML, found by walking through its parser's events."""
+"""The lines of a document in YAML, from the events of its parser."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import yaml
 
 from kplan.reading.places import Step, steps_of
 
-#: Longer documents are lists of a whole cluster; reading them again would take as long as the first time.
+#: Longer documents are lists of a whole cluster; parsing them again would take too long.
 _MAX_LINED = 16 << 20
 
 
 class YamlLines:
-    """Lines of a document in YAML.
+    """The lines of a document in YAML.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class YamlLines:
         if len(self._text) > _MAX_LINED:
             return known
         walk = _Walk()
-        # What was read as JSON need not be YAML, too; then the lines up to there are known, and no others.
+        # A JSON document need not be valid YAML; then only the lines up to the error are known.
         with suppress(yaml.YAMLError):
             for event in yaml.parse(self._text, Loader=yaml.CSafeLoader):
                 steps = walk.take(event)
@@ -53,7 +53,7 @@ class YamlLines:
 
 
 class _Walk:
-    """Follows the events of a document and tells the path of each key and each element of a list."""
+    """Follows the events of a document, and yields the path of each key and element."""
 
     def __init__(self) -> None:
         self._steps: list[Step | None] = []  # None: a mapping that waits for its next key
@@ -66,19 +66,19 @@ class _Walk:
             return None
         if not isinstance(event, yaml.NodeEvent):
             return None
-        found = None
+        path = None
         if self._steps and self._steps[-1] is None:
             self._steps[-1] = str(event.value) if isinstance(event, yaml.ScalarEvent) else ""
             return tuple(step for step in self._steps if step is not None)
         if self._steps and isinstance(self._steps[-1], int):
-            found = tuple(step for step in self._steps if step is not None)
+            path = tuple(step for step in self._steps if step is not None)
         if isinstance(event, yaml.MappingStartEvent):
             self._steps.append(None)
         elif isinstance(event, yaml.SequenceStartEvent):
             self._steps.append(0)
         else:
             self._finish_value()
-        return found
+        return path
 
     def _finish_value(self) -> None:
         if self._steps:

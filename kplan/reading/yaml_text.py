@@ -1,7 +1,7 @@
-"""YAML as the API machinery reads it: every document as JSON-like builtins.
+"""A YAML parser as in the API machinery: every document becomes JSON-like builtins.
 
 Parsed by libyaml event by event. Unlike PyYAML's safe loader, times stay texts, ``1:30`` is no number, keys become
-strings, and aliases are counted as what they stand for, so that a few lines cannot unfold into gigabytes.
+strings, and aliases count with the size of their value, so that a few lines cannot expand to gigabytes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kplan.reading.limits import MAX_DEPTH
 from kplan.reading.places import Duplicate, Lines, Step, path_of
 from kplan.reading.yaml_lines import YamlLines
 
-#: How many values a document may hold after aliases are unfolded, beyond ten times those written out.
+#: How many values a document may hold with aliases expanded, beyond ten times its own values.
 _ALIAS_ALLOWANCE = 100_000
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9_]*|0[0-7_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+)")
 _MAX_DIGITS = 2 + 64
-"""Of a number of 64 bits, written in twos after their prefix."""
+"""Length of a 64-bit number in binary, with its prefix."""
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -37,7 +37,7 @@ _TAGS = {f"{_STANDARD_TAG}{name}" for name in ("str", "int", "float", "bool", "n
 
 
 class YamlProblem(ValueError):  # noqa: N818 - it is reported as a problem of the file, with others
-    """Why a stream could not be read further."""
+    """The error that ends the parsing of a stream."""
 
     def __init__(self, message: str, document: int, *, hint: str = "", line: int | None = None) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class YamlProblem(ValueError):  # noqa: N818 - it is reported as a problem of th
 
 
 class _Stream:
-    """The text that documents of one file are read from again when their lines are asked for."""
+    """The text of a file, from which lines of its documents are computed on demand."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -65,7 +65,7 @@ _Repeated = list[tuple[tuple[Step, ...], int]]
 
 
 class _Origin(NamedTuple):
-    """Where a document's text stands: characters of the stream, and the line that it begins in, counted from 1."""
+    """The position of a document's text: characters of the stream, and its first line, counted from 1."""
 
     stream: _Stream
     start: int
@@ -75,7 +75,7 @@ class _Origin(NamedTuple):
 
 
 class YamlDocument(Document):
-    """A document in YAML, with the place of its text."""
+    """A document in YAML, with the position of its text."""
 
     def __init__(self, file: str, number: int, line: int, content: Any, origin: _Origin) -> None:
         super().__init__(file, number, line, content)
@@ -83,17 +83,17 @@ class YamlDocument(Document):
 
     @cached_property
     def lines(self) -> Lines:
-        """The lines of all that stands in the document."""
+        """The line of each path in the document."""
         origin = self._origin
         return YamlLines(origin.stream.piece(origin.start, origin.end), origin.line, self.line)
 
     def duplicates(self) -> tuple[Duplicate, ...]:
-        """Return the keys that stand twice in one mapping, in reading order."""
+        """Return the duplicate keys of mappings, in reading order."""
         return tuple(Duplicate(path_of(steps), line) for steps, line in self._origin.repeated)
 
 
 class _Node:
-    """A collection under construction, or the place that takes a finished document."""
+    """A collection under construction."""
 
     __slots__ = ("anchor", "key", "merges", "size", "value")
 
@@ -106,12 +106,12 @@ class _Node:
 
 
 def read_yaml(data: bytes, file: str, *, max_depth: int = MAX_DEPTH) -> Iterator[YamlDocument]:
-    """Yield the documents of a stream that are not empty.
+    """Yield the non-empty documents of a stream.
 
     Raises
     ------
     YamlProblem
-        At the first thing that is not YAML, after the documents before it.
+        At the first syntax error, after the documents before it.
     """
     number = 0
     stream = _Stream(data)
@@ -157,7 +157,7 @@ class _Refused(Exception):  # noqa: N818 - says what happened, not that it is an
 
 
 class _Builder:
-    """Puts the events of one document together."""
+    """Builds the value of one document from its events."""
 
     def __init__(self, max_depth: int) -> None:
         self.result: Any = None
@@ -170,7 +170,7 @@ class _Builder:
         self._unfolded = 0
 
     def build(self, next_event: Callable[[], Any]) -> yaml.Mark:
-        """Take the events up to the document's end, and return where that is."""
+        """Consume the events up to the document's end, and return its position."""
         event = next_event()
         self.line = _start(event).line + 1
         while (kind := event.__class__) is not yaml.DocumentEndEvent:
@@ -282,7 +282,7 @@ def _check_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
 
 @lru_cache(maxsize=1 << 14)
 def _plain(text: str) -> Any:
-    """Resolve a plain scalar as go-yaml does for JSON."""
+    """Return the value of a plain scalar as go-yaml does for JSON."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
@@ -296,7 +296,7 @@ def _plain(text: str) -> Any:
 
 
 def _integer(text: str) -> int | None:
-    """Read an integer of 64 bits; what is larger becomes a floating point number."""
+    """Parse a 64-bit integer; None for a larger number, which becomes a float."""
     digits = text.lstrip("+-")
     if len(digits) > _MAX_DIGITS:
         return None

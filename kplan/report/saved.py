@@ -9,7 +9,7 @@ from kplan.documents.base import Report
 from kplan.documents.schemas import REPORTS as KINDS
 from kplan.documents.schemas import report_struct
 from kplan.errors import InputError, Problem
-from kplan.reading import REPORTS, read_one
+from kplan.reading import REPORTS, read_document
 
 _API_VERSION = "kplan/v1"
 _MAJOR = "1"
@@ -22,7 +22,7 @@ def read_report(path: str) -> Report:
     Raises InputError when it cannot be read, or is no report of a kind that can be printed.
     """
     problems: list[Problem] = []
-    read = read_one(path, problems, limits=REPORTS, expected="a report that kplan saved, as JSON or YAML")
+    read = read_document(path, problems, limits=REPORTS, expected="a report that kplan saved, as JSON or YAML")
     if read is None:
         raise InputError(problems)
     try:

@@ -1,4 +1,4 @@
-"""Putting a snapshot together from objects: duplicates, completion, checks."""
+"""Building a snapshot from objects: duplicates, completion, checks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from kplan.snapshot.times import time_problems
 
 
 class Place(NamedTuple):
-    """Where an object came from; without `origin`, from memory."""
+    """The position of an object in its file; without `origin`, the object is from memory."""
 
     origin: Document | None = None
     json_path: str = "$"
 
     def locate(self, problem: Problem, prefix: str = "") -> Problem:
-        """Return the object's problem with its place in the file."""
+        """Return a problem of the object with its position in the file."""
         message = f"{prefix}: {problem.message}" if prefix else problem.message
         json_path = self.json_path + problem.json_path.removeprefix("$")
         located = Problem(message, json_path=json_path, hint=problem.hint)
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 NOWHERE = Place()
 
 _MOST_DIGITS = 20
-"""A resource version has fewer: it is an unsigned number of 64 bits."""
+"""A resource version has fewer: it is an unsigned 64-bit number."""
 
 
 def build_snapshot(
@@ -52,9 +52,9 @@ def build_snapshot(
     warnings: Iterable[Warning] = (),
     completes: bool = True,
 ) -> Snapshot:
-    """Put objects together that an API server served; without `completes`, they were completed before.
+    """Build a snapshot from objects; without `completes`, they have all defaults already.
 
-    Raises SnapshotError if two objects of one kind and name differ, or a quantity is none.
+    Raises SnapshotError if two objects of one kind and name differ, or a quantity does not parse.
     """
     builder = SnapshotBuilder()
     for obj in objects:
@@ -70,7 +70,7 @@ def build_snapshot(
 
 
 class SnapshotBuilder:
-    """Collects objects with what is wrong with them; :meth:`finish` makes the snapshot.
+    """Collects objects and their problems; :meth:`finish` returns the snapshot.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class SnapshotBuilder:
         self._objects: dict[str, dict[tuple[str, str], Any]] = {kind.attribute: {} for kind in KINDS}
 
     def add(self, obj: Any, kind: Kind, place: Place = NOWHERE, *, completes: bool = True) -> None:
-        """Take an object in; with `completes`, what an API server would have filled in is filled in."""
+        """Add an object; with `completes`, the defaults of an API server are filled in."""
         wrong = self._quantities.problems(obj, kind) + time_problems(obj)
         if not obj.metadata.name:
             wrong.append(Problem("has no name", json_path="$.metadata.name", hint="every object of a cluster has one"))
@@ -100,7 +100,7 @@ class SnapshotBuilder:
             self._note_duplicate(earlier, obj, object_name(kind.name, *key), place)
 
     def objects(self) -> tuple[msgspec.Struct, ...]:
-        """Return what was collected, kind by kind, without what decides nothing.
+        """Return the collected objects, kind by kind, without contents that do not affect scheduling.
 
         Raises SnapshotError with all problems of all objects.
         """
@@ -118,18 +118,18 @@ class SnapshotBuilder:
         skipped: dict[str, int] | None = None,
         warnings: tuple[Warning, ...] = (),
         whole: Mapping[str, msgspec.Raw | dict[str, Any]] | None = None,
-        kept: tuple[str, ...] = (),
+        unredacted: tuple[str, ...] = (),
         changes: tuple[ClusterChange, ...] = (),
     ) -> Snapshot:
         """Return the snapshot; raises SnapshotError with all problems of all objects."""
         if self.problems:
             raise SnapshotError(self.problems)
         versions = _versions(self._objects["pods"])
-        found: dict[str, Any] = {name: tuple(map(lean, objects.values())) for name, objects in self._objects.items()}
-        found["pods"] = tuple(self._with_priority(pod, found["priority_classes"]) for pod in found["pods"])
-        found["nodes"] = tuple(self._with_allocatable(node) for node in found["nodes"])
+        objects: dict[str, Any] = {name: tuple(map(lean, by_key.values())) for name, by_key in self._objects.items()}
+        objects["pods"] = tuple(self._with_priority(pod, objects["priority_classes"]) for pod in objects["pods"])
+        objects["nodes"] = tuple(self._with_allocatable(node) for node in objects["nodes"])
         snapshot = Snapshot(
-            **found,
+            **objects,
             source=source,
             taken_at=taken_at,
             server_version=server_version,
@@ -137,27 +137,29 @@ class SnapshotBuilder:
             skipped=skipped or {},
             whole=whole or {},
             versions=versions,
-            kept=kept,
+            unredacted=unredacted,
             changes=changes,
         )
         unread = map(missing_warning, snapshot.missing)
-        found_warnings = (*warnings, *self.warnings, *unread, *reference_warnings(snapshot))
-        object.__setattr__(snapshot, "warnings", found_warnings)
+        all_warnings = (*warnings, *self.warnings, *unread, *reference_warnings(snapshot))
+        object.__setattr__(snapshot, "warnings", all_warnings)
         return snapshot
 
     def _note_duplicate(self, earlier: Any, obj: Any, name: str, place: Place) -> None:
         if earlier == obj:
-            self.warnings.append(Warning("Duplicate", name, "stands in the input twice, the same; one was kept"))
+            self.warnings.append(
+                Warning("Duplicate", name, "is in the input twice with equal content; the second is ignored")
+            )
             return
         problem = Problem(
-            "stands in the input twice, with different content",
+            "is in the input twice with different content",
             json_path="$.metadata.name",
             hint="leave one of them out, or give it another name",
         )
         self.problems.append(place.locate(problem, name))
 
     def _with_priority(self, pod: core.Pod, classes: tuple[Any, ...]) -> core.Pod:
-        """Fill in the priority of a pod that no API server stored."""
+        """Fill in the priority of a pod without a uid."""
         if pod.metadata.uid or pod.spec.priority is not None:
             return pod
         resolved = resolve_priority(pod.spec.priority_class_name, classes)
@@ -166,7 +168,7 @@ class SnapshotBuilder:
                 Warning(
                     "UnknownPriorityClass",
                     object_name("Pod", pod.metadata.namespace, pod.metadata.name),
-                    f"priority class {pod.spec.priority_class_name!r} is not in the snapshot; priority taken as 0",
+                    f"priority class {pod.spec.priority_class_name!r} is not in the snapshot; the priority counts as 0",
                 )
             )
             return replace(pod, spec=replace(pod.spec, priority=0))
@@ -179,16 +181,16 @@ class SnapshotBuilder:
         return replace(pod, spec=spec)
 
     def _with_allocatable(self, node: core.Node) -> core.Node:
-        """Let capacity stand in for allocatable, as the API server does when it reads a node."""
+        """Fill in an absent allocatable from capacity, as the API server does when it reads a node."""
         if node.status.allocatable or not node.status.capacity:
             return node
         name = object_name("Node", "", node.metadata.name)
-        self.warnings.append(Warning("NoAllocatable", name, "has no allocatable; its capacity was taken instead"))
+        self.warnings.append(Warning("NoAllocatable", name, "has no allocatable; its capacity counts instead"))
         return replace(node, status=replace(node.status, allocatable=node.status.capacity))
 
 
 def _versions(pods: Mapping[tuple[str, str], core.Pod]) -> dict[str, int]:
-    """Return the resource versions of pods, which grow with every change; other texts than numbers say nothing."""
+    """Return the resource versions of pods, which grow with every change, where they are numbers."""
     return {
         f"{namespace}/{name}": int(version)
         for (namespace, name), pod in pods.items()

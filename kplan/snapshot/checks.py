@@ -1,4 +1,4 @@
-"""What is odd about objects: quantities that are none, pods on nodes that are not there, nodes without room."""
+"""Checks of objects: invalid quantities, pods on unknown nodes, nodes without allocatable."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kplan.errors import Problem
 from kplan.snapshot.model import Snapshot, Warning, object_name  # noqa: A004 - the contract's word
 
 _NANOS = 10**9
-#: Amounts up to this many whole units fit into int64 in thousandths, too.
+#: Amounts up to this many whole units also fit into int64 in thousandths.
 _UNQUESTIONED_NANOS = MAX_INT64 // 1000 * _NANOS
 _QUANTITY_HINT = 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
 _NAMED_PODS = 3
 
 
 class Amount(NamedTuple):
-    """One quantity of an object and where it stands."""
+    """One quantity of an object, with its path."""
 
     json_path: str
     name: str
@@ -32,7 +32,7 @@ class Amount(NamedTuple):
 class QuantityCheck:
     """Checks the quantities of many objects, each distinct text once.
 
-    With `refuses_odd`, negative amounts and those beyond int64 are problems, too; otherwise they are taken as they are.
+    With `refuses_odd`, negative amounts and those beyond int64 are problems, too; otherwise they are accepted.
     """
 
     def __init__(self, *, refuses_odd: bool) -> None:
@@ -46,7 +46,7 @@ class QuantityCheck:
         return [problem for amount in amounts_of(obj, kind) if (problem := self._problem(amount)) is not None]
 
     def _are_known(self, obj: msgspec.Struct) -> bool:
-        """Tell quickly of pods and nodes whether all their quantities have been found good."""
+        """Tell whether all quantities of a pod or node are known to be valid: the quick way for most objects."""
         is_known = self._good.issuperset
         if isinstance(obj, core.Node):
             return is_known(obj.status.allocatable.values()) and is_known(obj.status.capacity.values())
@@ -83,7 +83,7 @@ class QuantityCheck:
 
 
 def amounts_of(obj: msgspec.Struct, kind: Kind) -> Iterator[Amount]:
-    """Yield the quantities of an object; nothing for kinds without any."""
+    """Yield the quantities of an object."""
     amounts = _AMOUNTS.get(kind.name)
     return amounts(obj) if amounts else iter(())
 
@@ -143,12 +143,12 @@ def _slice_amounts(part: resource_slice.ResourceSlice) -> Iterator[Amount]:
 
 
 def _policy_amounts(path: str, name: str, policy: resource_slice.CapacityRequestPolicy) -> Iterator[Amount]:
-    found: dict[str, QuantityLike | None] = {"default": policy.default}
-    found |= {f"validValues[{index}]": value for index, value in enumerate(policy.valid_values)}
+    amounts: dict[str, QuantityLike | None] = {"default": policy.default}
+    amounts |= {f"validValues[{index}]": value for index, value in enumerate(policy.valid_values)}
     if policy.valid_range is not None:
         limits = policy.valid_range
-        found |= {"validRange.min": limits.min, "validRange.max": limits.max, "validRange.step": limits.step}
-    yield from (Amount(f"{path}.{field}", name, value) for field, value in found.items() if value is not None)
+        amounts |= {"validRange.min": limits.min, "validRange.max": limits.max, "validRange.step": limits.step}
+    yield from (Amount(f"{path}.{field}", name, value) for field, value in amounts.items() if value is not None)
 
 
 def _counter_amounts(path: str, counters: Mapping[str, resource_slice.Counter]) -> Iterator[Amount]:
@@ -159,10 +159,13 @@ def _counter_amounts(path: str, counters: Mapping[str, resource_slice.Counter]) 
 def _claim_amounts(spec: resource.ResourceClaimSpec, path: str) -> Iterator[Amount]:
     for index, request in enumerate(spec.devices.requests):
         where = f"{path}.devices.requests[{index}]"
-        named = [(f"{where}.firstAvailable[{number}]", each) for number, each in enumerate(request.first_available)]
-        for field, asked in ((f"{where}.exactly", request.exactly), *named):
-            if asked is not None and asked.capacity is not None:
-                yield from _listed(f"{field}.capacity.requests", asked.capacity.requests)
+        named = [
+            (f"{where}.firstAvailable[{number}]", subrequest)
+            for number, subrequest in enumerate(request.first_available)
+        ]
+        for field, device_request in ((f"{where}.exactly", request.exactly), *named):
+            if device_request is not None and device_request.capacity is not None:
+                yield from _listed(f"{field}.capacity.requests", device_request.capacity.requests)
 
 
 def _allocated_amounts(claim: resource.ResourceClaim) -> Iterator[Amount]:
@@ -198,7 +201,7 @@ def _member(path: str, name: str) -> str:
 
 
 def reference_warnings(snapshot: Snapshot) -> list[Warning]:
-    """Return what does not fit together in a cluster, and what is made of it."""
+    """Return what is inconsistent in a cluster, and how kplan treats it."""
     return [*_unknown_nodes(snapshot), *_roomless_nodes(snapshot.nodes)]
 
 
@@ -222,8 +225,6 @@ def _roomless_nodes(nodes: Iterable[core.Node]) -> Iterator[Warning]:
     for node in [node for node in nodes if "pods" not in node.status.allocatable]:
         name = object_name("Node", "", node.metadata.name)
         if not node.status.allocatable:
-            yield Warning(
-                "NoAllocatable", name, "has neither allocatable nor capacity; taken as having nothing to give"
-            )
+            yield Warning("NoAllocatable", name, "has neither allocatable nor capacity; counted as having no resources")
         else:
-            yield Warning("NoPodCapacity", name, "allocatable names no number of pods; taken as 0, so no pod fits")
+            yield Warning("NoPodCapacity", name, "allocatable has no number of pods; it counts as 0, so no pod fits")

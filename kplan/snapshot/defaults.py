@@ -1,8 +1,8 @@
-"""What an API server fills in when it stores or serves an object, as pure functions.
+"""Defaults that an API server fills in when it stores or serves an object, as pure functions.
 
-An object that carries a ``uid`` was stored by an API server and is taken as it is; only the two fields that no served
-object lacks are filled in, namespace and schedulerName. Objects without a uid (written by hand, rendered by a tool) are
-completed as on creation.
+An object with a ``uid`` was stored by an API server and has its defaults already; only namespace and schedulerName,
+which every served object has, are filled in. Objects without a uid (written by hand, rendered by a tool) are completed
+as on creation.
 
 Upstream: pkg/apis/core/v1/defaults.go, pkg/apis/storage/v1/defaults.go, and the merge of matchLabelKeys into selectors
 in pkg/registry/core/pod/strategy.go.
@@ -35,7 +35,7 @@ _NANOS_PER_MILLI = 10**6
 
 
 def complete(obj: Any, kind: Kind, namespace: str = DEFAULT_NAMESPACE) -> Any:
-    """Return the object as an API server would serve it; the same object where nothing is missing."""
+    """Return the object as an API server serves it; the same object where nothing is missing."""
     if kind.is_namespaced and not obj.metadata.namespace:
         obj = replace(obj, metadata=replace(obj.metadata, namespace=namespace))
     if obj.metadata.uid:
@@ -64,7 +64,7 @@ def complete_pod(pod: core.Pod) -> core.Pod:
 
 
 def complete_pod_spec(spec: core.PodSpec) -> core.PodSpec:
-    """Return the spec with the defaults that templates get, too."""
+    """Return the spec with the defaults of pods and templates."""
     return replace(
         spec,
         overhead=_round_up(spec.overhead),
@@ -92,7 +92,7 @@ def _complete_port(port: core.ContainerPort, *, host_network: bool) -> core.Cont
 
 
 def _round_up(resources: ResourceList) -> ResourceList:
-    """Return the amounts with nothing finer than a thousandth (upstream SetDefaults_ResourceList)."""
+    """Return amounts rounded up to a thousandth (upstream SetDefaults_ResourceList)."""
     return {name: _round_to_milli(amount) for name, amount in resources.items()}
 
 
@@ -133,7 +133,7 @@ def _complete_pod_resources(spec: core.PodSpec, resources: core.ResourceRequirem
 
 
 def merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec:
-    """Merge matchLabelKeys and mismatchLabelKeys into the selectors they belong to, once.
+    """Merge matchLabelKeys and mismatchLabelKeys into their label selectors, once.
 
     Upstream: pod strategy mutatePodAffinity and mutateTopologySpreadConstraints.
     """
@@ -176,7 +176,7 @@ def _merge_constraint(constraint: TopologySpreadConstraint, labels: dict[str, st
 def _merge(
     selector: LabelSelector | None, keys: Iterable[str], operator: str, labels: dict[str, str]
 ) -> LabelSelector | None:
-    """Add an expression for every key that the pod has; a selector that is absent matches nothing and stays so."""
+    """Add an expression for every key that the pod has; an absent selector matches nothing and stays absent."""
     if selector is None:
         return None
     expressions = list(selector.match_expressions)

@@ -1,4 +1,4 @@
-"""Looking into a snapshot: what is in it, and what in it does not fit together."""
+"""Overview and checks of a snapshot: what it holds, and what in it is inconsistent."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kplan.snapshot.model import Snapshot, object_name
 _NAMED_REFERRERS = 3
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
-#: Priority classes that every API server makes for itself.
+#: Priority classes that every API server creates.
 _SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something odd about a snapshot. `is_note` where it is only worth knowing, and nothing need be wrong."""
+    """Something odd about a snapshot; `is_note` where it may well be intended."""
 
     code: str
     object: str
@@ -33,7 +33,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def overview_of_nodes(snapshot: Snapshot) -> NodeOverview:
-    """Count the nodes."""
+    """Return counts of the nodes."""
     nodes = snapshot.nodes
     zones = Counter(node.metadata.labels.get(ZONE, "") for node in nodes)
     versions = Counter(node.status.node_info.kubelet_version for node in nodes)
@@ -49,7 +49,7 @@ def overview_of_nodes(snapshot: Snapshot) -> NodeOverview:
 
 
 def overview_of_pods(snapshot: Snapshot) -> PodOverview:
-    """Count the pods."""
+    """Return counts of the pods."""
     states = Counter(map(_state, snapshot.pods))
     schedulers = Counter(pod.spec.scheduler_name for pod in snapshot.pods)
     return PodOverview(total=len(snapshot.pods), schedulers=dict(sorted(schedulers.items())), **_all_states(states))
@@ -72,12 +72,12 @@ def _state(pod: core.Pod) -> str:
 
 
 def _is_ready(node: core.Node) -> bool:
-    """Tell whether a node is ready; one that reports no condition at all is taken as such."""
+    """Tell whether a node is ready; a node without conditions counts as ready."""
     return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
 
 
 def check_snapshot(snapshot: Snapshot) -> tuple[Finding, ...]:
-    """Return all that is odd: what loading warned of, dangling references, odd values, kinds that nobody reads."""
+    """Return all findings: warnings of loading, dangling references, odd values, skipped kinds."""
     findings = [Finding(warning.code, warning.object, warning.message) for warning in snapshot.warnings]
     for check in (_dangling, _odd_nodes, _odd_labels, _odd_pods, _odd_budgets, _unread_kinds):
         findings.extend(check(snapshot))
@@ -85,7 +85,7 @@ def check_snapshot(snapshot: Snapshot) -> tuple[Finding, ...]:
 
 
 class _Reference(NamedTuple):
-    """One object naming another."""
+    """A reference from one object to another."""
 
     referrer: str
     kind: str
@@ -93,23 +93,23 @@ class _Reference(NamedTuple):
     name: str
 
 
-#: Kind to what follows when one is named that is not there.
+#: Kind -> the consequence of a reference to an object that does not exist.
 _CONSEQUENCES = {
     "Namespace": "namespace selectors do not see it",
-    "Node": "as if it were unknown",
+    "Node": "it counts as unknown",
     "PersistentVolume": "the claim counts as lost",
     "PersistentVolumeClaim": "pods that use it cannot be placed",
-    "PriorityClass": "the priority that stands in the pod counts",
-    "RuntimeClass": "the overhead that stands in the pod counts",
-    "StorageClass": "claims that are not bound yet cannot be",
+    "PriorityClass": "the priority in the pod spec counts",
+    "RuntimeClass": "the overhead in the pod spec counts",
+    "StorageClass": "unbound claims cannot be bound",
     "ResourceClaim": "pods that use it cannot be placed",
-    "ResourceClaimTemplate": "no claim can be made for the pods that use it",
+    "ResourceClaimTemplate": "no claim can be created for the pods that use it",
     "DeviceClass": "claims of it cannot be allocated",
 }
 
 
 def _dangling(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield each object that is named but not there, with those that name it."""
+    """Yield each object that is referred to but does not exist, with its referrers."""
     missing = {kind.resource for kind in snapshot.missing}
     known = {
         kind.name: {(obj.metadata.namespace, obj.metadata.name) for obj in _objects(snapshot, kind.attribute)}
@@ -183,8 +183,8 @@ def _references_of_pod(pod: core.Pod) -> Iterator[_Reference]:
         yield _Reference(by, "ResourceClaim", namespace, claim.resource_claim_name or "")
         if not any(status.name == claim.name for status in pod.status.resource_claim_statuses):
             yield _Reference(by, "ResourceClaimTemplate", namespace, claim.resource_claim_template_name or "")
-    for made in pod.status.resource_claim_statuses:
-        yield _Reference(by, "ResourceClaim", namespace, made.resource_claim_name or "")
+    for status in pod.status.resource_claim_statuses:
+        yield _Reference(by, "ResourceClaim", namespace, status.resource_claim_name or "")
 
 
 def _device_classes(spec: resource.ResourceClaimSpec) -> Iterator[str]:
@@ -195,23 +195,24 @@ def _device_classes(spec: resource.ResourceClaimSpec) -> Iterator[str]:
 
 
 def _odd_nodes(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield nodes that offer more than they have, and nodes with more pods than they take."""
+    """Yield nodes whose allocatable is above their capacity, and nodes with more pods than allocatable."""
     pods_on = Counter(pod.spec.node_name for pod in snapshot.pods if _state(pod) != "terminated")
     for node in snapshot.nodes:
         name = object_name("Node", "", node.metadata.name)
         capacity = node.status.capacity
         for resource_name, amount in node.status.allocatable.items():
             if resource_name in capacity and parse(amount).nanos > parse(capacity[resource_name]).nanos:
-                message = f"offers {amount} of {resource_name} and has {capacity[resource_name]}; the offer counts"
+                above = f"a capacity of {capacity[resource_name]}; the allocatable amount counts"
+                message = f"has {amount} of {resource_name} allocatable and {above}"
                 yield Finding("AllocatableOverCapacity", name, message)
         room = node.status.allocatable.get("pods")
         if room is not None and pods_on[node.metadata.name] * 10**9 > parse(room).nanos:
-            message = f"runs {pods_on[node.metadata.name]} pods and takes {room}; no further pod fits"
+            message = f"runs {pods_on[node.metadata.name]} pods and allows {room}; no further pod fits"
             yield Finding("TooManyPods", name, message)
 
 
 def _odd_labels(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield what would make topologies come out wrong: shared or absent host names, zones on some nodes only."""
+    """Yield labels that distort topologies: shared or absent host names, zones on some nodes only."""
     by_host: dict[str, list[str]] = {}
     for node in snapshot.nodes:
         by_host.setdefault(node.metadata.labels.get(HOSTNAME, ""), []).append(f"Node/{node.metadata.name}")
@@ -232,7 +233,7 @@ def _odd_pods(snapshot: Snapshot) -> Iterator[Finding]:
     for pod in snapshot.pods:
         if pod.status.phase == "Running" and not pod.spec.node_name:
             name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
-            yield Finding("RunningNowhere", name, "is said to run, but on no node; taken as pending")
+            yield Finding("RunningNowhere", name, "has phase Running, but no node; it counts as pending")
 
 
 def _odd_budgets(snapshot: Snapshot) -> Iterator[Finding]:

@@ -1,8 +1,8 @@
-"""Leaving out of objects what decides nothing, so that snapshots stay small and equal decisions have equal digests.
+"""Removal of contents that do not affect scheduling, so that snapshots stay small and their digests comparable.
 
-Structs hold only fields that scheduling reads; what goes here are contents of such fields that say nothing: annotations
-of other programs, volumes without a source that storage knows, container statuses that repeat the spec, conditions that
-nobody asks for.
+Structs hold only fields that scheduling reads; this module removes irrelevant contents of these fields: annotations of
+other programs, volumes without a source that storage plugins know, container statuses that repeat the spec, and unread
+conditions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kplan.api.volumes import Volume
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-#: Annotations that decide; all others stay out of snapshots.
+#: Annotations that affect scheduling; snapshots hold no others.
 DECIDING_ANNOTATIONS = frozenset(
     {
         "pv.kubernetes.io/bind-completed",
@@ -39,23 +39,23 @@ DECIDING_ANNOTATIONS = frozenset(
     }
 )
 
-#: Steps of a pod's start that say nothing about where it can be.
+#: Conditions of a pod's start, which do not affect where it can run.
 _IDLE_POD_CONDITIONS = frozenset({"ContainersReady", "Initialized", "PodReadyToStartContainers"})
 
 _N_SOURCES = len(Volume.__struct_fields__) - 1
 
 
 def lean(obj: S) -> S:
-    """Return the object without what decides nothing; a lean object is returned as it is."""
+    """Return the object without contents that do not affect scheduling; the same object where it has none."""
     changes: dict[str, object] = {}
     metadata = getattr(obj, "metadata", None)
     if isinstance(metadata, PlainMeta) and (changed := _lean_metadata(metadata)):
         changes["metadata"] = replace(metadata, **changed)
     if isinstance(obj, core.Pod):
         if volumes := obj.spec.volumes:
-            kept = tuple(filter(_has_source, volumes))
-            if len(kept) < len(volumes):
-                changes["spec"] = replace(obj.spec, volumes=kept)
+            reduced = tuple(filter(_has_source, volumes))
+            if len(reduced) < len(volumes):
+                changes["spec"] = replace(obj.spec, volumes=reduced)
         if changed := _lean_pod_status(obj):
             changes["status"] = replace(obj.status, **changed)
     elif isinstance(obj, core.Node) and (conditions := _lean_node_conditions(obj.status.conditions)) is not None:
@@ -81,7 +81,7 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
 
 
 def _has_source(volume: Volume) -> bool:
-    """Tell whether any source is known; projected volumes and the like come without."""
+    """Tell whether a volume has a known source; projected volumes and the like have none."""
     return astuple(volume).count(None) < _N_SOURCES
 
 
@@ -103,17 +103,21 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
         ("container_statuses", pod.spec.containers),
         ("init_container_statuses", pod.spec.init_containers),
     ):
-        found: tuple[core.ContainerStatus, ...] = getattr(status, field)
-        if found:
+        statuses: tuple[core.ContainerStatus, ...] = getattr(status, field)
+        if statuses:
             requests = {container.name: container.resources.requests for container in containers}
-            telling = tuple(each for each in found if not _repeats_spec(each, requests.get(each.name)))
-            if len(telling) < len(found):
+            telling = tuple(
+                container_status
+                for container_status in statuses
+                if not _repeats_spec(container_status, requests.get(container_status.name))
+            )
+            if len(telling) < len(statuses):
                 changes[field] = telling
     return changes
 
 
 def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
-    """Leave out when it changed, and what anybody but the scheduler has to say about it."""
+    """Return a condition without its time, and without messages of others than the scheduler."""
     message = condition.message if condition.type == "PodScheduled" else ""
     if condition.last_transition_time is None and condition.message == message:
         return condition
@@ -121,7 +125,7 @@ def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
 
 
 def _repeats_spec(status: core.ContainerStatus, requests: ResourceList | None) -> bool:
-    """Tell whether what runs is what is asked for, so that the larger of both is no news, and never restarted."""
+    """Tell whether a container's resources are those of the spec, and it never restarted."""
     if status.restart_count:
         return False
     if status.resources is None:
@@ -130,12 +134,12 @@ def _repeats_spec(status: core.ContainerStatus, requests: ResourceList | None) -
 
 
 def _lean_node_conditions(conditions: tuple[core.NodeCondition, ...]) -> tuple[core.NodeCondition, ...] | None:
-    """Return the conditions that say something: Ready, and troubles that there are; None when these are all."""
-    kept = tuple(
+    """Return Ready and the conditions that are not False; None where there are no others."""
+    reduced = tuple(
         replace(condition, reason="")
         if condition.reason and condition.status == "True" and condition.type == "Ready"
         else condition
         for condition in conditions
         if condition.type == "Ready" or condition.status != "False"
     )
-    return kept if kept != conditions else None
+    return reduced if reduced != conditions else None

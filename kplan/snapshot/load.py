@@ -1,8 +1,8 @@
-"""Loading a cluster: from files in any of the forms it is found in, from objects in memory, or the built-in demo.
+"""Loading a cluster: from files in any common form, from objects in memory, or the built-in demo.
 
-How far objects are completed depends on where they come from. Objects with a uid were served by an API server: they are
-taken as they are, which is also what the real scheduler would see. Objects without one are completed as an API server
-would on creation. kplan's own snapshot files hold objects that went through this before, and nothing is added again.
+Which defaults are filled in depends on the source. Objects with a uid were served by an API server, and stay as the
+real scheduler sees them. Objects without one are completed as an API server does on creation. Objects in kplan's
+snapshot files are complete already.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DEMO_FILE = Path(__file__).with_name("demo.yaml")
 _OBJECTS_A_STEP = 1000
 
 LIKE = "kplan/like"
-"""Annotation of a node without status: it has the capacity of the node that is named."""
+"""Annotation of a node without status: the node whose capacity it gets."""
 _OWN_LISTS = {field_name(kind): kind for kind in KINDS}
 _NO_NODES_HINT = (
     "take one with kplan snapshot save, or with kubectl get -A -o json"
@@ -67,12 +67,12 @@ def load_snapshot(
     Raises
     ------
     SnapshotError
-        With everything that is wrong, each with file, document and JSON path.
+        With all problems, each with file, document and JSON path.
 
     Notes
     -----
     Objects with a ``uid`` are taken as they are, but for an absent namespace or schedulerName; others are completed as
-    an API server would (see :mod:`kplan.snapshot.defaults`). In files that people write, negative and absurd quantities
+    an API server does (see :mod:`kplan.snapshot.defaults`). In files that people write, negative and absurd quantities
     are errors; objects in memory and kplan's own files may hold them.
     """
     if not isinstance(source, str | Path):
@@ -109,18 +109,18 @@ def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress:
     return loader.finish(name)
 
 
-class GivenObjects(msgspec.Struct, frozen=True):
-    """Objects that stand beside a cluster, not in it."""
+class LoadedObjects(msgspec.Struct, frozen=True):
+    """Objects to change a cluster with."""
 
-    objects: tuple[msgspec.Struct, ...]  #: completed as an API server would, in reading order
-    whole: Mapping[str, msgspec.Raw | dict[str, Any]]  #: workloads as they were read, as `Snapshot.whole`
-    likes: Mapping[str, str]  #: node -> the node whose capacity it has, as its annotation `LIKE` says
+    objects: tuple[msgspec.Struct, ...]  #: with an API server's defaults, in reading order
+    whole: Mapping[str, msgspec.Raw | dict[str, Any]]  #: as `Snapshot.whole`
+    likes: Mapping[str, str]  #: node -> the node in its annotation `LIKE`
 
 
-def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> GivenObjects:
+def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> LoadedObjects:
     """Read objects from a file, a directory, ``-``, or memory.
 
-    Raises SnapshotError with everything that is wrong, each with file, document and JSON path.
+    Raises SnapshotError with all problems, each with file, document and JSON path.
     """
     from_files = isinstance(source, str | Path)
     loader = _Loader(SnapshotBuilder(refuses_odd=from_files))
@@ -132,11 +132,11 @@ def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, 
         for index, obj in enumerate([source] if isinstance(source, Mapping) else source):
             loader.take_mapping(dict(obj), Place(json_path=f"$[{index}]"))
             loader.note_like(str(obj.get("apiVersion")), str(obj.get("kind")), dict(obj))
-    return loader.given()
+    return loader.loaded()
 
 
 WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"})
-"""Kinds of which a snapshot keeps the whole object while it is in memory."""
+"""Kinds whose objects a snapshot holds with all fields while it is in memory."""
 
 
 class _LikeMeta(msgspec.Struct):
@@ -198,7 +198,7 @@ class _Loader:
                 self._keep_whole(converted, kind, obj)
 
     def _keep_whole(self, obj: Any, kind: Kind, content: msgspec.Raw | dict[str, Any]) -> None:
-        """Keep a workload as it stands: whether a manifest says anything new may show in any of its fields."""
+        """Store a workload with all its fields: a manifest may change any of them."""
         key = object_name(kind.name, obj.metadata.namespace or DEFAULT_NAMESPACE, obj.metadata.name)
         self._whole[key] = content.copy() if isinstance(content, msgspec.Raw) else content
 
@@ -210,7 +210,7 @@ class _Loader:
             server_version=metadata.server_version,
             missing=missing_of(metadata),
             whole=self._whole,
-            kept=metadata.kept,
+            unredacted=metadata.unredacted,
             changes=changes_of(metadata),
             skipped=dict(sorted((Counter(metadata.skipped) + self._skipped).items())),
             warnings=tuple(
@@ -220,7 +220,7 @@ class _Loader:
         )
 
     def note_like(self, api_version: str, kind: str, content: msgspec.Raw | dict[str, Any]) -> None:
-        """Note whose capacity a node has, if it says so."""
+        """Record the node whose capacity a node gets by its annotation."""
         if (api_version, kind) != ("v1", "Node"):
             return
         try:
@@ -229,14 +229,14 @@ class _Loader:
             else:
                 read = msgspec.convert(content, _Annotated)
         except (msgspec.MsgspecError, RecursionError):
-            return  # what is wrong with it is told where the node is decoded
+            return  # decoding the node reports the problem
         model = read.metadata.annotations.get(LIKE)
         if model:
             self._likes[read.metadata.name] = model
 
-    def given(self) -> GivenObjects:
-        """Return what was read; raises SnapshotError with everything that is wrong."""
-        return GivenObjects(self.builder.objects(), self._whole, self._likes)
+    def loaded(self) -> LoadedObjects:
+        """Return the objects; raises SnapshotError with all problems."""
+        return LoadedObjects(self.builder.objects(), self._whole, self._likes)
 
     def _add(self, obj: msgspec.Struct, kind: Kind, place: Place, *, completes: bool = True) -> None:
         self.has_nodes = self.has_nodes or kind.name == "Node"
@@ -257,7 +257,7 @@ class _Loader:
         self.builder.problems += [place.locate(problem) for problem in error.problems]
 
     def _take_own(self, item: Item, place: Place) -> None:
-        """Take in kplan's own file: lists by kind, each decoded in one go."""
+        """Read a snapshot file of kplan: lists by kind, each decoded at once."""
         if not isinstance(item.content, msgspec.Raw):
             # From YAML: the lists are decoded from JSON text, kind by kind.
             item = item._replace(content=msgspec.Raw(msgspec.json.encode(item.content)))
@@ -281,13 +281,13 @@ class _Loader:
 
     def _decode_list(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
         try:
-            found: list[msgspec.Struct] = msgspec.json.decode(raw, type=list[kind.type])  # type: ignore[name-defined] # a type known at run time
+            objects: list[msgspec.Struct] = msgspec.json.decode(raw, type=list[kind.type])  # type: ignore[name-defined] # a type known at run time
         except (msgspec.ValidationError, RecursionError):
-            return self._decode_each(raw, kind, place)
-        return found
+            return self._decode_elements(raw, kind, place)
+        return objects
 
-    def _decode_each(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
-        """Decode the objects of a list one by one, so that each that is wrong is told."""
+    def _decode_elements(self, raw: msgspec.Raw, kind: Kind, place: Place) -> list[msgspec.Struct]:
+        """Decode the objects of a list one by one, so that the problems of all are reported."""
         if bytes(memoryview(raw)[:1]) != b"[":
             hint = "a snapshot holds a list of objects for each kind; save it anew with kplan snapshot save"
             self.builder.problems.append(place.locate(Problem("expected a list", hint=hint)))
@@ -302,7 +302,7 @@ class _Loader:
 
 
 def _version_problems(document: SnapshotDocument) -> list[Problem]:
-    """Return why a snapshot of kplan's own cannot be read as this version writes it."""
+    """Return why this version of kplan cannot read a snapshot file of kplan."""
     problems = []
     if document.format_version and document.format_version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
         message = f"format version {document.format_version!r} is not {FORMAT_VERSION.partition('.')[0]}.x"

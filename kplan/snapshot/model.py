@@ -30,14 +30,20 @@ Warning = InputWarning  # noqa: A001 - the contract's word; Python's own warning
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A cluster at one instant: every object that scheduling reads, by kind, in the order they were read.
+    """A cluster at one instant: every object that scheduling reads, by kind, in the order in which they were read.
 
-    ``source`` says where it came from, ``skipped`` counts objects of other kinds, ``missing`` names kinds that could
-    not be read. ``kept`` says what redacting left as it was, and is empty where nothing was redacted. Equal objects
-    give an equal ``digest``, whatever their order and source. ``whole`` holds workloads as
-    they were read, by ``Kind/namespace/name``, where the source had more than what scheduling reads: it tells whether a
-    manifest says anything new, and is never written. ``versions`` tells in which order pods were changed last, by
-    ``namespace/name``, where their source says so. ``changes`` lists what was changed on paper, in order.
+    Equal objects have an equal ``digest``, whatever their order and source.
+
+    Attributes
+    ----------
+    source : where it comes from
+    skipped : number of objects of other kinds, by kind
+    missing : kinds that could not be read
+    whole : workloads with all their fields, by ``Kind/namespace/name``, where the source has more than scheduling
+        reads; they tell whether a manifest changes anything, and are never written
+    versions : resource versions of pods by ``namespace/name``, which give the order of their last changes
+    unredacted : what redacting left as it is; empty where nothing was redacted
+    changes : what was changed on paper, in order
     """
 
     nodes: tuple[core.Node, ...] = ()
@@ -76,16 +82,16 @@ class Snapshot:
     skipped: dict[str, int] = field(default_factory=dict)
     whole: Mapping[str, msgspec.Raw | dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
     versions: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
-    kept: tuple[str, ...] = ()
+    unredacted: tuple[str, ...] = ()
     changes: tuple[ClusterChange, ...] = ()
 
     def objects(self, attribute: str) -> tuple[msgspec.Struct, ...]:
-        """Return the objects of one kind by the name of its attribute."""
-        found: tuple[msgspec.Struct, ...] = getattr(self, attribute)
-        return found
+        """Return the objects of a kind, by the name of its attribute."""
+        objects: tuple[msgspec.Struct, ...] = getattr(self, attribute)
+        return objects
 
     def counts(self) -> dict[str, int]:
-        """Return how many objects of each kind there are, kinds without any left out."""
+        """Return the number of objects of each kind that has any."""
         return {kind.attribute: n for kind in KINDS if (n := len(self.objects(kind.attribute)))}
 
     @cached_property
@@ -100,7 +106,7 @@ class Snapshot:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of what decides: the objects, regardless of order, source and time."""
+        """A hash of the objects, whatever their order, source and time."""
         whole = hashlib.sha256()
         encoder = msgspec.json.Encoder(order="deterministic")
         for kind in KINDS:
@@ -111,8 +117,12 @@ class Snapshot:
         return f"sha256:{whole.hexdigest()}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Send objects as JSON: quicker, and what was left out where it said nothing is left out over there, too."""
-        rest = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in KINDS_BY_ATTRIBUTE}
+        """Pickle objects as JSON, which is quicker and omits default fields."""
+        rest = {
+            attribute.name: getattr(self, attribute.name)
+            for attribute in fields(self)
+            if attribute.name not in KINDS_BY_ATTRIBUTE
+        }
         encoder = msgspec.json.Encoder()
         return (_received, ({name: encoder.encode(self.objects(name)) for name in self.counts()}, rest))
 
@@ -122,19 +132,19 @@ class Snapshot:
 
 
 def _received(objects: Mapping[str, bytes], rest: Mapping[str, Any]) -> Snapshot:
-    found = {
+    decoded = {
         name: msgspec.json.decode(content, type=tuple[KINDS_BY_ATTRIBUTE[name].type, ...])  # type: ignore[misc] # a type known at run time
         for name, content in objects.items()
     }
-    return Snapshot(**found, **rest)
+    return Snapshot(**decoded, **rest)
 
 
 def object_name(kind: str, namespace: str, name: str) -> str:
-    """Return how an object is named in warnings: ``Kind/name`` or ``Kind/namespace/name``."""
+    """Return the name of an object in warnings: ``Kind/name`` or ``Kind/namespace/name``."""
     return "/".join(part for part in (kind, namespace, name) if part)
 
 
 def missing_warning(kind: MissingKind) -> Warning:
-    """Say what it means that a kind, or a part of it, could not be read."""
+    """Return the warning about a kind that could not be read, or only in part."""
     blind = f"; blind without them: {', '.join(kind.blinds)}" if kind.blinds else ""
     return Warning("MissingKind", kind.resource, f"not all could be read ({kind.reason}){blind}")

@@ -1,4 +1,4 @@
-"""Single objects from memory: a pod given as a dict."""
+"""Decoding of single objects: a pod from a dict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kplan.snapshot.times import time_problems
 
 
 def decode_pod(obj: Mapping[str, Any]) -> Pod:
-    """Turn a dict into a pod, completed as an API server would where it carries no uid.
+    """Decode a pod, with an API server's defaults where it has no uid.
 
     Raises ManifestError with every problem and its JSON path.
     """

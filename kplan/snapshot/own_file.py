@@ -1,8 +1,8 @@
-"""kplan's own snapshot file: one JSON document with the objects by kind and what was known of the cluster.
+"""kplan's snapshot file: one JSON document with the objects by kind and metadata of the cluster.
 
-Only what differs from an absent field is written, hence only what scheduling reads: no environment, no arguments, no
-annotations but the few that decide, no status that nobody asks for. Objects in it are taken as they are when it is read
-again. A redacted snapshot lists under ``kept`` what was left as it was, and one that was changed on paper says how.
+It holds only fields that scheduling reads and that are not empty: no environment, no arguments, only few annotations
+and little status. Loading it fills in no defaults. A redacted snapshot lists under ``kept`` what was not redacted, and
+one that was changed on paper its changes.
 
 ::
 
@@ -55,12 +55,12 @@ class SnapshotMetadata(KubeStruct, frozen=True):
     digest: str = ""
     missing: tuple[MissingEntry, ...] = ()
     skipped: dict[str, int] = {}
-    kept: tuple[str, ...] = ()
+    unredacted: tuple[str, ...] = msgspec.field(default=(), name="kept")
     changes: tuple[ChangeEntry, ...] = ()
 
 
 class SnapshotDocument(KubeStruct, frozen=True):
-    """The file as it is read: objects are decoded kind by kind."""
+    """The file before its objects are decoded, kind by kind."""
 
     api_version: str = ""
     kind: str = ""
@@ -70,7 +70,7 @@ class SnapshotDocument(KubeStruct, frozen=True):
 
 
 def to_document(snapshot: Snapshot) -> dict[str, Any]:
-    """Return the file's content, with the objects still as structs, for a JSON encoder of msgspec."""
+    """Return the file's content, with objects as structs, for msgspec's JSON encoder."""
     metadata = SnapshotMetadata(
         source=snapshot.source,
         server_version=snapshot.server_version,
@@ -78,15 +78,15 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         digest=snapshot.digest,
         missing=tuple(MissingEntry(resource=e.resource, reason=e.reason, blinds=e.blinds) for e in snapshot.missing),
         skipped=snapshot.skipped,
-        kept=snapshot.kept,
+        unredacted=snapshot.unredacted,
         changes=tuple(
             ChangeEntry(change.change, change.what, change.count, change.objects) for change in snapshot.changes
         ),
     )
     objects = {
-        field_name(kind): tuple(lean(obj) for obj in found)
+        field_name(kind): tuple(lean(obj) for obj in structs)
         for kind in KINDS
-        if (found := snapshot.objects(kind.attribute))
+        if (structs := snapshot.objects(kind.attribute))
     }
     return {
         "apiVersion": API_VERSION,
@@ -103,7 +103,7 @@ def to_bytes(snapshot: Snapshot) -> bytes:
 
 
 def field_name(kind: Kind) -> str:
-    """Return what the kind's list is called in the file: ``persistentVolumeClaims``."""
+    """Return the name of a kind's list in the file: ``persistentVolumeClaims``."""
     first, *rest = kind.attribute.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
@@ -114,7 +114,7 @@ def missing_of(metadata: SnapshotMetadata) -> tuple[MissingKind, ...]:
 
 
 def changes_of(metadata: SnapshotMetadata) -> tuple[ClusterChange, ...]:
-    """Return what had been changed on paper when the snapshot was saved; words that are not known here are left out."""
+    """Return what was changed on paper before the snapshot was saved, without unknown changes."""
     return tuple(
         ClusterChange(change=word, what=entry.what, count=max(entry.count, 0), objects=entry.objects)
         for entry in metadata.changes

@@ -1,4 +1,4 @@
-"""Priority classes: what a class name, or none, means for a pod.
+"""Priority classes: the priority and preemption policy of a pod.
 
 Upstream: plugin/pkg/admission/priority and pkg/apis/scheduling helpers.
 """
@@ -16,7 +16,7 @@ _PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 
 
 class ResolvedPriority(NamedTuple):
-    """What admission writes into a pod."""
+    """The fields that admission sets in a pod."""
 
     class_name: str
     priority: int
@@ -24,14 +24,14 @@ class ResolvedPriority(NamedTuple):
 
 
 def resolve_priority(class_name: str, classes: Iterable[PriorityClass]) -> ResolvedPriority | None:
-    """Return what the class means; without a name the default class, or priority 0. None for an unknown class."""
+    """Return the priority of a class; without a name, of the default class, or 0. None for an unknown class."""
     classes = tuple(classes)
     if not class_name:
         default = default_priority_class(classes)
         return _of(default) if default else ResolvedPriority("", 0, _PREEMPT_LOWER_PRIORITY)
-    found = next((entry for entry in classes if entry.metadata.name == class_name), None)
-    if found is not None:
-        return _of(found)
+    priority_class = next((entry for entry in classes if entry.metadata.name == class_name), None)
+    if priority_class is not None:
+        return _of(priority_class)
     if class_name in SYSTEM_PRIORITIES:
         return ResolvedPriority(class_name, SYSTEM_PRIORITIES[class_name], _PREEMPT_LOWER_PRIORITY)
     return None

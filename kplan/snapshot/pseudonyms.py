@@ -1,8 +1,8 @@
-"""Names that stand for names: consistent, in the same order, and of no use to somebody who does not have the originals.
+"""Pseudonyms of names: consistent, in the same order, and of no use without the original names.
 
-A name becomes ``PREFIX-RANK-HASH``. The rank is its place among the names of its domain, so that whatever goes by name
-(ties, queues, victims) comes out the same; the hash is keyed with random bytes that are thrown away. Two passes are
-needed: one that sees all names of a domain, and one that replaces them.
+A name becomes ``PREFIX-RANK-HASH``. The rank is its position among the names of its domain, so that all that depends on
+the order of names (ties, queues, victims) stays the same; the hash is keyed with random bytes that are not stored. This
+takes two passes: one collects all names of a domain, and one replaces them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hmac
 import secrets
 import uuid
 
-#: Domains whose pseudonyms have a form of their own.
+#: Domains whose pseudonyms have another form.
 IMAGE = "image"
 IP_ADDRESS = "ip"
 UID = "uid"
@@ -40,60 +40,60 @@ _HASH_DIGITS = 8
 
 
 class Pseudonyms:
-    """Collects names domain by domain, then gives each its pseudonym.
+    """Collects the names of each domain, then maps them to pseudonyms.
 
     Parameters
     ----------
-    key : the key of the hash; random if not given, and nowhere stored
+    key : the key of the hash; random by default, and not stored
     """
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key or secrets.token_bytes(32)
         self._names: dict[str, set[str]] = {}
-        self._given: dict[str, dict[str, str]] = {}
+        self._pseudonyms: dict[str, dict[str, str]] = {}
         self._sealed = False
 
     @property
     def is_sealed(self) -> bool:
-        """Whether all names have been seen, and pseudonyms are given."""
+        """Whether all names are collected, so that `of` returns pseudonyms."""
         return self._sealed
 
     def of(self, domain: str, name: str) -> str:
-        """Return the pseudonym; while names are still being collected, note the name and return it as it is.
+        """Return the pseudonym of a name; before `seal`, collect the name and return it unchanged.
 
-        The empty name stays empty: it says that there is none.
+        The empty name stays empty.
         """
         if not name:
             return name
         if self._sealed:
-            return self._given[domain][name]
+            return self._pseudonyms[domain][name]
         self._names.setdefault(domain, set()).add(name)
         return name
 
     def known(self, domain: str, name: str) -> bool:
-        """Tell whether the name was seen in the domain."""
+        """Tell whether the domain has the name."""
         return name in self._names.get(domain, ())
 
     def seal(self) -> None:
-        """Rank all names; from now on pseudonyms are given."""
+        """Rank all names; from now on `of` returns pseudonyms."""
         for domain, names in self._names.items():
             width = len(str(len(names)))
-            self._given[domain] = {
+            self._pseudonyms[domain] = {
                 name: self._form(domain, name, rank, width) for rank, name in enumerate(sorted(names), start=1)
             }
         self._sealed = True
 
     def derive(self, domain: str, name: str, pseudonym: str) -> None:
-        """Give a name that is made of other names the pseudonym that is made of theirs."""
-        self._given[domain][name] = pseudonym
+        """Set the pseudonym of a name that is composed of other names."""
+        self._pseudonyms[domain][name] = pseudonym
 
     def table(self, domain: str) -> dict[str, str]:
-        """Return names and pseudonyms of a domain."""
-        return dict(self._given.get(domain, {}))
+        """Return the pseudonyms of a domain by name."""
+        return dict(self._pseudonyms.get(domain, {}))
 
     def originals(self) -> dict[str, str]:
-        """Return the name behind each pseudonym, of all domains: pseudonyms of two domains are never the same."""
-        return {pseudonym: name for given in self._given.values() for name, pseudonym in given.items()}
+        """Return the names of all domains by pseudonym; no two domains share a pseudonym."""
+        return {pseudonym: name for pseudonyms in self._pseudonyms.values() for name, pseudonym in pseudonyms.items()}
 
     def _form(self, domain: str, name: str, rank: int, width: int) -> str:
         digest = hmac.new(self._key, f"{domain}\0{name}".encode(), hashlib.sha256).digest()

@@ -1,11 +1,11 @@
-"""Snapshots that can be shown to others: decisions stay, names go.
+"""Redacted snapshots, which can be shown to others: the same decisions, without the names.
 
-Replaced, each text by one pseudonym wherever it stands: names of all objects, namespaces, containers, volumes,
-devices and requests; values of labels, taints and selectors; images; UIDs; volume handles and addresses. Left out:
-messages, paths, names of secrets and config maps, provider and node IDs, where the snapshot came from.
+Replaced, each text by the same pseudonym everywhere: names of all objects, namespaces, containers, volumes,
+devices and requests; values of labels, taints and selectors; images; UIDs; volume handles and addresses. Removed:
+messages, paths, names of secrets and config maps, provider and node IDs, the source of the snapshot.
 
 Kept, since decisions or their explanation hang on it, is what :data:`KEPT` lists; the file lists it, too. A scheduler
-configuration's ``addedAffinity`` is not part of a snapshot: the label values in it no longer match.
+configuration's ``addedAffinity`` is not part of a snapshot: its label values do not match any more.
 
 Pseudonyms sort as the originals do, so that whatever is decided by name comes out the same. This tells the order of the
 names, and nothing else about them.
@@ -43,10 +43,10 @@ KEPT = (
     "the alphabetical order of the names that are replaced, and which of them are the same",
 )
 
-#: The warning that only the reading of the cluster could give; all others come again from the redacted objects.
+#: The warning that only reading the cluster raises; building the redacted snapshot raises all others again.
 _KEPT_WARNING = "InconsistentList"
 
-#: What the source of a redacted snapshot is called.
+#: The source of a redacted snapshot.
 _SOURCE = "redacted"
 
 
@@ -74,7 +74,7 @@ def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) ->
         missing=[MissingKind(kind.resource, _reason(kind.reason), kind.blinds) for kind in snapshot.missing],
         completes=False,
     )
-    return dataclasses.replace(redacted, kept=KEPT)
+    return dataclasses.replace(redacted, unredacted=KEPT)
 
 
 def _redact(obj: msgspec.Struct, words: Words) -> msgspec.Struct:
@@ -86,7 +86,7 @@ def _redact(obj: msgspec.Struct, words: Words) -> msgspec.Struct:
 
 
 def _walk(value: Any, words: Words) -> Any:
-    """Redact a struct and all below it; fields that hold their default are not looked at."""
+    """Redact a struct and all structs in it; empty fields are skipped."""
     changes: dict[str, Any] = {}
     for name, step in _steps(type(value)):  # type: ignore[arg-type]  # a class is hashable
         content = getattr(value, name)
@@ -100,7 +100,7 @@ def _walk(value: Any, words: Words) -> Any:
 
 
 def _derive_claims_of_ephemeral_volumes(snapshot: Snapshot, pseudonyms: Pseudonyms) -> None:
-    """Name the claim of an ephemeral volume after its pod and volume again, as the scheduler looks for it."""
+    """Name the claim of an ephemeral volume after the pseudonyms of its pod and volume, as the scheduler expects."""
     for pod in snapshot.pods:
         for volume in pod.spec.volumes:
             claim = f"{pod.metadata.name}-{volume.name}"
@@ -110,7 +110,7 @@ def _derive_claims_of_ephemeral_volumes(snapshot: Snapshot, pseudonyms: Pseudony
 
 
 def _reason(reason: str) -> str:
-    """Return why a kind is missing without the namespaces in it."""
+    """Return the reason why a kind is missing, without names of namespaces."""
     if reason == "forbidden":
         return reason
     return "forbidden in some namespaces" if reason.startswith("forbidden") else "read in some namespaces only"
@@ -122,9 +122,9 @@ _Step = Callable[[Words, Any], Any]
 
 @functools.cache
 def _steps(struct: Any) -> tuple[tuple[str, _Step], ...]:
-    """Return, for each field of a struct that needs one, what to do with it.
+    """Return the fields of a struct to redact, with the function for each.
 
-    A field with text and without a rule is refused (TypeError): nothing leaves unlooked at.
+    A text field without a rule raises TypeError, so that no new field leaks.
     """
     steps: list[tuple[str, _Step]] = []
     covered = STRUCT_RULES[struct].fields if struct in STRUCT_RULES else frozenset()
@@ -142,7 +142,7 @@ def _steps(struct: Any) -> tuple[tuple[str, _Step], ...]:
 
 
 def _as_step(rule: Rule, type_info: inspect.Type) -> _Step:
-    """Let rules of metadata change the fields that they name; other rules return the new content."""
+    """Return a rule as a step: rules of metadata return changed fields, other rules the new content."""
     if not any(isinstance(kind, inspect.StructType) for kind in _alternatives(type_info)):
         return rule
 
@@ -154,7 +154,7 @@ def _as_step(rule: Rule, type_info: inspect.Type) -> _Step:
 
 
 def _step_below(struct: type, field: inspect.Field) -> _Step | None:
-    """Return how to go on below a field without a rule, by its type; None where nothing below is text."""
+    """Return the step for a field without a rule, by its type; None where it contains no text."""
     for kind in _alternatives(field.type):
         if isinstance(kind, inspect.StructType):
             return lambda words, value: _walk(value, words)
@@ -162,22 +162,22 @@ def _step_below(struct: type, field: inspect.Field) -> _Step | None:
             return _tuple_step(struct, field, kind)
         if isinstance(kind, inspect.DictType):
             return _dict_step(struct, field, kind)
-    _check_kept(struct, field, field.type)
+    _check_harmless(struct, field, field.type)
     return None
 
 
 def _tuple_step(struct: type, field: inspect.Field, kind: inspect.VarTupleType) -> _Step | None:
     if isinstance(kind.item_type, inspect.StructType):
         return lambda words, values: tuple(_walk(value, words) for value in values)
-    _check_kept(struct, field, kind.item_type)
+    _check_harmless(struct, field, kind.item_type)
     return None
 
 
 def _dict_step(struct: type, field: inspect.Field, kind: inspect.DictType) -> _Step | None:
-    """Go on below a map; the keys of maps to quantities and structs are names of resources and the like."""
+    """Return the step for a map; the keys of maps to quantities are names of resources."""
     if isinstance(kind.value_type, inspect.StructType):
         return lambda words, items: {key: _walk(value, words) for key, value in items.items()}
-    _check_kept(struct, field, kind.value_type)
+    _check_harmless(struct, field, kind.value_type)
     return lambda words, amounts: {words.resource_name(key): amount for key, amount in amounts.items()}
 
 
@@ -192,7 +192,7 @@ def _is_text(type_info: inspect.Type) -> bool:
     return not is_quantity and any(isinstance(kind, inspect.StrType) for kind in kinds)
 
 
-def _check_kept(struct: type, field: inspect.Field, type_info: inspect.Type) -> None:
+def _check_harmless(struct: type, field: inspect.Field, type_info: inspect.Type) -> None:
     if _is_text(type_info) and field.name not in KEPT_FIELDS:
         home = "kplan/snapshot/redact_rules.py"
         raise TypeError(f"no rule says what redacting does with {struct.__name__}.{field.name}; {home} needs one")

@@ -1,7 +1,7 @@
-"""What each text of each kind becomes when a snapshot is redacted.
+"""The rules by which each text of each kind is redacted.
 
 Every field that holds text has a rule, or its name is listed as harmless; a field without either is an error, so that
-nothing new leaves the house unlooked at.
+no new field leaks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Fields whose texts are words of the API, times, versions, quantities, or keys of labels, taints and resources.
+#: Fields whose texts are enums, times, versions, quantities, or keys of labels, taints and resources.
 KEPT_FIELDS = _words(
     """
     access_modes action allocation_mode allocation_timestamp api_group api_version attacher azure_kind
@@ -45,7 +45,7 @@ KEPT_FIELDS = _words(
     """
 )
 
-#: Turns the text, texts or map of one field.
+#: Redacts the content of one field.
 Rule = Callable[[Words, Any], Any]
 
 
@@ -62,7 +62,7 @@ def _keep(_words: Words, value: Any) -> Any:
 
 
 def _drop(_words: Words, value: Any) -> Any:
-    """Leave nothing: text that people wrote, or that leads to somebody's machines, and that no rule reads."""
+    """Return nothing: for free text and addresses of machines that scheduling does not read."""
     return "" if isinstance(value, str) else type(value)()
 
 
@@ -71,7 +71,7 @@ def _labels(words: Words, labels: dict[str, str]) -> dict[str, str]:
 
 
 def _revision(words: Words, revision: str) -> str:
-    """Return what the name of a revision becomes: what the label of its pods becomes."""
+    """Redact the name of a revision as the value of its pods' label."""
     return words.value("controller-revision-hash", revision) if revision else ""
 
 
@@ -83,7 +83,7 @@ def _requests(words: Words, requests: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(words.request(request) for request in requests)
 
 
-#: Annotations that scheduling reads, and what becomes of their values; all others are left out.
+#: Annotations that scheduling reads, with the rules for their values; all others are removed.
 KEPT_ANNOTATIONS: dict[str, Rule] = {
     "pv.kubernetes.io/bind-completed": _keep,
     "pv.kubernetes.io/bound-by-controller": _keep,
@@ -106,7 +106,7 @@ def _annotations(words: Words, annotations: dict[str, str]) -> dict[str, str]:
 
 
 def metadata_rule(kind: str) -> Rule:
-    """Return what becomes of the metadata of an object of this kind: a rule that returns the fields that change."""
+    """Return the rule for the metadata of an object of a kind, which returns the changed fields."""
 
     def rule(words: Words, metadata: meta.PlainMeta) -> dict[str, Any]:
         changes: dict[str, Any] = {
@@ -165,7 +165,7 @@ def _keyed_value(words: Words, holder: Any) -> dict[str, Any]:
 
 
 def _node_term(words: Words, term: NodeSelectorTerm) -> dict[str, Any]:
-    """Fields are names of nodes; expressions are labels and have a rule of their own."""
+    """Redact matchFields, which are names of nodes; expressions over labels have their own rule."""
     return {
         "match_fields": tuple(
             NodeSelectorRequirement(
@@ -185,7 +185,7 @@ def _scoped_values(words: Words, requirement: core.ScopedResourceSelectorRequire
 
 
 class StructRule(NamedTuple):
-    """What becomes of fields that go together: `change` returns the new contents of some of `fields`."""
+    """The rule for fields that depend on each other: `change` returns the new contents of some of `fields`."""
 
     fields: frozenset[str]
     change: Callable[[Words, Any], dict[str, Any]]
@@ -211,10 +211,10 @@ STRUCT_RULES: dict[type, StructRule] = {
     core.ScopedResourceSelectorRequirement: StructRule(_VALUES, _scoped_values),
 }
 
-#: Fields of metadata that :func:`metadata_rule` takes care of.
+#: Fields of metadata that :func:`metadata_rule` covers.
 METADATA_FIELDS = frozenset({"name", "generate_name", "namespace", "uid", "labels", "annotations"})
 
-#: Struct and field to what becomes of the field. Metadata rules return changes of the metadata.
+#: (struct, field) -> its rule. Metadata rules return changes of the metadata.
 RULES: dict[tuple[type, str], Rule] = {
     (meta.LabelSelector, "match_labels"): _labels,
     (PodAffinityTerm, "namespaces"): _all_named("Namespace"),
@@ -304,7 +304,7 @@ RULES: dict[tuple[type, str], Rule] = {
     # Runtime classes
     (node_api.Scheduling, "node_selector"): _labels,
     # Devices. Attributes and CEL expressions describe hardware and may be compared with one another in ways that no
-    # replacement would survive: they are kept.
+    # pseudonym preserves: they stay.
     (resource.DeviceRequest, "name"): lambda words, request: words.request(request),
     (resource.DeviceRequest, "device_class_name"): _named("DeviceClass"),
     (resource.ExactDeviceRequest, "device_class_name"): _named("DeviceClass"),

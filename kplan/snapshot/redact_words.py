@@ -1,4 +1,4 @@
-"""What single words become when a snapshot is redacted: names, label values, images, handles, addresses."""
+"""Redaction of single texts: names, label values, images, handles, addresses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX
 from kplan.snapshot.pseudonyms import IMAGE, IP_ADDRESS, LABEL_VALUE, UID, Pseudonyms
 
-#: Labels whose values describe machines in common words, or number pods, and say nothing of who owns them.
+#: Labels whose values describe machines in general terms, or number pods, and so identify nobody.
 KEPT_LABELS = frozenset(
     {
         "apps.kubernetes.io/pod-index",
@@ -23,10 +23,10 @@ KEPT_LABELS = frozenset(
     }
 )
 
-#: Values that are as good as no value.
+#: Values that identify nothing.
 _PLAIN_VALUES = frozenset({"true", "false"})
 
-#: Numbers of nodes with at most so many digits count something; longer ones may name an account.
+#: Numbers in node labels with at most so many digits are counts; longer ones may identify an account.
 _SHORT_NUMBER = 6
 
 #: Priority classes that every cluster has.
@@ -46,7 +46,7 @@ _QUOTA_SUFFIXES = {".storageclass.storage.k8s.io/": "StorageClass", ".deviceclas
 
 
 class Words:
-    """Turns single words; what it does not know it has not seen, so all words must be shown to it once before."""
+    """Redacts single texts; every text passes through it once before `Pseudonyms.seal`, and once after it."""
 
     def __init__(self, pseudonyms: Pseudonyms) -> None:
         self._pseudonyms = pseudonyms
@@ -54,24 +54,24 @@ class Words:
         self._node_keys: set[str] = set()
 
     def name(self, kind: str, name: str) -> str:
-        """Return what the name of an object of this kind becomes."""
+        """Redact the name of an object of a kind."""
         if kind == "CSIDriver" or (kind == "PriorityClass" and name in _SYSTEM_CLASSES):
             return name
         return self._pseudonyms.of("Node" if kind == "CSINode" else kind, name)
 
     def note_comparison(self, key: str) -> None:
-        """Note that some selector compares values of this label as numbers."""
+        """Record that a selector compares values of this label as numbers."""
         self._compared_keys.add(key)
 
     def note_node_labels(self, keys: Iterable[str]) -> None:
-        """Note labels of nodes: configurations and pods to come may compare these as numbers."""
+        """Record labels of nodes: configurations and later pods may compare their values as numbers."""
         self._node_keys.update(keys)
 
     def value(self, key: str, value: str) -> str:
-        """Return what the value of a label or taint becomes: one text, one pseudonym, whatever the key.
+        """Redact the value of a label or taint: equal texts get the same pseudonym, whatever the key.
 
         Names of nodes and namespaces become what those become, since labels repeat them (``kubernetes.io/hostname``,
-        ``kubernetes.io/metadata.name``). Numbers stay where they are compared.
+        ``kubernetes.io/metadata.name``). Numbers that are compared stay.
         """
         if key in KEPT_LABELS or value in _PLAIN_VALUES or self._stays_number(key, value):
             return value
@@ -89,32 +89,32 @@ class Words:
         return key in self._compared_keys or (key in self._node_keys and len(digits) <= _SHORT_NUMBER)
 
     def labels(self, labels: dict[str, str]) -> dict[str, str]:
-        """Return a label map, or a selector of equal labels, with its keys kept."""
+        """Redact the values of labels, or of a selector by equal labels; keys stay."""
         return {key: self.value(key, value) for key, value in labels.items()}
 
     def image(self, image: str) -> str:
-        """Return what an image becomes; a name without a tag means ``:latest``, here as for the scheduler."""
+        """Redact an image; as for the scheduler, a name without a tag means ``:latest``."""
         if not image:
             return image
         has_tag = image.rfind(":") > image.rfind("/")
         return self._pseudonyms.of(IMAGE, image if has_tag else f"{image}:latest")
 
     def pool(self, pool: str) -> str:
-        """Return what a pool becomes; pools keep their order among themselves, because devices are tried in it."""
+        """Redact the name of a pool; pools have a domain of their own, as devices are tried in their order."""
         return self._pseudonyms.of("pool", pool)
 
     def host_ip(self, address: str) -> str:
-        """Return what the address of a host port becomes; the wildcards stay."""
+        """Redact the address of a host port; wildcards stay."""
         return address if address in _WILDCARDS else self._pseudonyms.of(IP_ADDRESS, address)
 
     def request(self, request: str) -> str:
-        """Return what the name of a device request becomes, ``REQUEST`` or ``REQUEST/ALTERNATIVE``."""
+        """Redact the name of a device request, ``REQUEST`` or ``REQUEST/ALTERNATIVE``."""
         return "/".join(self._pseudonyms.of("request", part) for part in request.split("/"))
 
     def volume(self, volume: str) -> str:
-        """Return what the handle of a volume becomes.
+        """Redact the handle of a volume.
 
-        EBS wants ``vol-…``, alone or at the end of ``aws://ZONE/``, and the CSI driver calls the same volume the same.
+        EBS needs ``vol-…``, alone or at the end of ``aws://ZONE/``; both forms mean the same volume.
         """
         if volume.startswith(_EBS_URL):
             zone, slash, name = volume.removeprefix(_EBS_URL).rpartition("/")
@@ -124,15 +124,15 @@ class Words:
         return self._pseudonyms.of("volume", volume)
 
     def resource_name(self, name: str) -> str:
-        """Return what the name of a resource becomes: only device and storage classes in it are replaced."""
+        """Redact the name of a resource: only device and storage classes in it are replaced."""
         if name.startswith(_CLASS_RESOURCE):
             return _CLASS_RESOURCE + self.name("DeviceClass", name.removeprefix(_CLASS_RESOURCE))
         for suffix, kind in _QUOTA_SUFFIXES.items():
-            owner, found, rest = name.partition(suffix)
-            if found:
+            owner, separator, rest = name.partition(suffix)
+            if separator:
                 return f"{self.name(kind, owner)}{suffix}{rest}"
         return name
 
     def uid(self, uid: str) -> str:
-        """Return what a UID becomes."""
+        """Redact a UID."""
         return self._pseudonyms.of(UID, uid)

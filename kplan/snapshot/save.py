@@ -1,4 +1,4 @@
-"""Writing snapshots to files: whole or not at all, in the form that the file's name asks for."""
+"""Writing snapshots to files: atomically, in the form of the file's name."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _JSON = ".json"
 _YAML = (".yaml", ".yml")
 _GZIP = ".gz"
 
-#: Hardly larger than the best, and several times quicker.
+#: Files are little larger than with the highest level, and several times quicker to write.
 _GZIP_LEVEL = 6
 
 
 def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:
     """Write the snapshot to a file and return how many bytes it has.
 
-    A new file is for its owner only: it holds what a whole cluster is made of. See :mod:`kplan.writing`.
+    Only the owner can read a new file, as it describes a whole cluster. See :mod:`kplan.writing`.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:
     Raises
     ------
     UsageError
-        When the name says no form, or the file cannot be written.
+        When the name has none of these endings, or the file cannot be written.
     """
     target = Path(path)
     content = encode_snapshot(snapshot, target.name)
@@ -44,9 +44,9 @@ def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:
 
 
 def encode_snapshot(snapshot: Snapshot, name: str) -> bytes:
-    """Return the snapshot in the form that a file of this name has.
+    """Return the content of a snapshot file of this name.
 
-    Equal snapshots give equal bytes. Raises UsageError when the name says no form.
+    Equal snapshots have equal bytes. Raises UsageError for a name without a known ending.
     """
     check_name(name)
     stem = name.lower().removesuffix(_GZIP)
@@ -55,7 +55,7 @@ def encode_snapshot(snapshot: Snapshot, name: str) -> bytes:
 
 
 def check_name(name: str) -> None:
-    """Raise UsageError when the name of a file does not say which form to write."""
+    """Raise UsageError for the name of a file without a known ending."""
     if not name.lower().removesuffix(_GZIP).endswith((_JSON, *_YAML)):
         raise UsageError(
             f"{name}: the name does not say which form to write", hint="end it in .json, .yaml, .json.gz or .yaml.gz"

@@ -1,4 +1,4 @@
-"""Times of objects that are no times, which an API server would never have stored."""
+"""Checks of times in objects: an API server never stores an invalid one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kplan.errors import Problem
 TIME_HINT = "a time looks like 2026-03-01T10:00:00Z"
 
 _Named = tuple[str, str]
-"""A time, and the JSON path where it stands."""
+"""A time and its JSON path."""
 
 
 def time_problems(obj: msgspec.Struct) -> list[Problem]:
-    """Return the times of an object that cannot be read as one."""
+    """Return the problems of an object's times that do not parse."""
     metadata = obj.metadata  # type: ignore[attr-defined] # every kind has it
     created, deleted = metadata.creation_timestamp, metadata.deletion_timestamp
     times = [(created, "$.metadata.creationTimestamp")] if created is not None else []
@@ -36,7 +36,7 @@ def time_problems(obj: msgspec.Struct) -> list[Problem]:
 
 @lru_cache(maxsize=1 << 12)
 def is_time(text: str) -> bool:
-    """Whether the text is a time as the API server writes it."""
+    """Tell whether a text is a time as the API server writes it."""
     try:
         from_micros(to_micros(text))
     except (ValueError, OverflowError):
@@ -49,9 +49,9 @@ def _of_pod(pod: core.Pod) -> list[_Named]:
     times = [] if status.start_time is None else [(status.start_time, "$.status.startTime")]
     if status.conditions:
         times += [
-            (each.last_transition_time, f"$.status.conditions[{index}].lastTransitionTime")
-            for index, each in enumerate(status.conditions)
-            if each.last_transition_time is not None and not is_time(each.last_transition_time)
+            (condition.last_transition_time, f"$.status.conditions[{index}].lastTransitionTime")
+            for index, condition in enumerate(status.conditions)
+            if condition.last_transition_time is not None and not is_time(condition.last_transition_time)
         ]
     return times
 

@@ -42,7 +42,7 @@ def expanded(**sets: PointSet) -> dict[str, list[str | tuple[str, int]]]:
     """Expand test plugins; only points that have some, a weight beside the name where it counts."""
     problems = Problems("test")
     found = expand(sets, problems, implements=IMPLEMENTED)
-    assert problems.found == []
+    assert problems.recorded == []
     return {
         point: [(ref.name, ref.weight) if ref.weight else ref.name for ref in refs]
         for point, refs in found.items()
@@ -247,8 +247,8 @@ def test_expand_refuses(sets: dict[str, tuple[Entry, ...]], wanted: list[tuple[s
 
     expand({point: PointSet(enabled) for point, enabled in sets.items()}, problems, implements=IMPLEMENTED)
 
-    assert [(problem.json_path, problem.message) for problem in problems.found] == wanted
-    assert all(problem.hint for problem in problems.found)
+    assert [(problem.json_path, problem.message) for problem in problems.recorded] == wanted
+    assert all(problem.hint for problem in problems.recorded)
 
 
 def test_the_default_sets_expand_to_the_plugins_that_implement_each_point() -> None:
@@ -256,7 +256,7 @@ def test_the_default_sets_expand_to_the_plugins_that_implement_each_point() -> N
 
     found = expand(merge(DEFAULT_SETS, {}), problems, IMPLEMENTS)
 
-    assert problems.found == []
+    assert problems.recorded == []
     assert {point: [ref.name for ref in refs] for point, refs in found.items()} == {
         point: [name for name, _ in DEFAULT_PLUGINS if point in IMPLEMENTS[name]] for point in POINTS
     }

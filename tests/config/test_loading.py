@@ -145,7 +145,7 @@ def test_anchors_and_merge_keys_are_followed_and_own_fields_win(tmp_path: Path) 
     read = document(tmp_path, text)
 
     assert read.value == {"base": {"x": 1, "y": 2}, "one": {"x": 1, "y": 3}, "both": {"x": 1, "y": 2, "z": 4}}
-    assert read.problems.found == []
+    assert read.problems.recorded == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kplan.errors import Problem
-from kplan.reading import SETTINGS, Limits, read_documents, read_one
+from kplan.reading import SETTINGS, Limits, read_document, read_documents
 from kplan.reading.files import read_source
 
 SMALL = Limits(max_bytes=3 << 20, max_stream_bytes=2 << 20, max_documents=3)
@@ -67,7 +67,7 @@ def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
     writer = threading.Thread(target=path.write_bytes, args=(POD,))
     writer.start()
     problems: list[Problem] = []
-    document = read_one(path, problems, limits=SETTINGS, expected="a pod")
+    document = read_document(path, problems, limits=SETTINGS, expected="a pod")
     writer.join()
     assert problems == []
     assert document is not None

@@ -85,7 +85,7 @@ def test_quantities_of_pods_are_checked_everywhere() -> None:
 
 def test_two_pods_of_one_name_are_an_error_unless_they_are_the_same() -> None:
     assert problems_of(node(), pod(), pod(nodeName="n1")) == [
-        "$.items[2].metadata.name: Pod/default/p1: stands in the input twice, with different content"
+        "$.items[2].metadata.name: Pod/default/p1: is in the input twice with different content"
     ]
     snapshot = from_file(node(), pod(), pod())
     assert len(snapshot.pods) == 1

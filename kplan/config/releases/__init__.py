@@ -1,4 +1,4 @@
-"""The minors of Kubernetes that kplan decides as: one module each, `v1_36` and the like, found by their names.
+"""The Kubernetes minors whose scheduler kplan follows: one module for each, such as `v1_36`, found by its name.
 
 Where a docstring in kplan says "Upstream: FILE", it means the sources at the tag of the newest of them,
 `newest().source`.
@@ -48,12 +48,12 @@ _VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re
 def releases() -> tuple[Release, ...]:
     """Return every release, the oldest first."""
     names = [module.name for module in pkgutil.iter_modules(__path__) if _MODULE.fullmatch(module.name)]
-    found: list[Release] = [import_module(f"{__name__}.{name}").RELEASE for name in names]
-    return tuple(sorted(found, key=lambda release: release.number))
+    modules: list[Release] = [import_module(f"{__name__}.{name}").RELEASE for name in names]
+    return tuple(sorted(modules, key=lambda release: release.number))
 
 
 def known_minors() -> tuple[str, ...]:
-    """Name every minor, the oldest first."""
+    """Return the known minors, such as ``1.36``, the oldest first."""
     return tuple(release.minor for release in releases())
 
 
@@ -63,7 +63,7 @@ def newest() -> Release:
 
 
 def parse_version(text: str) -> tuple[int, int | None] | None:
-    """Read minor and patch of a version such as ``1.34``, ``v1.34.1`` or ``v1.34.1-gke.100``; None for any other."""
+    """Parse minor and patch of a version such as ``1.34``, ``v1.34.1`` or ``v1.34.1-gke.100``; None for other texts."""
     match = _VERSION.fullmatch(text)
     if match is None:
         return None
@@ -71,9 +71,9 @@ def parse_version(text: str) -> tuple[int, int | None] | None:
 
 
 def release_of(text: str) -> Release:
-    """Return the release of a version such as ``1.34`` or ``v1.34.1``; without a patch it is the newest one.
+    """Return the release of a version such as ``1.34`` or ``v1.34.1``; without a patch, its newest patch.
 
-    Raises UsageError when it is no version, or one that kplan does not decide as.
+    Raises UsageError when it is no version, or not a known one.
     """
     version = parse_version(text)
     known = f"kplan decides as {', '.join(known_minors())}"
@@ -95,11 +95,11 @@ def chosen_release(text: str | None, gates: Mapping[str, bool]) -> Release | Non
 
 
 def nearest(git_version: str | None) -> Release:
-    """Return the release that decides most like a server of this version; the newest where it says nothing."""
+    """Return the release nearest to a server's version; the newest for an unknown version."""
     version = parse_version(git_version or "")
     if version is None:
         return newest()
     minor, patch = version
     number = min(max(minor, releases()[0].number), newest().number)
-    release = next(each for each in reversed(releases()) if each.number <= number)
+    release = next(known for known in reversed(releases()) if known.number <= number)
     return release.at_patch(patch) if release.number == minor else release

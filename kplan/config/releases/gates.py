@@ -1,4 +1,4 @@
-"""Feature gates set by hand: which can be, and which kplan can follow.
+"""Feature gates that a user sets: which can be set, and which kplan models.
 
 Upstream: component-base featuregate/feature_gate.go SetFromMap, pkg/features/kube_features.go.
 """
@@ -16,7 +16,7 @@ from kplan.errors import UsageError
 if TYPE_CHECKING:
     from kplan.config.releases.model import Release
 
-#: Gate -> what kplan does not know how to do once it is on.
+#: Gate -> what kplan does not model when the gate is on.
 NOT_FOLLOWED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "DRADeviceTaintRules": "DeviceTaintRule objects are not read",
@@ -38,13 +38,13 @@ _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 def parse_gates(text: str) -> dict[str, bool]:
-    """Read ``NAME=BOOL,…`` as kube-scheduler's ``--feature-gates`` does.
+    """Parse ``NAME=BOOL,…`` as kube-scheduler's ``--feature-gates`` does.
 
     Raises UsageError when a part is not of that form.
     """
     gates: dict[str, bool] = {}
     for part in text.split(","):
-        name, separator, value = (each.strip() for each in part.partition("="))
+        name, separator, value = (word.strip() for word in part.partition("="))
         if not name and not separator:
             continue
         if not separator or not name:
@@ -59,7 +59,7 @@ def parse_gates(text: str) -> dict[str, bool]:
 def with_gates(release: Release, gates: Mapping[str, bool]) -> Release:
     """Return a release with feature gates set.
 
-    Raises UsageError for a gate that the release does not have, that is locked, or that kplan cannot follow.
+    Raises UsageError for a gate that the release does not have, that is locked, or that kplan does not model.
     """
     if not gates:
         return release

@@ -1,7 +1,7 @@
-"""What a minor of Kubernetes decides by, as data.
+"""The data that differs between Kubernetes minors.
 
-A module of this package describes one minor by what it changes against the next newer one; `Release.but` makes the
-one from the other. Whatever decides asks the release, so that a new minor is a new module and nothing else.
+A module of this package describes one minor by its differences from the next newer one, with `Release.but`. Code that
+depends on the minor reads the release, so that a new minor is a new module and nothing else.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from msgspec import structs
 V = TypeVar("V")
 
 HEAP: Final = "heap"
-"""Equal best nodes: no draw, the one that the heap of nodes and scores brings up first."""
+"""Between equal best nodes: the first one that the heap of nodes and scores yields, without a draw."""
 EVEN: Final = "even"
-"""Equal best nodes: each as likely as the others."""
+"""Between equal best nodes: each is as likely as the others."""
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """A feature gate of a minor: whether it is on, how far it has come, and whether it can be set at all."""
+    """A feature gate of a minor: whether it is on by default, its stage, and whether it is locked."""
 
     is_on: bool
     stage: str
@@ -32,7 +32,7 @@ class Gate(msgspec.Struct, frozen=True):
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """Words of kube-scheduler that are not the same in every minor."""
+    """Messages of kube-scheduler that differ between minors."""
 
     untolerated_taint: str  #: why TaintToleration rejects; ``{key}`` and ``{value}`` stand for the first such taint
     read_write_once_pod: str  #: why VolumeRestrictions rejects a node where another pod uses the volume
@@ -42,11 +42,11 @@ class Texts(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What is not decided alike in every minor."""
+    """Behaviour that differs between minors."""
 
     #: NodeResourcesBalancedAllocation scores how a pod changes a node's balance, rather than the balance with the pod
     scores_change_of_balance: bool
-    #: NodeResourcesFit says UnschedulableAndUnresolvable where a pod asks for more than the node has when it is empty
+    #: NodeResourcesFit returns UnschedulableAndUnresolvable where a pod requests more than an empty node has
     rejects_too_large_for_good: bool
     scores_image_volumes: bool  #: ImageLocality counts images that are mounted as volumes
     #: in-tree Portworx volumes count towards the limit of the CSI driver only on nodes whose CSINode lists the plugin
@@ -55,11 +55,11 @@ class Rules(msgspec.Struct, frozen=True):
     counts_ports_of_sidecars: bool  #: NodePorts looks at host ports of restartable init containers
     #: NodeResourcesFitArgs must have a shape where the strategy needs one, and none elsewhere
     checks_ratio_by_type: bool
-    ties: str  #: how equal best nodes are told apart, HEAP or EVEN
+    ties: str  #: how the scheduler chooses between equal best nodes, HEAP or EVEN
 
 
 class Patch(msgspec.Struct, frozen=True):
-    """What held before a patch release of a minor: texts and rules by the names of `Texts` and `Rules`."""
+    """Differences before a patch release of a minor: texts and rules by the names of `Texts` and `Rules`."""
 
     before: int
     texts: Mapping[str, str] = {}
@@ -71,7 +71,7 @@ class Release:
     """A minor of Kubernetes, at a patch release where that is known, with its feature gates as they are set."""
 
     minor: str  #: such as "1.36"
-    source: str  #: the tag of Kubernetes' sources that this was read from and that docstrings speak of
+    source: str  #: the tag of Kubernetes' sources from which this data is
     gates: Mapping[str, Gate]  #: the feature gates that scheduling depends on
     #: gate -> the gates without which kube-scheduler does not start while it is on
     needs: Mapping[str, tuple[str, ...]]
@@ -80,15 +80,15 @@ class Release:
     #: the default profile's `multiPoint` with all gates on, in order, with the weight that counts where the plugin
     #: scores (0: none given)
     profile: tuple[tuple[str, int], ...]
-    plugin_gates: Mapping[str, str]  #: in-tree plugin -> the gate without which it does nothing
-    removed_plugins: Mapping[str, str]  #: plugins that configuration v1 refuses by name -> what does their work now
+    plugin_gates: Mapping[str, str]  #: in-tree plugin -> its feature gate
+    removed_plugins: Mapping[str, str]  #: plugins that configuration v1 refuses by name -> their replacement
     texts: Texts
     rules: Rules
-    #: (type, field) of the configuration that this minor does not have; the field * means the type
+    #: (type, field) of the configuration that this minor does not have; the field * means the whole type
     absent_fields: frozenset[tuple[str, str]] = frozenset()
     patches: tuple[Patch, ...] = ()
     patch: int | None = None  #: the patch release, where it is known
-    switched: Mapping[str, bool] = field(default_factory=dict)  #: gate -> whether it is on, where that was said
+    switched: Mapping[str, bool] = field(default_factory=dict)  #: gate -> whether it is on, for gates that are set
     #: plugin that was compiled in besides -> the extension points that it implements
     out_of_tree: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -121,7 +121,7 @@ class Release:
 
     @cached_property
     def gated_plugins(self) -> Mapping[str, str]:
-        """In-tree plugin -> its feature gate, for those that do nothing since it is off."""
+        """In-tree plugin -> its feature gate, for plugins whose gate is off."""
         return {plugin: gate for plugin, gate in self.plugin_gates.items() if not self.is_on(gate)}
 
     @cached_property
@@ -130,7 +130,7 @@ class Release:
         return tuple((name, weight) for name, weight in self.profile if name not in self.gated_plugins)
 
     def with_plugins(self, out_of_tree: Mapping[str, frozenset[str]]) -> Release:
-        """Return this release as a kube-scheduler has it that has further plugins compiled in."""
+        """Return this release with further plugins compiled in."""
         if not out_of_tree:
             return self
         return replace(self, implements={**self.implements, **out_of_tree}, out_of_tree=out_of_tree)
@@ -138,10 +138,10 @@ class Release:
     def at_patch(self, patch: int | None) -> Release:
         """Return this minor as it was at a patch release."""
         texts, rules = self.texts, self.rules
-        for each in self.patches:
-            if patch is not None and patch < each.before:
-                texts = structs.replace(texts, **each.texts)
-                rules = structs.replace(rules, **each.rules)
+        for change in self.patches:
+            if patch is not None and patch < change.before:
+                texts = structs.replace(texts, **change.texts)
+                rules = structs.replace(rules, **change.rules)
         return replace(self, patch=patch, texts=texts, rules=rules)
 
     def but(
@@ -158,11 +158,11 @@ class Release:
         rules: Mapping[str, bool | str] = MappingProxyType({}),
         patches: tuple[Patch, ...] = (),
     ) -> Release:
-        """Return another minor, by what is not as in this one.
+        """Return another minor, by its differences from this one.
 
         Parameters
         ----------
-        needs : None for the same, as far as there are these gates
+        needs : None for those of this minor, without gates that the other does not have
         gates, implements : None for a gate or a plugin that the other minor does not have
         weights : weights of the default profile
         absent_fields : fields of the configuration that the other minor lacks besides

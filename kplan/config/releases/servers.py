@@ -1,4 +1,4 @@
-"""Servers of versions that are not known here: the nearest known one, and what may differ there."""
+"""Notes about servers of unknown versions: the nearest known release, and what may differ."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from kplan.config.releases.model import Release
 
-#: Minor before the oldest known one -> the gates that decide and are on by default from there on.
+#: Minor -> scheduling gates that are on by default from it on, for minors older than the known ones.
 _ON_SINCE: Final[dict[int, tuple[str, ...]]] = {
     26: ("NodeInclusionPolicyInPodTopologySpread",),
     27: ("MatchLabelKeysInPodTopologySpread", "PodSchedulingReadiness"),
@@ -28,12 +28,12 @@ def on_since(minor: int, release: Release) -> list[str]:
 
 
 def version_note(git_version: str, minor: int | None, release: Release) -> str:
-    """Say what may differ on a server that no known release stands for; empty where one does.
+    """Return what may differ on a server of an unknown minor; empty for a known one.
 
     Parameters
     ----------
-    minor : of the server's version; None when that says none
-    release : the one that is taken instead
+    minor : that of the server's version; None where it does not parse
+    release : the nearest release
     """
     decides = f"the server is {git_version}, and kplan decides as kube-scheduler v{release.minor}"
     if minor is None:
@@ -42,5 +42,7 @@ def version_note(git_version: str, minor: int | None, release: Release) -> str:
         return ""
     if minor > release.number:
         return f"{decides}, the nearest that it knows: what v1.{release.number + 1} and later changed is not known here"
-    newer = on_since(minor, release)
-    return f"{decides}, the nearest that it knows; taken as on, though later versions turned it on: {', '.join(newer)}"
+    newer = ", ".join(on_since(minor, release))
+    return (
+        f"{decides}, the nearest that it knows; these gates count as on, though later versions turned them on: {newer}"
+    )

@@ -1,4 +1,4 @@
-"""Kubernetes 1.33, by how it differs from 1.34."""
+"""Kubernetes 1.33, by its differences from 1.34."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kubernetes 1.34, by how it differs from 1.35."""
+"""Kubernetes 1.34, by its differences from 1.35."""
 
 from __future__ import annotations
 

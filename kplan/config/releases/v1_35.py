@@ -1,4 +1,4 @@
-"""Kubernetes 1.35, by how it differs from 1.36."""
+"""Kubernetes 1.35, by its differences from 1.36."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kubernetes 1.36 in full; the other minors say how they differ.
+"""Kubernetes 1.36 in full; the other minors have their differences from it.
 
 Upstream: pkg/features/kube_features.go, pkg/scheduler/framework/plugins/registry.go NewInTreeRegistry,
 pkg/scheduler/apis/config/v1/default_plugins.go getDefaultPlugins.
