@@ -1,6 +1,6 @@
 """CEL for device selectors: Google's library, with Kubernetes' types and functions.
 
-What compiles expressions is loaded when it is first asked for: few clusters have devices.
+The compiler is imported when it is first used: few clusters have devices.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from kplan.cel.values import ABSENT, CelCompileError, CelError, CostLimitError, Semver, UnsupportedError
 
 if TYPE_CHECKING:
+    from kplan.cel.device_view import DeviceView
     from kplan.cel.expression import DeviceExpression, Reads, compile_expression
-    from kplan.cel.looks import DeviceView
 
 __all__ = [
     "ABSENT",
@@ -29,7 +29,7 @@ __all__ = [
 
 _HOMES = {
     "DeviceExpression": "kplan.cel.expression",
-    "DeviceView": "kplan.cel.looks",
+    "DeviceView": "kplan.cel.device_view",
     "Reads": "kplan.cel.expression",
     "compile_expression": "kplan.cel.expression",
 }

@@ -1,11 +1,12 @@
-"""What a device selector may name: the variable ``device`` and the functions beyond CEL's standard library.
+"""Declarations for device selectors: the variable ``device`` and the functions beyond CEL's standard library.
 
-The signatures are written as CEL writes them, one overload a line; ``~A`` is any type. ``device`` is declared by its
-fields, ``device.attributes`` and so on, so that the checker knows their types; the one variable beside them is for
-``has`` and ``cel.bind``, and only these fields may be selected from it.
+The signatures are in CEL's notation, an overload per line; ``~A`` is any type. The fields of ``device`` are declared as
+variables of their own, ``device.attributes`` and so on, so that the checker knows their types; ``device`` itself is
+declared for ``has`` and ``cel.bind``, and only these fields may be selected from it.
 
-Selectors are read as stored expressions, for which functions of every feature are there: so ``includes`` is, although
-lists as attributes are not. Only the authorizer's functions are left out, whose variable selectors do not have.
+Selectors are checked as stored expressions, which may use functions of every feature: so ``includes`` is declared,
+although lists as attributes are not supported. Only the authorizer's functions are missing, because selectors have no
+authorizer.
 
 Upstream: k8s.io/dynamic-resource-allocation cel/compile.go, k8s.io/apiserver pkg/cel/environment/base.go and
 pkg/cel/library.
@@ -132,7 +133,7 @@ _Overload = dict[str, object]
 
 
 def environment_config() -> str:
-    """Return the declarations as the configuration that the CEL library reads, which is YAML (here: JSON)."""
+    """Return the declarations as a configuration of the CEL library, which is YAML (here: JSON)."""
     functions: dict[str, list[_Overload]] = {}
     for name, overload in (*_written(), *_comparisons(), *_families()):
         overloads = functions.setdefault(name, [])
@@ -156,13 +157,13 @@ def _overload(parameters: list[str], result: str, receiver: str | None = None) -
 
 
 def _shape(text: str) -> dict[str, object]:
-    """Take a type such as ``map<string,list<~A>>`` apart."""
+    """Return the configuration of a type such as ``map<string,list<~A>>``."""
     name, _, parameters = text.partition("<")
     shape: dict[str, object] = {"type_name": name.removeprefix("~")}
     if name.startswith("~"):
         shape["is_type_param"] = True
     if parameters:
-        # Only a map has two parameters, and its first one never has any itself.
+        # Only a map has two parameters, the first of which has no parameters itself.
         inner = parameters.removesuffix(">")
         parts = inner.split(",", 1) if name == "map" else [inner]
         shape["params"] = [_shape(part) for part in parts]
@@ -182,7 +183,7 @@ def _written() -> Iterator[tuple[str, _Overload]]:
 
 
 def _comparisons() -> Iterator[tuple[str, _Overload]]:
-    """Yield the orderings of CEL, and those across kinds of numbers, which are an option that Kubernetes takes."""
+    """Yield CEL's comparisons, with those of numbers of different types, an option that Kubernetes enables."""
     for operator in ("_<_", "_<=_", "_>_", "_>=_"):
         for kind in _COMPARABLE:
             yield operator, _overload([kind, kind], "bool")
@@ -193,7 +194,7 @@ def _comparisons() -> Iterator[tuple[str, _Overload]]:
 
 
 def _families() -> Iterator[tuple[str, _Overload]]:
-    """Yield functions that are there for many types, or under many names."""
+    """Yield functions that exist for many types, or under many names."""
     for kind in _COMPARABLE:
         yield "isSorted", _overload([], "bool", f"list<{kind}>")
         yield "min", _overload([], kind, f"list<{kind}>")

@@ -1,4 +1,4 @@
-"""Device selectors: compiled once an expression, evaluated once for devices that look alike to it.
+"""Device selectors: compiled expressions, and what they read of a device.
 
 Upstream: k8s.io/dynamic-resource-allocation cel/compile.go, CompileCELExpression and DeviceMatches.
 """
@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from kplan.cel.declarations import DEVICE_FIELDS, environment_config
-from kplan.cel.library import RoundsError, ask, library, without_status
-from kplan.cel.looks import DeviceView
+from kplan.cel.device_view import DeviceView
+from kplan.cel.library import IterationLimitError, evaluate, library, without_status
 from kplan.cel.pieces import FUNCTIONS, NATIVE, Pieces
 from kplan.cel.tree import Node, Tree, decode
 from kplan.cel.values import CelCompileError, CelError, UnsupportedError, too_costly, type_name
@@ -24,13 +24,13 @@ _MAX_LENGTH = 10 * 1024
 
 #: The cost at which the evaluation of a selector is stopped (CELSelectorExpressionMaxCost).
 _COST_LIMIT = 1_000_000
-#: Macros that stand for an expression which holds their receiver twice; in a chain, each doubles all before it.
+#: Macros that expand to an expression with their receiver twice; in a chain, each doubles all before it.
 _DOUBLING = re.compile(r"\.\s*opt(?:Flat)?Map\s*\(")
 _MAX_DOUBLING = 8
 
 
 class Reads(msgspec.Struct, frozen=True):
-    """All that an expression looks at, as (domain, name) pairs; devices that are equal in these match alike."""
+    """All that an expression reads, as (domain, name) pairs: for devices equal in these, results are equal."""
 
     attributes: tuple[tuple[str, str], ...]
     capacity: tuple[tuple[str, str], ...]
@@ -47,7 +47,7 @@ class DeviceExpression:
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
-        #: what of a device decides, beside its driver and whether it can be shared; None when anything might
+        #: what it reads of a device besides its driver and whether it can be shared; None when it may read anything
         self.reads: Reads | None = Reads((), ())
         self.unsupported = ""  #: why kplan cannot evaluate a valid expression; empty when it can
         try:
@@ -56,15 +56,15 @@ class DeviceExpression:
             self.unsupported = str(error)
             return
         self._evaluate = pieces.evaluate
-        self._n_rounds = pieces.n_rounds
-        found = sorted(pieces.reads)
+        self._n_iterations = pieces.n_iterations
+        reads = sorted(pieces.reads)
         by_field = [
-            tuple(each[1:] for each in found if each[0] == f"device.{field}") for field in Reads.__struct_fields__
+            tuple(read[1:] for read in reads if read[0] == f"device.{field}") for field in Reads.__struct_fields__
         ]
         self.reads = None if pieces.reads_all else Reads(*by_field)
 
     def matches(self, device: DeviceView) -> bool:
-        """Tell whether a device is selected.
+        """Return whether a device is selected.
 
         Raises CelError, CostLimitError if the expression fails on the device or costs too much.
         """
@@ -72,8 +72,8 @@ class DeviceExpression:
             raise UnsupportedError(self.unsupported)
         try:
             result = self._evaluate(device)
-        except RoundsError:
-            if self._n_rounds < _COST_LIMIT:  # each round costs one at least
+        except IterationLimitError:
+            if self._n_iterations < _COST_LIMIT:  # each iteration costs at least 1
                 raise
             raise too_costly() from None
         if isinstance(result, bool):
@@ -83,15 +83,15 @@ class DeviceExpression:
 
 @lru_cache(maxsize=1024)
 def compile_expression(expression: str) -> DeviceExpression | CelCompileError:
-    """Return the compiled expression, or, as a value, why there is none."""
+    """Return the compiled expression, or the error, as a value so that it is cached too."""
     try:
         return DeviceExpression(expression)
     except CelCompileError as error:
         return error
 
 
-#: Tests for a field of the device, which is always there; the checker takes it for a variable, and cannot test one.
-_ALWAYS_THERE = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIELDS)})\s*\)")
+#: Tests for a field of the device, which always exists; for the checker it is a variable, which ``has`` cannot test.
+_ALWAYS_PRESENT = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIELDS)})\s*\)")
 
 
 @cache
@@ -100,7 +100,7 @@ def _checker() -> Any:
 
 
 def _check(expression: str) -> Tree:
-    """Parse and type an expression, and make the checks that Kubernetes adds to those of CEL."""
+    """Return the parsed and typed expression, after the checks that Kubernetes adds to those of CEL."""
     if not expression.isprintable() and any("\ud800" <= character <= "\udfff" for character in expression):
         raise CelCompileError("compilation failed: the expression is not valid Unicode")
     if len(expression.encode()) > _MAX_LENGTH:
@@ -108,7 +108,7 @@ def _check(expression: str) -> Tree:
     if len(_DOUBLING.findall(expression)) > _MAX_DOUBLING:
         raise UnsupportedError(f"an expression with more than {_MAX_DOUBLING} optMap() cannot be evaluated")
     try:
-        tree = decode(_checker().compile(_ALWAYS_THERE.sub(_true, expression)).serialize())
+        tree = decode(_checker().compile(_ALWAYS_PRESENT.sub(_true, expression)).serialize())
     except (RuntimeError, ValueError, LookupError) as error:  # the library has no errors of its own
         if "recursion" in str(error):
             raise UnsupportedError("an expression that is nested so deep cannot be evaluated") from None
@@ -128,7 +128,7 @@ def _true(test: re.Match[str]) -> str:
 
 def _checked(node: Node) -> Iterator[Node]:
     yield node
-    for part in node.parts[:1] if node.name == "format" else node.parts:  # its values may be of many types
+    for part in node.parts[:1] if node.name == "format" else node.parts:  # the values to format may differ in type
         yield from _checked(part)
 
 
@@ -150,9 +150,9 @@ def _problems(node: Node, tree: Tree) -> Iterator[str]:
             yield from _mixed([_inner(kind) if i in node.optional else kind for i, kind in enumerate(kinds[1::2])])
 
 
-#: Functions that are valid and that nothing here evaluates: what makes ``transformMap``.
+#: Functions that are valid and cannot be evaluated here: the one to which ``transformMap`` expands.
 _NOT_EVALUATED = {"cel.@mapInsert"}
-#: Functions whose arguments are checked where they are written out, and what tries them.
+#: Functions with literal arguments that are checked, and the expression that checks them.
 _LITERALS = {"matches": "''.matches(literal)", "duration": "duration(literal)", "timestamp": "timestamp(literal)"}
 
 
@@ -160,13 +160,13 @@ def _literal_problems(call: Node) -> Iterator[str]:
     literal = call.parts[-1].constant()
     if isinstance(literal, str):
         try:
-            ask(f"[{_LITERALS[call.name]}].size()", literal=literal)
+            evaluate(f"[{_LITERALS[call.name]}].size()", literal=literal)
         except CelError:
             yield f"invalid {call.name} argument"
 
 
 def _mixed(types: list[str]) -> Iterator[str]:
-    """Yield what is wrong with a list or map whose elements are not all of the type of the first."""
+    """Yield the problem of a list or map whose elements are not all of the same type."""
     other = next((name for name in types if name != types[0]), None)
     if other is not None:
         yield f"expected type '{types[0]}' but found '{other}'"

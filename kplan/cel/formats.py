@@ -1,4 +1,4 @@
-"""Kubernetes' named formats in CEL: ``format.dns1123Label().validate(text)`` and its like.
+"""Kubernetes' named formats in CEL, such as ``format.dns1123Label().validate(text)``.
 
 Upstream: k8s.io/apiserver pkg/cel/library/format.go, k8s.io/kube-openapi pkg/validation/strfmt.
 """
@@ -34,7 +34,7 @@ def _dns_1035_problems(text: str) -> list[str]:
 
 
 def _as_prefix(check: _Check) -> _Check:
-    """Return the check for a text to which something is appended, so that it may end in a dash."""
+    """Return the check for a prefix, to which text is appended, so that it may end in a dash."""
     return lambda text: check(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
@@ -88,7 +88,7 @@ _FORMATS = {
 }
 _CHECKS = {named.format.name: named.check for named in _FORMATS.values()}
 
-#: The formats, by the names of the functions that give them.
+#: The names of the functions that return a format.
 FORMAT_NAMES = tuple(_FORMATS)
 
 

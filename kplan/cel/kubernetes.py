@@ -13,13 +13,13 @@ from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 from kplan.api import quantity
 from kplan.api.quantity import InvalidQuantity, Quantity
-from kplan.cel.library import ask
+from kplan.cel.library import evaluate
 from kplan.cel.values import CelError, Semver, UnsupportedError, Value, equal, no_such_overload, typed
 
 _NANO = 10**9
 _MAX_DIGITS = 1000
 _MAX_INT64 = 2**63 - 1
-#: How many values of a list ``includes`` looks at.
+#: How many values of a list ``includes`` compares.
 _MAX_INCLUDES = 48
 
 Address = IPv4Address | IPv6Address
@@ -33,7 +33,7 @@ def _text(function: str, value: Value) -> str:
 
 
 def _is_valid(read: Callable[..., object]) -> Callable[..., bool]:
-    """Return the test whether something can be read; a wrong type stays an error."""
+    """Return a function that tests whether a text can be parsed; a value of another type is an error."""
 
     def test(value: Value, *options: Value) -> bool:
         _text("isValid", value)
@@ -158,7 +158,7 @@ def _on_address(function: str, compute: Callable[[Address], Value]) -> Callable[
 
 
 def _is_global_unicast(address: Address) -> bool:
-    """Tell what Go's netip calls global unicast, private addresses included."""
+    """Whether an address is global unicast by Go's netip, which includes private addresses."""
     is_broadcast = isinstance(address, IPv4Address) and int(address) == 2**32 - 1
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not (is_broadcast or special)
@@ -170,10 +170,10 @@ def _is_link_local_multicast(address: Address) -> bool:
     return int(address) >> 112 & 0xFF0F == 0xFF02
 
 
-def _includes(value: Value, wanted: Value) -> bool:
+def _includes(value: Value, element: Value) -> bool:
     if not isinstance(value, list):
-        return equal(value, wanted)
-    if any(equal(item, wanted) for item in value[:_MAX_INCLUDES]):
+        return equal(value, element)
+    if any(equal(item, element) for item in value[:_MAX_INCLUDES]):
         return True
     if len(value) > _MAX_INCLUDES:
         raise CelError(f"'includes' function cannot be applied to lists longer than {_MAX_INCLUDES} values")
@@ -181,7 +181,7 @@ def _includes(value: Value, wanted: Value) -> bool:
 
 
 def read_url(value: Value) -> SplitResult:
-    """Take an absolute URL, or an absolute path, apart; raises CelError if the text is neither."""
+    """Return the parts of an absolute URL or path; raises CelError if the text is neither."""
     text = _text("url", value)
     try:
         parts = urlsplit(text)
@@ -242,7 +242,7 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "containsCIDR": _contains_cidr,
     "prefixLength": typed("prefixLength", lambda network: network.network.prefixlen, Network),
     "masked": typed("masked", lambda network: ip_interface(str(network.network)), Network),
-    "string": lambda value: str(value) if isinstance(value, Address) else ask("string(value)", value=value),
+    "string": lambda value: str(value) if isinstance(value, Address) else evaluate("string(value)", value=value),
     "includes": _includes,
     "url": read_url,
     "isURL": _is_valid(read_url),

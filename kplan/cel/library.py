@@ -1,9 +1,10 @@
-"""The CEL library (Google's cel-cpp): evaluating trees, and carrying values to and fro.
+"""The CEL library (Google's cel-cpp): evaluates trees, and converts values to its own and back.
 
 It has CEL's own functions; Kubernetes' are computed between its programs, see `kplan.cel.pieces`. It could call Python
-functions by itself, but it never lets go of their arguments and results, and null and optionals crash it there.
+functions itself, but it leaks their arguments and results, and crashes with null and optionals.
 
-Kubernetes' values cross as maps of one entry, from the name of the type to a text that is the same for equal values.
+Values of Kubernetes' types are converted to maps with a single entry, from the name of the type to a text that is the
+same for equal values.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _EXTENSIONS = ("optional", "sets", "lists", "strings", "regex", "two-var-compreh
 
 @cache
 def library() -> Any:
-    """Return the library itself."""
-    # Loading the library takes longer than most questions that have nothing to do with devices.
+    """Return the library, imported when it is first used."""
+    # Importing it takes longer than most commands without devices.
     from cel_expr_python import cel  # type: ignore[import-untyped] # its stubs come without a py.typed marker
 
     return cel
@@ -40,37 +41,37 @@ def _evaluator() -> Any:
 
 
 class Program:
-    """A tree that the library evaluates; what it reads from outside are its variables."""
+    """A tree that the library evaluates, with variables."""
 
     def __init__(self, root: Node) -> None:
         self._program = _evaluator().deserialize(encode(root))
 
     def __call__(self, variables: Mapping[str, Value]) -> Value:
-        """Evaluate, with Python values in and out.
+        """Return the value of the tree; variables and value are Python's.
 
-        Raises CelError, CostLimitError if that fails; a `MissingError` if that is for want of a variable.
+        Raises CelError, CostLimitError if that fails; a `MissingError` if a variable is missing.
         """
-        data = {name: _sent(value) for name, value in variables.items()}
+        data = {name: _to_cel(value) for name, value in variables.items()}
         try:
-            return _received(self._program.eval(data=data))
+            return _from_cel(self._program.eval(data=data))
         except (RuntimeError, ValueError, LookupError, TypeError) as error:
-            raise _translated(str(error)) from None
+            raise _translate(str(error)) from None
 
 
 @cache
-def _fixed(expression: str) -> Any:
+def _compiled(expression: str) -> Any:
     return _evaluator().compile(expression, disable_check=True)
 
 
-def ask(expression: str, **variables: Value) -> Value:
-    """Evaluate an expression of this program's own, which is compiled once.
+def evaluate(expression: str, **variables: Value) -> Value:
+    """Return the value of an expression of kplan's own, which is compiled once.
 
     Raises CelError, CostLimitError if it fails.
     """
     try:
-        return _received(_fixed(expression).eval(data={name: _sent(value) for name, value in variables.items()}))
+        return _from_cel(_compiled(expression).eval(data={name: _to_cel(value) for name, value in variables.items()}))
     except (RuntimeError, ValueError, LookupError, TypeError) as error:
-        raise _translated(str(error)) from None
+        raise _translate(str(error)) from None
 
 
 _TEXT_OF: dict[str, Callable[[Value], str]] = {
@@ -88,11 +89,11 @@ _FROM_TEXT: dict[str, Callable[[str], Value]] = {
 }
 
 
-def _sent(value: Value) -> Value:  # noqa: PLR0911 - one return a kind of value
-    """Return a value as the library takes it; an optional goes as a list of one or none."""
+def _to_cel(value: Value) -> Value:  # noqa: PLR0911 - one return a kind of value
+    """Return a value in the library's form; an optional becomes a list with one element or none."""
     match value:
         case str():
-            return _sent_text(value)
+            return _text_to_cel(value)
         case bool() | int() | float():
             return value
         case Quantity() | Semver() | SplitResult() | Format() | IPv4Address() | IPv6Address():  # networks are addresses
@@ -101,46 +102,46 @@ def _sent(value: Value) -> Value:  # noqa: PLR0911 - one return a kind of value
         case bytes():
             return bytearray(value)
         case list():
-            return [_sent(item) for item in value]
+            return [_to_cel(item) for item in value]
         case dict():
-            return {_sent(key): _sent(item) for key, item in value.items()}
+            return {_to_cel(key): _to_cel(item) for key, item in value.items()}
         case OptionalValue():
-            return [_sent(value.value)] if value.is_present else []
+            return [_to_cel(value.value)] if value.is_present else []
     raise UnsupportedError(f"a value of type {type_name(value)} cannot be evaluated")
 
 
-def _sent_text(text: str) -> str:
-    # The library would cut a text at a zero, and has no form for half a character.
-    if "\0" in text or (not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)):
+def _text_to_cel(text: str) -> str:
+    # The library truncates a text at a zero character, and cannot represent a lone surrogate.
+    if "\0" in text or (not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)):
         raise UnsupportedError("a text with a zero character in it cannot be evaluated")
     return text
 
 
-def _received(answer: Any) -> Value:
-    """Return what the library hands over in Python's and kplan's own values."""
-    kind = answer.type().name().partition("<")[0]
+def _from_cel(result: Any) -> Value:
+    """Return a value of the library as Python's or kplan's own."""
+    kind = result.type().name().partition("<")[0]
     match kind:
         case "BOOL" | "INT" | "UINT" | "DOUBLE" | "STRING":
-            return answer.value()
+            return result.value()
         case "BYTES":
-            return bytes(answer.value())
+            return bytes(result.value())
         case "LIST":
-            return [_received(item) for item in answer.value()]
+            return [_from_cel(item) for item in result.value()]
         case "MAP":
-            return _map({key: _received(item) for key, item in answer.value().items()})
+            return _map({key: _from_cel(item) for key, item in result.value().items()})
         case "NULL":
-            return None  # the library's own would be one reference to None short
+            return None  # the library's None lacks a reference count
         case "ERROR":
-            raise _translated(answer.value())
+            raise _translate(result.value())
     raise UnsupportedError(f"a value of type {kind.lower()} cannot be evaluated")
 
 
-def _map(found: dict[Value, Value]) -> Value:
-    if len(found) == 1:
-        ((kind, text),) = found.items()
+def _map(entries: dict[Value, Value]) -> Value:
+    if len(entries) == 1:
+        ((kind, text),) = entries.items()
         if kind in _FROM_TEXT:
             return _FROM_TEXT[kind](text)
-    return found
+    return entries
 
 
 _STATUS = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
@@ -159,27 +160,27 @@ _WORDS = tuple(
 
 
 def without_status(message: str) -> str:
-    """Return a message of the library without the codes around it."""
+    """Return a message of the library without its status codes."""
     return _STATUS.sub("", message)
 
 
 class MissingError(CelError):
-    """A variable that was not given."""
+    """A variable has no value."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"undeclared reference to {name!r}")
         self.name = name
 
 
-class RoundsError(UnsupportedError):
-    """An evaluation of more rounds of macros than the library goes; it may or may not cost too much."""
+class IterationLimitError(UnsupportedError):
+    """The macros of an evaluation exceed the library's limit of iterations; they may or may not cost too much."""
 
 
-def _translated(message: str) -> Exception:
-    """Return an error of the library in the words of the one that API servers use, where they are known."""
+def _translate(message: str) -> Exception:
+    """Return an error of the library with the message of cel-go, which API servers use, where it is known."""
     message = without_status(message)
     if "Iteration budget exceeded" in message:
-        return RoundsError("macros of more than 10,000 rounds cannot be evaluated")
+        return IterationLimitError("macros of more than 10,000 rounds cannot be evaluated")
     missing = _MISSING.fullmatch(message)
     if missing is not None:
         return MissingError(missing[1])

@@ -1,4 +1,4 @@
-"""Functions on lists that the CEL library has not, or lets grow without limit, and those on values of any type.
+"""Functions on lists that the CEL library lacks, or whose results it does not limit, and on values of any type.
 
 Upstream: k8s.io/apiserver pkg/cel/library/lists.go, cel-go ext/lists.go.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import reduce
 from itertools import pairwise
 
-from kplan.cel.library import ask
+from kplan.cel.library import evaluate
 from kplan.cel.values import (
     CelError,
     TypeValue,
@@ -22,7 +22,7 @@ from kplan.cel.values import (
     typed,
 )
 
-#: How many elements a list may have that an expression makes, one by one or out of another list.
+#: How many elements a list may have that an expression creates, by a range or from another list.
 MAX_ELEMENTS = 1000
 
 
@@ -31,7 +31,7 @@ def _is_sorted(items: list[Value]) -> bool:
 
 
 def _sum(items: list[Value]) -> Value:
-    return reduce(lambda left, right: ask("left + right", left=left, right=right), items) if items else 0
+    return reduce(lambda left, right: evaluate("left + right", left=left, right=right), items) if items else 0
 
 
 def _extreme(name: str, direction: int) -> Callable[[list[Value]], Value]:

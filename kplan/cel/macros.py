@@ -1,4 +1,4 @@
-"""What is asked of an expression's tree: how large it is, what it depends on, and what its macros may make of it."""
+"""Analysis of an expression's tree: its size, its variables, and how much its macros iterate and grow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kplan.cel.tree import Node, call, walk
 
 
 def size(root: Node) -> int:
-    """Count the nodes of an expression, those that stand in several places as often as they stand there."""
+    """Return the number of nodes of an expression; a shared node counts as often as it occurs."""
     sizes: dict[Node, int] = {}
 
     def count(node: Node) -> int:
@@ -22,34 +22,34 @@ def size(root: Node) -> int:
 
 
 def free_variables(node: Node) -> set[str]:
-    """Return the variables of macros that a node reads and does not bind."""
+    """Return the macro variables that a node reads and does not bind."""
     nodes = list(walk(node))
-    names = {each.name for each in nodes if each.kind == "name" and each.name.startswith("$")}
-    return names - {variable for each in nodes if each.kind == "loop" for variable in each.variables}
+    names = {node.name for node in nodes if node.kind == "name" and node.name.startswith("$")}
+    return names - {variable for node in nodes if node.kind == "loop" for variable in node.variables}
 
 
 def adds_to(result: str, node: Node) -> bool:
-    """Tell whether a node adds to the result of a macro."""
+    """Whether a node adds an element to the result of a macro."""
     return node.name in {"_+_", "cel.@mapInsert"} and node.parts[0].kind == "name" and node.parts[0].name == result
 
 
-def rounds(node: Node) -> int:
-    """Return how many rounds macros go that run over written elements, if each goes to its end."""
+def n_iterations(node: Node) -> int:
+    """Return how many iterations the macros over list literals need, if each runs to its end."""
     if node.kind != "loop":
-        return sum(map(rounds, node.parts))
+        return sum(map(n_iterations, node.parts))
     source, _, _, step, result = node.parts
     n_elements = len(source.parts) if source.kind == "list" else 1
-    return n_elements * (1 + rounds(step)) + rounds(source) + rounds(result)
+    return n_elements * (1 + n_iterations(step)) + n_iterations(source) + n_iterations(result)
 
 
 def growth(root: Node) -> int:
-    """Return how many times larger than what it is given the result of an expression's macros may be."""
+    """Return how many times larger than its input the result of an expression's macros may be."""
     loops = (node for node in walk(root) if node.kind == "loop")
     return prod(max(1, _n_copies(loop.parts[3], loop, is_inside=False)) for loop in loops)
 
 
 def _n_copies(node: Node, loop: Node, *, is_inside: bool) -> int:
-    """Count how often the step of a macro puts the variables of its elements into something that grows."""
+    """Return how often the step of a macro adds the variables of its elements to a growing value."""
     if node.kind == "name":
         return int(is_inside and node.name in loop.variables[:2])
     if adds_to(loop.variables[2], node):
@@ -59,8 +59,8 @@ def _n_copies(node: Node, loop: Node, *, is_inside: bool) -> int:
     return sum(_n_copies(part, loop, is_inside=is_inside) for part in node.parts)
 
 
-def written_out(loop: Node) -> Node | None:
-    """Return ``all`` or ``exists`` over written elements as one conjunction or disjunction; None for other macros."""
+def unrolled(loop: Node) -> Node | None:
+    """Return ``all`` or ``exists`` over a list literal as a conjunction or disjunction; None for other macros."""
     source, _, _, step, result = loop.parts
     element, key, accumulator = loop.variables
     is_plain = source.kind == "list" and source.parts and not source.optional and not key and result.kind == "name"

@@ -1,11 +1,11 @@
-"""Taking an expression to pieces: programs for the CEL library, and what is computed between them.
+"""Splits an expression into pieces: programs for the CEL library, and calls that are computed between them.
 
-The library knows neither Kubernetes' functions nor devices. So each look at the device, and each call of a function
-that the library does not have, becomes a variable of the program around it; the arguments of such a call are programs
-again, where they are more than that. What depends on no device is computed once.
+The library has neither Kubernetes' functions nor devices. So each read of the device, and each call of a function that
+the library lacks, becomes a variable of the surrounding program; the arguments of such a call are pieces themselves.
+What depends on no device is computed once.
 
-A call whose arguments depend on the variable of a macro has no one value. Where the macro runs over elements that are
-written out, it is written out too; elsewhere the expression is not supported, and says so.
+A call whose arguments depend on the variable of a macro has no single value. If the macro runs over a list literal, it
+is unrolled; otherwise the expression is unsupported, with an error that says so.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.cel.declarations import DEVICE_FIELDS
+from kplan.cel.device_view import DeviceView, Reader, reader_of
 from kplan.cel.formats import FORMAT_FUNCTIONS
 from kplan.cel.kubernetes import KUBERNETES_FUNCTIONS
 from kplan.cel.library import MissingError, Program
 from kplan.cel.lists import LIST_FUNCTIONS, MAX_ELEMENTS
-from kplan.cel.looks import DeviceView, Reader, reader_of
-from kplan.cel.macros import adds_to, free_variables, growth, rounds, size, written_out
+from kplan.cel.macros import adds_to, free_variables, growth, n_iterations, size, unrolled
 from kplan.cel.texts import TEXT_FUNCTIONS
 from kplan.cel.tree import Node, Tree, call, name, walk
 from kplan.cel.values import CelError, CostLimitError, TypeValue, UnsupportedError, Value
 
-#: The functions that are computed here.
+#: The functions that kplan computes.
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **KUBERNETES_FUNCTIONS,
     **FORMAT_FUNCTIONS,
     **TEXT_FUNCTIONS,
     **LIST_FUNCTIONS,
 }
-#: The functions that are left to the library. What they make is not much longer than what they are given.
+#: The functions that the library computes. Their results are not much longer than their arguments.
 NATIVE = frozenset(
     (
         *("_&&_", "_||_", "_?_:_", "@not_strictly_false", "!_", "-_"),
@@ -50,12 +50,12 @@ NATIVE = frozenset(
         *("sets.contains", "sets.intersects", "sets.equivalent"),
     )
 )
-#: Nodes of an expression with all names for parts and macros written out.
+#: How many nodes an expression may have once bound names are substituted and macros unrolled.
 _MAX_NODES = 5_000
-#: How many times larger nested macros may make what they are given.
+#: How many times larger than its input the result of nested macros may be.
 _MAX_GROWTH = 1_000
 
-#: Of functions that the library has too: the types of their first argument (of ``in``, the last) that are not for it.
+#: For functions that the library has too: types of the first argument (of ``in``, the last) for which kplan computes.
 _COMPUTED_FOR = {
     "indexOf": ("list(",),
     "lastIndexOf": ("list(",),
@@ -72,11 +72,11 @@ _TYPE_NAMES = {"bool", "int", "uint", "double", "string", "bytes", "list", "map"
 
 
 class _OpenCallError(Exception):
-    """A function of Kubernetes whose arguments depend on the variable of a macro."""
+    """The arguments of a function that kplan computes depend on the variable of a macro."""
 
 
-class _Known(msgspec.Struct, frozen=True):
-    """What is the same for every device: a value, or why there is none."""
+class _Fixed(msgspec.Struct, frozen=True):
+    """A result that is the same for every device: a value or an error."""
 
     value: Value
 
@@ -101,17 +101,17 @@ class _Evaluated:
 
     def __init__(self, root: Node, readers: Mapping[str, Reader]) -> None:
         used = dict.fromkeys(node.name for node in walk(root) if node.kind == "name" and node.name in readers)
-        self.inputs = tuple((each, readers[each]) for each in used)
+        self.inputs = tuple((variable, readers[variable]) for variable in used)
         self._program = Program(root)
 
     def __call__(self, device: DeviceView) -> Value:
         variables: dict[str, Value] = {}
         errors: dict[str, CelError] = {}
-        for each, read in self.inputs:
+        for variable, read in self.inputs:
             try:
-                variables[each] = read(device)
-            except CelError as error:  # counts only where the program comes to it
-                errors[each] = error
+                variables[variable] = read(device)
+            except CelError as error:  # raised only if the program reads the variable
+                errors[variable] = error
         try:
             return self._program(variables)
         except MissingError as error:
@@ -119,14 +119,14 @@ class _Evaluated:
 
 
 class Pieces:
-    """The pieces of one expression.
+    """The pieces of an expression.
 
     Attributes
     ----------
-    reads : (field, domain, name) of all attributes and capacities that are looked at
-    reads_all : whether it may look at any others
-    n_rounds : how many rounds its macros go, as far as that can be told
-    evaluate : gives its value for a device
+    reads : (field, domain, name) of all attributes and capacities that it reads
+    reads_all : whether it may read any others
+    n_iterations : how many iterations its macros need at least, if each runs to its end
+    evaluate : returns its value for a device
 
     Raises
     ------
@@ -139,7 +139,7 @@ class Pieces:
         self.reads_all = False
         self._types = tree.types
         self._readers: dict[str, Reader] = {}
-        self._looks: dict[tuple[str, ...], Node] = {}
+        self._reads_of_device: dict[tuple[str, ...], Node] = {}
         self._numbers = count()
         self._n_nodes = 0
         root = self._plain(tree.root, {})
@@ -147,7 +147,7 @@ class Pieces:
             raise _too_large()
         if growth(root) > _MAX_GROWTH:
             raise UnsupportedError("macros in macros that multiply what they are given cannot be evaluated")
-        self.n_rounds = rounds(root)
+        self.n_iterations = n_iterations(root)
         try:
             self.evaluate = self._operand(root)
         except _OpenCallError as error:
@@ -155,7 +155,7 @@ class Pieces:
             raise UnsupportedError(msg) from None
 
     def _plain(self, node: Node, bound: Mapping[str, Node]) -> Node:
-        """Put what names stand for in their place, and give each macro's variables names of their own."""
+        """Return a node with bound names substituted, and unique names for each macro's variables."""
         if node.kind == "name":
             return bound.get(node.name, node)
         if node.kind == "loop":
@@ -167,9 +167,9 @@ class Pieces:
 
     def _plain_loop(self, node: Node, bound: Mapping[str, Node]) -> Node:
         source, start, condition, step, result = node.parts
-        of_elements, of_keys, of_result = node.variables
-        if source.kind == "list" and not source.parts:  # what cel.bind and optMap come to
-            return self._plain(result, {**bound, of_result: self._plain(start, bound)})
+        element, key, accumulator = node.variables
+        if source.kind == "list" and not source.parts:  # cel.bind and optMap expand to this
+            return self._plain(result, {**bound, accumulator: self._plain(start, bound)})
         fresh = {variable: name(f"${next(self._numbers)}") for variable in node.variables if variable}
         outer, inner = bound, {**bound, **fresh}
         return replace(
@@ -181,29 +181,29 @@ class Pieces:
                 self._plain(step, inner),
                 self._plain(result, inner),
             ),
-            variables=(fresh[of_elements].name, fresh[of_keys].name if of_keys else "", fresh[of_result].name),
+            variables=(fresh[element].name, fresh[key].name if key else "", fresh[accumulator].name),
         )
 
     def _operand(self, node: Node) -> Reader:
-        """Return what gives the value of a node that depends on no variable of a macro."""
+        """Return the reader of the value of a node that depends on no variable of a macro."""
         if node.kind == "constant":
-            return _Known(node.constant())
+            return _Fixed(node.constant())
         rewritten = self._rewrite(node)
         if rewritten.kind == "name" and rewritten.name in self._readers:
             return self._readers[rewritten.name]
         if rewritten.kind == "name" and rewritten.name in _TYPE_NAMES:
-            return _Known(TypeValue(rewritten.name))
+            return _Fixed(TypeValue(rewritten.name))
         evaluated = _Evaluated(rewritten, self._readers)
-        return evaluated if evaluated.inputs else _settled(evaluated)
+        return evaluated if evaluated.inputs else _precomputed(evaluated)
 
     def _rewrite(self, node: Node) -> Node:
-        """Return a node with variables where the library needs help."""
+        """Return a node with variables in place of what the library cannot evaluate."""
         self._n_nodes += 1
         if self._n_nodes > _MAX_NODES:
             raise _too_large()
-        look = self._look(node)
-        if look is not None:
-            return look
+        read = self._device_read(node)
+        if read is not None:
+            return read
         if node.kind == "message":
             raise UnsupportedError(f"message {node.name} cannot be evaluated")
         if node.kind == "loop":
@@ -214,7 +214,7 @@ class Pieces:
             if node.name not in NATIVE:
                 raise UnsupportedError(f"{node.name}() cannot be evaluated")
         if (node.kind == "has" or node.name in {"_[?_]", "_?._"}) and self._type(node.parts[0]) == "any":
-            # A version, which the library sees as a map, would be found to lack it; it has to fail.
+            # The library has versions as maps, and would return that the key is absent; this has to be an error.
             raise UnsupportedError("looking for something inside an attribute cannot be evaluated")
         return replace(node, parts=tuple(map(self._rewrite, node.parts)))
 
@@ -222,7 +222,7 @@ class Pieces:
         return self._types.get(node.id, "dyn")
 
     def _is_computed(self, node: Node) -> bool:
-        """Tell whether a call is computed here; of functions that the library has too, the types decide."""
+        """Whether kplan computes a call; for functions that the library has too, the types decide."""
         if node.name not in NATIVE or node.name not in FUNCTIONS:
             return node.name in FUNCTIONS
         if node.name in {"_==_", "_!=_"}:
@@ -237,8 +237,8 @@ class Pieces:
         if free_variables(node):
             raise _OpenCallError(node.name)
         reader = _Computed(FUNCTIONS[node.name], tuple(map(self._operand, node.parts)))
-        is_known = all(isinstance(operand, _Known) for operand in reader.operands)
-        variable = self._variable(_settled(reader) if is_known else reader)
+        is_fixed = all(isinstance(operand, _Fixed) for operand in reader.operands)
+        variable = self._variable(_precomputed(reader) if is_fixed else reader)
         kind = self._type(node)
         if kind.startswith("optional_type"):
             return Node(0, "method", "first", (variable,))
@@ -249,8 +249,8 @@ class Pieces:
         self._readers[variable.name] = reader
         return variable
 
-    def _look(self, node: Node) -> Node | None:
-        """Return what stands for a look at the device, or None where a node is none."""
+    def _device_read(self, node: Node) -> Node | None:
+        """Return what replaces a node that reads the device; None for other nodes."""
         if node.kind == "name":
             return self._field(node.name)
         key, is_optional = _key(node)
@@ -264,34 +264,34 @@ class Pieces:
             return None
         field = inner.parts[0].name
         if is_optional:
-            return Node(0, "method", "first", (self._looked("optional", field, domain, key),))
-        return self._looked("has" if node.kind == "has" else "value", field, domain, key)
+            return Node(0, "method", "first", (self._read_variable("optional", field, domain, key),))
+        return self._read_variable("has" if node.kind == "has" else "value", field, domain, key)
 
     def _field(self, identifier: str) -> Node | None:
         if identifier == "device" or (identifier.startswith("device.") and identifier[7:] not in DEVICE_FIELDS):
             raise UnsupportedError("the device as a value cannot be evaluated")
-        return self._looked("field", identifier) if identifier.startswith("device.") else None
+        return self._read_variable("field", identifier) if identifier.startswith("device.") else None
 
     def _domain(self, field: str, key: str | Node, kind: str, *, is_optional: bool) -> Node:
-        """Return a domain's map, which is empty where there is none."""
+        """Return the node of a domain's map, which is empty for an unknown domain."""
         if kind == "has":
             return _constant(value=True)
         if isinstance(key, str):
-            domain = self._looked("domain", field, key)
+            domain = self._read_variable("domain", field, key)
         else:
-            maps, wanted = self._looked("field", field), self._rewrite(key)
-            domain = call("_?_:_", call("@in", wanted, maps), call("_[_]", maps, wanted), Node(0, "map"))
+            maps, key_node = self._read_variable("field", field), self._rewrite(key)
+            domain = call("_?_:_", call("@in", key_node, maps), call("_[_]", maps, key_node), Node(0, "map"))
         return call("optional.of", domain) if is_optional else domain
 
-    def _looked(self, way: str, field: str, *path: str) -> Node:
-        key = (way, field, *path)
-        if key not in self._looks:
-            self._looks[key] = self._variable(reader_of(way, field, *path))
+    def _read_variable(self, access: str, field: str, *path: str) -> Node:
+        key = (access, field, *path)
+        if key not in self._reads_of_device:
+            self._reads_of_device[key] = self._variable(reader_of(access, field, *path))
             if len(path) == 2:
                 self.reads.add((field, path[0], path[1]))
             elif field in _MAPS:
                 self.reads_all = True
-        return self._looks[key]
+        return self._reads_of_device[key]
 
     def _loop(self, node: Node) -> Node:
         try:
@@ -299,13 +299,13 @@ class Pieces:
             parts = tuple(map(self._rewrite, others))
             return replace(node, parts=(self._range(source, node), *parts))
         except _OpenCallError:
-            terms = written_out(node)
+            terms = unrolled(node)
             if terms is None:
                 raise
             return self._rewrite(terms)
 
     def _range(self, source: Node, loop: Node) -> Node:
-        """Return what a macro runs over; one that makes a list takes time and memory by the square of its length."""
+        """Return the node over which a macro runs, limited if it creates a list: that has quadratic cost."""
         makes_list = any(adds_to(loop.variables[2], node) for node in walk(loop.parts[3]))
         if not makes_list or (source.kind == "list" and len(source.parts) <= MAX_ELEMENTS):
             return self._rewrite(source)
@@ -323,7 +323,7 @@ def _few(items: Value) -> Value:
 
 
 class _NoDevice:
-    """Stands for the device where none is looked at."""
+    """Stands for the device where none is read."""
 
     driver = ""
     allows_multiple = False
@@ -335,12 +335,12 @@ class _NoDevice:
         raise AssertionError(field)
 
 
-def _settled(reader: Reader) -> _Known:
-    """Return what a reader gives that reads nothing of a device."""
+def _precomputed(reader: Reader) -> _Fixed:
+    """Return the result of a reader that reads nothing of a device."""
     try:
-        return _Known(reader(_NoDevice()))
+        return _Fixed(reader(_NoDevice()))
     except (CelError, CostLimitError) as error:
-        return _Known(error)
+        return _Fixed(error)
 
 
 def _too_large() -> UnsupportedError:
@@ -352,7 +352,7 @@ def _constant(*, value: bool) -> Node:
 
 
 def _key(node: Node) -> tuple[str | Node | None, bool]:
-    """Return what a node looks for in its first part, and whether it may be absent; None where it looks for nothing."""
+    """Return the key that a node looks up in its first part, or None, and whether the key may be absent."""
     if node.kind in {"select", "has"}:
         return node.name, False
     if node.kind != "call" or node.name not in {"_[_]", "_[?_]", "_?._"}:

@@ -1,7 +1,7 @@
-"""Checked expressions as trees: read from what the CEL library hands over, and written for it to evaluate.
+"""Checked expressions as trees: decoded from the CEL library's messages, and encoded for it to evaluate.
 
-Both are protocol buffers (cel-spec proto/cel/expr/checked.proto and syntax.proto), of which only these few messages
-matter, so that no protocol buffer runtime is needed for them.
+Both are protocol buffers (cel-spec proto/cel/expr/checked.proto and syntax.proto). They need only these few messages,
+so no protocol buffer runtime is used.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import msgspec
 
 Kind = Literal["constant", "name", "select", "has", "call", "method", "list", "map", "message", "loop"]
 
-#: What a literal is in Python.
+#: The value of a literal in Python.
 Constant = None | bool | int | float | str | bytes
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):
-    """One node of an expression."""
+    """A node of an expression."""
 
     id: int
     kind: Kind  #: ``has`` is the test for a field, ``method`` a call whose first part is the receiver, ``loop`` a macro
     name: str = ""  #: of the variable, field, function or message
-    #: operands, arguments, elements, keys and values in turn; of a loop its range, the start of its result, the
-    #: condition to go on, the step and what becomes of the result in the end
+    #: operands, arguments, elements, or keys and values in turn; of a loop its range, the initial accumulator, the
+    #: condition to go on, the step, and the result
     parts: tuple[Node, ...] = ()
-    value: bytes = b""  #: a constant, as it stands in the message
+    value: bytes = b""  #: a constant, encoded
     optional: frozenset[int] = frozenset()  #: positions (of an element, or an entry) that may be absent
-    #: of a loop: of its elements, of their indices or keys where it has two, of its result
+    #: of a loop: the variables for the element, for its index or key (empty without one), and for the accumulator
     variables: tuple[str, str, str] = ("", "", "")
 
     def constant(self) -> Constant:
@@ -62,7 +62,7 @@ def text(value: str) -> Node:
 
 
 def call(function: str, *arguments: Node) -> Node:
-    """Make a call."""
+    """Return the node of a call."""
     return Node(0, "call", function, arguments)
 
 
@@ -83,7 +83,7 @@ _WELL_KNOWN = ("", "any", "timestamp", "duration")
 
 
 def decode(checked: bytes) -> Tree:
-    """Read a ``CheckedExpr`` that comes inside a ``google.protobuf.Any``."""
+    """Return the tree of a ``CheckedExpr`` in a ``google.protobuf.Any``."""
     message = _fields(_bytes(_fields(checked), 2))
     types = {_int(entry, 1): _type(_bytes(entry, 2)) for entry in map(_fields, _all(message, 3))}
     return Tree(_node(_bytes(message, 4)), types)
@@ -111,9 +111,9 @@ def _node(data: bytes) -> Node:  # noqa: PLR0911 - one return a kind of node
         optional = frozenset(index for index, entry in enumerate(entries) if _int(entry, 5))
         return Node(node_id, "message" if 1 in body else "map", _text(body, 1), parts, optional=optional)
     variables = _LOOP_VARIABLES
-    of_elements, of_keys, of_result = (_text(body, variable) for variable in variables)
+    element, key, accumulator = (_text(body, variable) for variable in variables)
     parts = tuple(_node(_bytes(body, part)) for part in _LOOP_PARTS)
-    return Node(node_id, "loop", parts=parts, variables=(of_elements, of_keys, of_result))
+    return Node(node_id, "loop", parts=parts, variables=(element, key, accumulator))
 
 
 def _type(data: bytes) -> str:  # noqa: PLR0911 - one return a kind of type
@@ -186,7 +186,7 @@ def _int(fields: _Fields, number: int) -> int:
 
 
 def _packed(fields: _Fields, number: int) -> Iterator[int]:
-    """Yield the integers of a repeated field, whether each stands alone or all stand in one run of bytes."""
+    """Yield the integers of a repeated field, packed or not."""
     for value in fields.get(number, ()):
         if isinstance(value, int):
             yield value
@@ -198,7 +198,7 @@ def _packed(fields: _Fields, number: int) -> Iterator[int]:
 
 
 def encode(root: Node) -> bytes:
-    """Write a ``ParsedExpr`` inside a ``google.protobuf.Any``."""
+    """Return the ``ParsedExpr`` of a tree in a ``google.protobuf.Any``."""
     return _field(1, b"type.googleapis.com/cel.expr.ParsedExpr") + _field(2, _field(2, _written(root, count(1))))
 
 
@@ -230,8 +230,8 @@ def _body(node: Node, parts: list[bytes]) -> tuple[int, bytes]:  # noqa: PLR0911
             return _STRUCT, b"".join(_field(2, entry) for entry in entries)
         case "loop":
             variables = zip(_LOOP_VARIABLES, node.variables, strict=True)
-            named = b"".join(_field(number, each.encode()) for number, each in variables if each)
-            return _LOOP, named + b"".join(map(_field, _LOOP_PARTS, parts))
+            variable_fields = b"".join(_field(number, variable.encode()) for number, variable in variables if variable)
+            return _LOOP, variable_fields + b"".join(map(_field, _LOOP_PARTS, parts))
 
 
 def _field(number: int, content: bytes) -> bytes:

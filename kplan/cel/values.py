@@ -1,4 +1,4 @@
-"""The values of expressions that Python and the CEL library do not share, and how they compare.
+"""The values of expressions that are not Python's own, and how values compare.
 
 Booleans, numbers, strings, bytes, null, lists and maps are Python's own. Quantities are
 :class:`kplan.api.quantity.Quantity`, IP addresses and networks those of :mod:`ipaddress`, URLs those of
@@ -22,7 +22,7 @@ from kplan.api.quantity import Quantity
 #: Any CEL value. The expressions of users are typed by the checker, not by this module.
 Value = Any
 
-#: What a device has under a key that it does not have.
+#: The value of a key that a device does not have.
 ABSENT = object()
 
 _SEMVER_PART = r"(?:0|[1-9][0-9]*)"
@@ -35,19 +35,19 @@ _MAX_UINT64 = 2**64 - 1
 
 
 class CelCompileError(Exception):
-    """An expression that cannot be used on any device."""
+    """An expression is not valid for any device."""
 
 
 class CelError(Exception):
-    """An evaluation that fails on this device; ``&&``, ``||`` and macros may absorb it."""
+    """An evaluation fails on a device; ``&&``, ``||`` and macros may absorb the error."""
 
 
 class UnsupportedError(CelError):
-    """Something that an API server evaluates and kplan cannot; it says so instead of guessing."""
+    """An expression that an API server can evaluate and kplan cannot: an error rather than a guess."""
 
 
 class CostLimitError(Exception):
-    """An evaluation that would cost too much; nothing absorbs it."""
+    """An evaluation would cost too much; nothing absorbs the error."""
 
 
 def too_costly() -> CostLimitError:
@@ -56,13 +56,13 @@ def too_costly() -> CostLimitError:
 
 
 class Format(msgspec.Struct, frozen=True):
-    """A named format of texts."""
+    """A named format for texts."""
 
     name: str
 
 
 class TypeValue(msgspec.Struct, frozen=True):
-    """A type as a value, as ``type(x)`` gives it."""
+    """A type as a value, the result of ``type(x)``."""
 
     name: str
 
@@ -75,7 +75,7 @@ class OptionalValue(msgspec.Struct, frozen=True):
 
 
 class Semver(msgspec.Struct, frozen=True):
-    """A semantic version; build metadata is dropped, as it takes no part in comparisons."""
+    """A semantic version, without build metadata, which does not affect comparisons."""
 
     major: int
     minor: int
@@ -89,7 +89,7 @@ class Semver(msgspec.Struct, frozen=True):
     @staticmethod
     @lru_cache(maxsize=4096)
     def parse(text: str) -> Semver:
-        """Read a strict semantic version; raises CelError if the text is none, or a number in it exceeds uint64."""
+        """Return a strict semantic version; raises CelError if the text is none, or a number in it exceeds uint64."""
         match = _SEMVER.fullmatch(text)
         if match is None:
             raise CelError(f"invalid semantic version {text!r}")
@@ -99,9 +99,9 @@ class Semver(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse_tolerant(cls, text: str) -> Semver:
-        """Read a version that may have a ``v`` before it, leading zeros and fewer than three numbers.
+        """Return a version that may have a leading ``v``, leading zeros and fewer than three numbers.
 
-        Raises CelError if the text is no version even then.
+        Raises CelError if the text is no such version.
         """
         parts = text.removeprefix("v").split(".", 2)
         for index, part in enumerate(parts):
@@ -114,12 +114,12 @@ class Semver(msgspec.Struct, frozen=True):
 
     def compare(self, other: Semver) -> int:
         """Return -1, 0 or 1, by the precedence of semver 2.0.0."""
-        mine, theirs = self._precedence(), other._precedence()
-        return (mine > theirs) - (mine < theirs)
+        own, others = self._precedence(), other._precedence()
+        return (own > others) - (own < others)
 
     def _precedence(self) -> tuple[object, ...]:
         # A release comes after its pre-releases; numbers come before words, a shorter list before a longer one.
-        # Numbers without leading zeros compare as their length, then as texts, however long they are.
+        # Numbers have no leading zeros, so they compare by length, then as texts.
         identifiers = tuple((0, len(part), part) if part.isdigit() else (1, 0, part) for part in self.prerelease)
         return self.major, self.minor, self.patch, not self.prerelease, identifiers
 
@@ -149,12 +149,12 @@ def type_name(value: Value) -> str:
 
 
 def no_such_overload(function: str, *values: Value) -> CelError:
-    """Return the error of a function that does not take values of these types."""
+    """Return the error of a function that does not accept values of these types."""
     return CelError(f"no such overload: {function}({', '.join(type_name(value) for value in values)})")
 
 
 def typed(function: str, compute: Callable[..., Value], *kinds: type | UnionType) -> Callable[..., Value]:
-    """Return a function that refuses values of other types; checked expressions may still bring them in attributes."""
+    """Return a function that rejects values of other types, which attributes may have in checked expressions too."""
 
     def call(*values: Value) -> Value:
         for value, kind in zip(values, kinds, strict=False):
@@ -166,12 +166,14 @@ def typed(function: str, compute: Callable[..., Value], *kinds: type | UnionType
 
 
 def equal(left: Value, right: Value) -> bool:
-    """Tell whether two values are equal: numbers of any type by amount, other types never across."""
+    """Whether two values are equal: numbers of any types by amount, other values only within a type."""
     if isinstance(left, Quantity) and isinstance(right, Quantity):
         return left.nanos == right.nanos
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(equal, left, right))
-    kinds = ["number" if isinstance(each, float) or type(each) is int else type_name(each) for each in (left, right)]
+    kinds = [
+        "number" if isinstance(value, float) or type(value) is int else type_name(value) for value in (left, right)
+    ]
     return kinds[0] == kinds[1] and bool(left == right)
 
 

@@ -1,4 +1,4 @@
-"""The looks that an expression takes at a device."""
+"""A device as expressions read it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kplan.cel.values import ABSENT, CelError, OptionalValue, Value
 
 
 class DeviceView(Protocol):
-    """A device as expressions see it."""
+    """A device as expressions read it."""
 
     @property
     def driver(self) -> str:
@@ -20,26 +20,26 @@ class DeviceView(Protocol):
         """Whether several claims may share the device."""
 
     def cel_value(self, field: str, domain: str, key: str) -> Value:
-        """Return an attribute or a capacity, `ABSENT` where there is none."""
+        """Return an attribute or a capacity, `ABSENT` when there is none."""
 
     def cel_domains(self, field: str) -> Mapping[str, Mapping[str, Value]]:
         """Return all attributes or capacities, by domain and name."""
 
 
-#: What gives a value for a device; it may raise a `CelError`.
+#: Reads a value of a device; it may raise a `CelError`.
 Reader: TypeAlias = Callable[[DeviceView], Value]
 
 
-def reader_of(way: str, field: str, *path: str) -> Reader:
-    """Return what reads a field of the device, a domain of it, or (with ``value``, ``optional``, ``has``) one entry."""
-    match way, path:
+def reader_of(access: str, field: str, *path: str) -> Reader:
+    """Return a reader of a field, of a domain of it, or (``value``, ``optional``, ``has``) of an entry."""
+    match access, path:
         case "field", ():
             return _FIELDS[field]
         case "domain", (domain,):
             return lambda device: dict(device.cel_domains(field).get(domain, {}))
         case _, (domain, key):
-            return _VALUES[way](field, domain, key)
-    raise AssertionError(way)
+            return _VALUES[access](field, domain, key)
+    raise AssertionError(access)
 
 
 _FIELDS: dict[str, Reader] = {
@@ -52,18 +52,18 @@ _FIELDS: dict[str, Reader] = {
 
 def _value(field: str, domain: str, key: str) -> Reader:
     def read(device: DeviceView) -> Value:
-        found = device.cel_value(field, domain, key)
-        if found is ABSENT:
+        value = device.cel_value(field, domain, key)
+        if value is ABSENT:
             raise CelError(f"no such key: {key}")
-        return found
+        return value
 
     return read
 
 
 def _optional_value(field: str, domain: str, key: str) -> Reader:
     def read(device: DeviceView) -> OptionalValue:
-        found = device.cel_value(field, domain, key)
-        return OptionalValue() if found is ABSENT else OptionalValue(found, is_present=True)
+        value = device.cel_value(field, domain, key)
+        return OptionalValue() if value is ABSENT else OptionalValue(value, is_present=True)
 
     return read
 
