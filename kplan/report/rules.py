@@ -53,6 +53,11 @@ _RULES: Mapping[str, Rule] = {
     "Drained": Rule(
         "A node without which pods stay pending.", "kplan drain NODE tells which pods and why.", is_failure=False
     ),
+    "Stays": Rule(
+        "A node that cannot be given up.",
+        "kplan capacity --shrink --all-nodes names the pod that keeps each node, and why.",
+        is_failure=False,
+    ),
     "Chance": Rule(
         "A pod that is placed in some runs and not in others.",
         "What equal best nodes are drawn decides. Add room, or order the pods by priority.",

@@ -113,7 +113,8 @@ def _cases(document: ShrinkReport, options: ReportOptions) -> Iterator[Case]:  #
         yield Case(node.name, "passed", "CanGo", f"can go: {count(node.moved, 'pod')} placed elsewhere")
     for stays in document.stays:
         detail = f"{stays.pod}: {stays.because}" if stays.pod else ""
-        yield Case(stays.name, "skipped", "Stays", f"stays: {_WORDS[stays.why]}", detail)
+        words = _WORDS[stays.why]
+        yield Case(stays.name, "skipped", "Stays", f"stays: {words}", detail, workload=words, kind="node")
 
 
 def _names(document: ShrinkReport) -> list[str]:

@@ -31,6 +31,7 @@ class Case(msgspec.Struct, frozen=True):
     would_help: str = ""  #: the smallest change that would help, in a sentence; empty for none
     more: str = ""  #: the command that shows more
     hint: str = ""  #: the next step, where there is no remedy
+    kind: str = "pod"  #: what several cases that are alike are counted as
 
     @property
     def about(self) -> str:
@@ -64,7 +65,7 @@ def brief_lines(cases: Sequence[Case]) -> list[str]:
     """Return lines about cases that are alike: how many, why, what would help, and the command that shows more."""
     case = cases[0]
     names = name_ranges([case.name for case in cases])
-    lines = [f"{count(len(cases), 'pod')}: {names}"] if len(cases) > 1 else []
+    lines = [f"{count(len(cases), case.kind)}: {names}"] if len(cases) > 1 else []
     lines += [" ".join(line.split()) for line in case.message.splitlines()]
     lines += [f"What would help: {case.would_help}"] if case.would_help else []
     lines += [f"Hint: {case.hint}"] if case.hint else []

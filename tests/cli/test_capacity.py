@@ -323,6 +323,12 @@ def test_the_order_in_which_nodes_go_and_why_others_stay() -> None:
     assert "general-a-1" not in invoke("capacity", "--shrink", "--exclude-nodes", "general-a-1", "-o", "json").stdout
 
 
+def test_nodes_that_stay_are_annotated_once_a_reason() -> None:
+    stays = [line for line in invoke("capacity", "--shrink", "-o", "github").stdout.splitlines() if "(Stays)" in line]
+
+    assert [line.split("::")[2].split("%0A")[0].split(":")[0] for line in stays] == ["7 nodes", "6 nodes"]
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
