@@ -1,4 +1,4 @@
-"""What to add so that all wanted replicas fit: nodes of the shapes that a cluster has already, found by trying."""
+"""The nodes to add so that all wanted replicas fit, of the shapes that the cluster has already."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from kplan.planner.node_shapes import NodeShape, added_nodes, node_shapes
 from kplan.snapshot.model import Snapshot
 
 MAX_ADDED_NODES = 4096
-"""More nodes of a shape than this are not tried."""
+"""The largest number of nodes of a shape to try."""
 
 MAX_SHAPES = 6
-"""Of the shapes that may help, so many are tried, the most common first."""
+"""The number of shapes to try, the most common ones first."""
 
 MAX_GROUPS = 2
-"""Of groups of shapes that are tried together, so many."""
+"""The number of groups of shapes to try."""
 
 _FEW_NODES = 4
-"""When fewer nodes do not help, so many are tried before a shape is given up: some rules need several."""
+"""A shape is tried with at least this many nodes: some rules, such as topology spread, need several."""
 
 _OWN_AFFAIRS = frozenset({"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodeResourcesFit"})
-"""Plugins whose rejection of an empty node stands, whatever else there is in the cluster."""
+"""Plugins whose rejection of an empty node depends on nothing else in the cluster."""
 
 
 def additions(
-    base: Base, templates: Sequence[Template], found: Fit, wanted: int, *, preempt: bool
+    base: Base, templates: Sequence[Template], fit: Fit, wanted: int, *, preempt: bool
 ) -> tuple[tuple[Addition, ...], int]:
-    """Try each shape of node that may help; where none does, those that differ in labels alone together.
+    """Try each shape that may help; if none does, try shapes together that differ in labels only.
 
     Parameters
     ----------
-    found : what fits as things are, which is less than `wanted`
+    fit : the replicas that fit now, fewer than `wanted`
 
     Returns
     -------
-    additions : for each shape that was tried the least number of nodes with which all replicas fit
-    not_tried : how many shapes might help too
+    additions : for each tried shape the least number of nodes with which all replicas fit
+    not_tried : the number of further shapes that may help
     """
-    missing = wanted - found.total
+    missing = wanted - fit.total
     rooms = [
         (shape, room)
         for shape in node_shapes(base.world)
-        if (room := _fit_alone(base, templates, found, shape, missing)) is not None
+        if (room := _fit_alone(base, templates, fit, shape, missing)) is not None
     ]
 
     def search(shapes: tuple[NodeShape, ...], room: int) -> Addition:
         fits = _filling(base, templates, shapes, wanted, preempt=preempt)
-        nodes = least_number(fits, found.total, wanted, -(-missing // max(room, 1)))
+        nodes = least_number(fits, fit.total, wanted, -(-missing // max(room, 1)))
         return Addition(nodes=nodes, shapes=tuple(shape.to_document() for shape in shapes))
 
     tried = [search((shape,), room) for shape, room in rooms[:MAX_SHAPES]]
@@ -63,25 +63,25 @@ def additions(
 
 
 def _alike(rooms: Sequence[tuple[NodeShape, int]]) -> list[tuple[tuple[NodeShape, ...], int]]:
-    """Group shapes that differ in labels alone, mostly one pool over several zones, with their room together."""
+    """Return groups of shapes that differ in labels only, such as one pool in several zones, with their room."""
     groups: dict[bytes, list[tuple[NodeShape, int]]] = {}
     for shape, room in rooms:
-        said = msgspec.json.encode((shape.like.status.allocatable, shape.like.spec.taints), order="deterministic")
-        groups.setdefault(said, []).append((shape, room))
+        key = msgspec.json.encode((shape.like.status.allocatable, shape.like.spec.taints), order="deterministic")
+        groups.setdefault(key, []).append((shape, room))
     several = [group for group in groups.values() if len(group) > 1]
     return [(tuple(shape for shape, _ in group), sum(room for _, room in group)) for group in several[:MAX_GROUPS]]
 
 
-def _fit_alone(base: Base, templates: Sequence[Template], found: Fit, shape: NodeShape, limit: int) -> int | None:
-    """Count what fits on one such node with nothing around it; None when such a node never takes what did not fit."""
+def _fit_alone(base: Base, templates: Sequence[Template], fit: Fit, shape: NodeShape, limit: int) -> int | None:
+    """Return how many replicas fit on one such node alone; None if it rejects the replica that does not fit now."""
     nodes, pods = added_nodes(shape, 1, base.world)
     alone = dataclasses.replace(base.world, nodes=tuple(nodes), pods=tuple(pods))
-    return fit_alone(base.with_world(alone).session, templates, found, limit)
+    return fit_alone(base.with_world(alone).session, templates, fit, limit)
 
 
-def fit_alone(session: Session, templates: Sequence[Template], found: Fit, limit: int) -> int | None:
-    """Count what fits on a single node; None when it never takes what did not fit, whatever else there is."""
-    first = fill(session.fork(), [templates[found.stopped_template or 0]], limit=1)
+def fit_alone(session: Session, templates: Sequence[Template], fit: Fit, limit: int) -> int | None:
+    """Return how many replicas fit on a single node; None if it always rejects the replica that does not fit now."""
+    first = fill(session.fork(), [templates[fit.stopped_template or 0]], limit=1)
     if first.stop is not None and first.stop.filter is not None:
         status = first.stop.filter.status(0)
         if status is not None and status.plugin in _OWN_AFFAIRS:
@@ -107,10 +107,10 @@ def _grown(world: Snapshot, shapes: Sequence[NodeShape], n: int) -> Snapshot:
 
 
 def least_number(fits: Callable[[int], int], fit_now: int, wanted: int, guess: int) -> int | None:
-    """Search for the least number of nodes that is enough, assuming that more nodes never fit fewer replicas.
+    """Return the least number of nodes that is enough, on the assumption that more nodes never fit fewer replicas.
 
-    Most nodes of a shape take as many replicas as one alone, so the guess is often right; else it is corrected by what
-    the nodes took, and then by halving what is left between too few and enough.
+    Most nodes of a shape take as many replicas as one alone, so the guess is often right. Otherwise it is corrected by
+    the replicas that the nodes took, and then by bisection.
     """
     low, fit_low = 0, fit_now
     guess = min(guess, MAX_ADDED_NODES)

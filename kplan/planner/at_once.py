@@ -1,7 +1,7 @@
-"""Replicas placed many at a time, where it makes no difference which of them comes first.
+"""Replicas placed many at a time, if their order makes no difference.
 
-Where no filter looks beyond its own node, a replica on one node takes nothing from any other: each node fills up to the
-same number whatever the order, and the scores only say when. So every node that passes takes one, round after round.
+If no filter looks beyond its own node, a replica changes nothing for other nodes: each node fills up to the same number
+in any order, and scores only decide the order. So in each round every feasible node takes one replica.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def fill_at_once(session: Session, info: PodInfo, limit: int | None) -> dict[int
 
     Parameters
     ----------
-    session : of its own; left half-filled where the answer is None
-    limit : more than so many are not placed
+    session : a fork for this call alone; partly filled if the result is None
+    limit : the largest number of replicas to place
 
     Returns
     -------
     dict or None
-        Node row -> number of replicas; None where the order does matter, none fits at all, or more fit than `limit`.
+        Node row -> number of replicas; None if the order matters, none fits at all, or more than `limit` fit.
     """
     framework = session.framework_for(info)
     draws = session.random is not None or session.options.sample or bool(session.extenders) or bool(session.nominator)
@@ -41,7 +41,7 @@ def fill_at_once(session: Session, info: PodInfo, limit: int | None) -> dict[int
 
 
 def is_local(session: Session, info: PodInfo) -> bool:
-    """Tell whether no filter looks beyond its own node for such a pod, as the cluster stands."""
+    """Return whether no filter looks beyond its own node for such a pod, in the present cluster."""
     framework = session.framework_for(info)
     if framework is None or info.affinity_error:
         return False
@@ -65,7 +65,7 @@ def _fill(session: Session, framework: Framework, info: PodInfo, limit: int | No
         (rows,) = passes.nonzero()
         if not len(rows):
             break
-        if limit is not None and n_placed + max(len(rows), _room(cluster, info, rows)) > limit:
+        if limit is not None and n_placed + max(len(rows), _free_capacity(cluster, info, rows)) > limit:
             return None
         n_placed += len(rows)
         placed[rows] += 1
@@ -73,8 +73,8 @@ def _fill(session: Session, framework: Framework, info: PodInfo, limit: int | No
     return {row: int(placed[row]) for row in placed.nonzero()[0].tolist()} or None
 
 
-def _room(cluster: Cluster, info: PodInfo, rows: RowArray) -> int:
-    """Return how many replicas some nodes have resources for, so that what will be too many is seen at once."""
+def _free_capacity(cluster: Cluster, info: PodInfo, rows: RowArray) -> int:
+    """Return for how many replicas some nodes have resources, so that a number above the limit shows at once."""
     free = cluster.nodes.allowed_pods[rows] - cluster.pod_count[rows]
     for name, amount in info.requests.items():
         if amount > 0:
@@ -83,10 +83,10 @@ def _room(cluster: Cluster, info: PodInfo, rows: RowArray) -> int:
 
 
 def _skipped(framework: Framework, cycle: CycleState) -> frozenset[str] | None:
-    """Return the filters that are left out; None where others look beyond their node, or reserve things."""
+    """Return the filters that skip the pod; None if another one looks beyond its node, or a plugin reserves things."""
     outcome = framework.run_pre_filter(cycle, framework.shape(cycle.pod))
     if outcome.status is not None or outcome.nodes is not None:
         return None
     beyond = {filter_plugin.name for filter_plugin in framework.filter_plugins if filter_plugin.scope is Scope.CLUSTER}
-    beyond |= {each.name for each in (*framework.reserve_plugins, *framework.permit_plugins)}
+    beyond |= {plugin.name for plugin in (*framework.reserve_plugins, *framework.permit_plugins)}
     return outcome.skipped if outcome.skipped >= beyond else None

@@ -1,6 +1,6 @@
-"""Of the nodes that were rejected for a reason, those that come closest to taking the pod.
+"""The rejected nodes that are closest to feasible, by reason.
 
-A node comes close when few reasons hold against it; of those alike, when little is missing, where that can be measured.
+A node is closer if it has fewer reasons; with equally many, if less is missing, where that is measurable.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ Group = tuple[str, str]
 
 
 def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[int]]:
-    """Return for each group of rejected nodes its rows, the closest first, `limit` at most.
+    """Return for each group of rejected nodes at most `limit` rows, the closest first.
 
     Notes
     -----
-    Ties go by row, hence by name. Rows that nominated pods, an extender or PreFilter rejected cannot be measured; they
-    follow in order of name.
+    Ties are in the order of rows, so by name. Rows that nominated pods, an extender or PreFilter reject cannot be
+    measured; they follow in the order of names.
     """
     if outcome.pre_filter_status is not None:
         rows = list(range(outcome.n_nodes if limit is None else min(limit, outcome.n_nodes)))
         return {(outcome.pre_filter_status.plugin, text): rows for text in outcome.pre_filter_status.reasons}
-    found: dict[Group, list[int]] = {}
+    closest: dict[Group, list[int]] = {}
     all_rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
     measured = outcome.verdicts_count
     n_reasons = _reasons_against(outcome)
     for index, (plugin, verdict) in enumerate(outcome.verdicts):
-        mine = (outcome.first == index) & measured
-        if not mine.any():
+        is_first = (outcome.first == index) & measured
+        if not is_first.any():
             continue
         for k, reason in enumerate(verdict.reasons):
-            positions = np.flatnonzero(mine & _holds(verdict, k))
+            positions = np.flatnonzero(is_first & _holds(verdict, k))
             if len(positions):
                 ordered = _by_closeness(positions, n_reasons, reason)
-                found[plugin, reason.text] = all_rows[ordered[:limit]].tolist()
-    _add_unmeasured(outcome, found, limit)
-    return found
+                closest[plugin, reason.text] = all_rows[ordered[:limit]].tolist()
+    _add_unmeasured(outcome, closest, limit)
+    return closest
 
 
 def _holds(verdict: Verdicts, k: int) -> BoolArray:
@@ -62,7 +62,7 @@ def _by_closeness(positions: RowArray, n_reasons: Int64Array, reason: Reason) ->
     return positions[np.lexsort((positions, missing, n_reasons[positions]))]
 
 
-def _add_unmeasured(outcome: FilterOutcome, found: dict[Group, list[int]], limit: int | None) -> None:
+def _add_unmeasured(outcome: FilterOutcome, closest: dict[Group, list[int]], limit: int | None) -> None:
     others: dict[Group, list[int]] = {}
     for row in sorted(outcome.overrides):
         status = outcome.status(row)
@@ -74,4 +74,4 @@ def _add_unmeasured(outcome: FilterOutcome, found: dict[Group, list[int]], limit
         for text in outcome.absent.texts if absent else ():
             others.setdefault((outcome.absent.plugin, text), []).extend(absent)
     for group, rows in others.items():
-        found[group] = [*found.get(group, ()), *rows][:limit]
+        closest[group] = [*closest.get(group, ()), *rows][:limit]

@@ -1,4 +1,4 @@
-"""How many more replicas of each workload fit, each asked alone, from the same start."""
+"""The answer of `kplan capacity --headroom`: how many more replicas of each workload fit, each alone."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from kplan.workloads.manifests import Manifests
 
 
 class HeadroomQuestion(msgspec.Struct, frozen=True):
-    """Asks a planner how many more replicas of a workload fit; can be sent to another process."""
+    """Asks a planner how many more replicas of a workload fit; picklable."""
 
     workload: str  #: KIND/NAMESPACE/NAME
     running: int
-    limit: int | None  #: the count stops here; None for `DEFAULT_HEADROOM` where replicas have to be placed one by one
+    limit: int | None  #: the count stops here; None for `DEFAULT_HEADROOM` where replicas are placed one by one
     nodes: NodesShown = None
-    template: Template | None = None  #: what its pods are like; None for those of the workload in the snapshot
+    template: Template | None = None  #: the template of its pods; None for that of the workload in the snapshot
 
     def __call__(self, base: Base) -> WorkloadHeadroom:
-        """Place replicas until one does not fit, and tell what comes of it."""
+        """Place replicas until one does not fit, and return the result."""
         template = self.template
         limit = DEFAULT_HEADROOM if self.limit is None else self.limit
         if template is None:
@@ -55,7 +55,7 @@ class HeadroomQuestion(msgspec.Struct, frozen=True):
 
 B = TypeVar("B", bound=Base)
 AskAll = Callable[[Sequence[HeadroomQuestion]], Iterable[WorkloadHeadroom]]
-"""Has questions answered, in order, by whomever."""
+"""Answers questions, in order."""
 
 
 def headroom_report(
@@ -72,12 +72,12 @@ def headroom_report(
 
     Parameters
     ----------
-    templates : what to ask about; None for every workload of the snapshot
-    wanted : so many more of each should fit
+    templates : None for every workload of the snapshot
+    wanted : how many more replicas of each workload should fit
     limit : each count stops here; None for `wanted`, or for `DEFAULT_HEADROOM` where replicas are placed one by one
-    fail_on : what makes the verdict a failure; None for the defaults, by which nothing does when no number is wanted
-    nodes : the nodes to tell about where a replica does not fit; None for all
-    ask_all : has the questions answered; None asks one after the other
+    fail_on : what makes the verdict a failure; None for the defaults, which need `wanted`
+    nodes : the nodes to explain for a replica that does not fit; None for all
+    ask_all : answers the questions; None answers one after the other
     """
     stop_at = wanted if limit is None else limit
     running = {own_workload.key: own_workload.running for own_workload in own_workloads(base)}
@@ -87,12 +87,12 @@ def headroom_report(
         questions = [_question(template, running, stop_at, nodes) for template in templates]
     if not questions:
         raise UsageError("the snapshot has no workload", hint="name a manifest: kplan capacity --headroom web.yaml")
-    found = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))
-    found.sort(key=lambda each: (each.fits, each.stop is None, each.workload))
+    workloads = [question(base) for question in questions] if ask_all is None else list(ask_all(questions))
+    workloads.sort(key=lambda workload: (workload.fits, workload.stop is None, workload.workload))
     default = (NONE,) if wanted is None else DEFAULT_FAIL_ON["capacity"]
     chosen = default if fail_on is None else fail_on
-    short = [each for each in found if wanted is not None and each.fits < wanted]
-    counted = [Counted(each.workload, "Unschedulable") for each in short if UNSCHEDULABLE in chosen]
+    short = [workload for workload in workloads if wanted is not None and workload.fits < wanted]
+    counted = [Counted(workload.workload, "Unschedulable") for workload in short if UNSCHEDULABLE in chosen]
     context = base.context()
     return HeadroomReport(
         snapshot=context.snapshot,
@@ -101,18 +101,18 @@ def headroom_report(
         warnings=context.warnings,
         wanted=wanted,
         limit=DEFAULT_HEADROOM if stop_at is None else stop_at,
-        workloads=tuple(found),
+        workloads=tuple(workloads),
     )
 
 
 def base_of_manifests(
     base: B, manifests: Manifests, *, wanted: int | None = None, limit: int | None = None
 ) -> tuple[B, list[Template]]:
-    """Return a planner whose cluster holds what comes with manifests, and their workloads, each admitted alone.
+    """Return a planner whose cluster holds the objects of manifests, and their workloads, each admitted alone.
 
     Parameters
     ----------
-    manifests : one replica of each workload; daemon sets, which have no replicas, are passed over beside others
+    manifests : one replica of each workload; daemon sets are left out, because they have no replicas
     wanted, limit : as for `headroom_report`
 
     Raises
@@ -122,14 +122,13 @@ def base_of_manifests(
     """
     most = DEFAULT_HEADROOM if limit is None and wanted is None else limit
     counted = [pod for pod in manifests.pods if pod.kind != "DaemonSet"]
-    each_alone = [replace(manifests, pods=(pod,)) for pod in counted] or [manifests]
-    asked = [
-        templates_of(each, base.snapshot, wanted=wanted, limit=most, minor=base.release.number) for each in each_alone
-    ]
-    objects = [obj for each in asked for obj in each.objects]
-    warnings = dict.fromkeys(warning for each in asked for warning in each.warnings)
+    alone = [replace(manifests, pods=(pod,)) for pod in counted] or [manifests]
+    minor = base.release.number
+    counts = [templates_of(workload, base.snapshot, wanted=wanted, limit=most, minor=minor) for workload in alone]
+    objects = [obj for count in counts for obj in count.objects]
+    warnings = dict.fromkeys(warning for count in counts for warning in count.warnings)
     return base.with_world(base.snapshot, objects, warnings), [
-        template for each in asked for template in each.templates
+        template for count in counts for template in count.templates
     ]
 
 

@@ -1,9 +1,9 @@
-"""How many replicas fit so that any one node, or zone, may be lost, and each of them still finds a place.
+"""How many replicas fit so that all of them can be rescheduled if any node, or zone, is lost.
 
-What is lost takes its pods along. Controllers make them again, those of the cluster like the replicas, and all compete
-for what is left: by priority, and at the same priority those of the cluster first. Nobody is evicted for them. Replicas
-outlast a loss when each has a place then, and so has every other pod that would have one without the replicas, but for
-those of lower priority, which come after them anyway.
+The pods of lost nodes are recreated by their controllers, pods of the cluster like the replicas, and compete for the
+remaining nodes: by priority, and at the same priority pods of the cluster first. Nobody is evicted for them. Replicas
+outlast a loss if each of them finds a node, and also every pod of the cluster that would find one without the replicas,
+except pods of lower priority, which come later anyway.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from kplan.planner.successors import claims_of_successors, is_recreated, success
 from kplan.rules.pod_info import PodInfo
 
 MAX_LOSSES = 5_000
-"""More ways to lose nodes or zones are not tried."""
+"""The largest number of combinations of nodes or zones to try."""
 
 MAX_NUMBERS = 200
-"""So many numbers above one that holds are tried one by one: more replicas may find places where fewer do not."""
+"""The number of larger counts to try one by one: more replicas may find places where fewer do not."""
 
 _MOST_NAMED = 20
 _MOST_TABLES = 256
-"""Node tables kept, each of which is most of a cluster's."""
+"""The number of cached node tables, each of which has nearly the size of the cluster's."""
 
 _ON_EACH_NODE = "DaemonSet"
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """Nodes or zones that go together."""
+    """Nodes or zones that are lost together."""
 
     names: tuple[str, ...]
     rows: frozenset[int]
@@ -52,36 +52,36 @@ class Lost(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Broken:
-    """A loss that a number of replicas does not outlast."""
+    """A loss that some replicas do not outlast."""
 
     loss: Loss
     session: Session = field(repr=False)
-    result: CycleResult = field(repr=False)  #: the decision about the first pod that finds no place; live
-    template: int | None  #: that of the pod; None for a pod of the cluster
-    pod: str = ""  #: NAMESPACE/NAME of the pod of the cluster in whose place it comes
+    result: CycleResult = field(repr=False)  #: the decision about the first pod that finds no node; live
+    template: int | None  #: the index of its template; None for a pod of the cluster
+    pod: str = ""  #: NAMESPACE/NAME of the pod of the cluster that it replaces
 
 
 @dataclass(frozen=True)
 class Outlasting:
-    """So many replicas outlast any loss."""
+    """The number of replicas that outlast every loss."""
 
     total: int
-    course: Sequence[tuple[int, int]]  #: (template, node row) of each replica, in the order in which they were placed
-    before: Fit = field(repr=False)  #: what fits as long as nothing is lost
+    course: Sequence[tuple[int, int]]  #: (template, node row) of each replica, in the order of placement
+    before: Fit = field(repr=False)  #: the replicas that fit as long as nothing is lost
     before_session: Session = field(repr=False)
-    broken: Broken | None  #: by one replica more; None where all that fit outlast every loss
+    broken: Broken | None  #: the loss that one more replica does not outlast; None if all that fit outlast every loss
     survival: Survival
 
 
 def possible_losses(base: Base, lose: int, *, zones: bool) -> list[Lost]:
-    """List all ways to lose so many nodes, or zones.
+    """Return all combinations of `lose` nodes, or zones.
 
     Raises
     ------
     NotFoundError
-        When no node says in which zone it is.
+        When no node has a zone label.
     UsageError
-        When there are not so many, or more ways than are tried.
+        When there are fewer nodes or zones, or too many combinations.
     """
     nodes = base.session.cluster.nodes
     groups: dict[str, list[int]] = {}
@@ -118,12 +118,12 @@ def outlast(
     limit: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Outlasting:
-    """Search for the most replicas that outlast every loss; the number that is found is tried against each.
+    """Return the largest number of replicas that outlast every loss.
 
     Parameters
     ----------
-    limit : more than so many are not looked at
-    progress : told which number is tried
+    limit : the largest number to try
+    progress : called with each number that is tried
     """
     session = base.fork()
     course: list[tuple[int, int]] = []
@@ -146,10 +146,10 @@ def outlast(
 
 
 def _most(trials: _Trials, n_fit: int) -> tuple[int, bool]:
-    """Return the largest number found that holds, and whether no larger one does.
+    """Return the largest number that holds among those tried, and whether all larger ones were tried.
 
-    Whether a number holds need not follow from the next smaller one, though it mostly does. So it is found by halving;
-    then larger ones are tried from above, where they are few.
+    If a number holds, smaller ones mostly hold too, but not always. So bisection finds a number; then larger numbers
+    are tried from above, if they are few.
     """
     if trials.holds(n_fit):
         return n_fit, True
@@ -163,7 +163,7 @@ def _most(trials: _Trials, n_fit: int) -> tuple[int, bool]:
 
 
 class _Trials:
-    """Tries numbers of replicas against losses; the one that broke the last number is tried first."""
+    """Tries numbers of replicas against losses; the loss that the last number did not outlast is tried first."""
 
     def __init__(
         self,
@@ -183,18 +183,18 @@ class _Trials:
         self._tables: dict[Lost, NodeTable] = {}
 
     def holds(self, number: int) -> bool:
-        """Tell whether so many replicas outlast every loss."""
+        """Return whether this number of replicas outlasts every loss."""
         if number not in self._known:
             self._tell(number)
             self._known[number] = self._first_broken(number) is None
         return self._known[number]
 
     def broken_by(self, number: int) -> Broken | None:
-        """Return the loss that so many replicas do not outlast."""
+        """Return the first loss that this number of replicas does not outlast; None if it outlasts all."""
         return self._first_broken(number)
 
     def homeless(self, number: int) -> tuple[str, ...]:
-        """Pods of the cluster that find no other place beside so many replicas, nor without any, by name."""
+        """Return the pods of the cluster that find no other node even without replicas, by name."""
         if number not in self._excused:
             self._first_broken(number)
         infos = self._base.session.cluster.pods.infos
@@ -211,7 +211,7 @@ class _Trials:
         return None
 
     def _with_replicas(self, number: int) -> tuple[Session, dict[int, int]]:
-        """Return a session in which so many replicas run, and the template of each by its row."""
+        """Return a session in which this number of replicas runs, and the template of each replica by its row."""
         session = self._base.fork(listers=self._listers)
         counts = [0] * len(self._templates)
         rows: dict[int, int] = {}
@@ -226,34 +226,34 @@ class _Trials:
 
     @cached_property
     def _listers(self) -> Listers | None:
-        """The objects of the cluster, with the claims of pods that are made again."""
+        """The objects of the cluster, with the claims of recreated pods."""
         claims = claims_of_successors(self._base.session.cluster.pods.infos, self._base.world)
         return Listers(with_objects(self._base.world, claims)) if claims else None
 
     def _broken(self, loss: Lost, start: Session, replicas: Mapping[int, int], excused: set[int]) -> Broken | None:
-        """Let what is lost be gone, and find a place for each pod that was there; return why that does not go well.
+        """Remove lost nodes and reschedule their pods; return the first one that finds no node and is not excused.
 
         Parameters
         ----------
-        excused : takes the pods of the cluster that find no place, and would not without the replicas
+        excused : filled with the pods of the cluster that find no node, with or without the replicas
         """
         mine, others = self._leaving(loss, start, replicas)
         if not mine and not others:
             return None
         session = start.narrowed(self._left(loss))
-        told = Loss(names=loss.names, nodes=len(loss.rows), replicas=len(mine), others=len(others))
+        document = Loss(names=loss.names, nodes=len(loss.rows), replicas=len(mine), others=len(others))
         for pod, info in self._queue(mine, others, start):
             row = pod if pod in replicas else session.add_pod(info)
             if _finds_place(session, row):
                 continue
             if pod in replicas or pod not in self._without_replicas(loss):
                 known = "" if pod in replicas else start.cluster.pods.infos[pod].key
-                return Broken(told, session, schedule_pod(session, row), replicas.get(pod), known)
+                return Broken(document, session, schedule_pod(session, row), replicas.get(pod), known)
             excused.add(pod)
         return None
 
     def _without_replicas(self, loss: Lost) -> frozenset[int]:
-        """Return the pods that find no place after a loss though there are no replicas."""
+        """Return the pods that find no node after a loss even without replicas."""
         if loss not in self._anyway:
             start = self._base.fork(listers=self._listers)
             _, others = self._leaving(loss, start, {})
@@ -265,18 +265,18 @@ class _Trials:
         return self._anyway[loss]
 
     def _leaving(self, loss: Lost, start: Session, replicas: Mapping[int, int]) -> tuple[list[int], list[int]]:
-        """Return the replicas, and the other pods that controllers make again, that run on what is lost."""
+        """Return the replicas on lost nodes, and the other pods there that controllers recreate."""
         infos = start.cluster.pods.infos
         there = [pod for row in sorted(loss.rows) for pod in start.cluster.pods_on[row]]
         others = [
             pod
             for pod in there
-            if pod not in replicas and infos[pod].priority >= self._least_priority and _is_made_again(infos[pod])
+            if pod not in replicas and infos[pod].priority >= self._least_priority and _is_rescheduled(infos[pod])
         ]
         return [pod for pod in there if pod in replicas], others
 
     def _queue(self, mine: Sequence[int], others: Sequence[int], start: Session) -> list[tuple[int, PodInfo]]:
-        """Return pods as the scheduler takes them: by priority, those of the cluster first, then in their order."""
+        """Return pods in the order of scheduling: by priority, pods of the cluster first, then in their order."""
         infos = start.cluster.pods.infos
         entries = [(-infos[pod].priority, 0, infos[pod].key, pod, self._again(pod)) for pod in others]
         entries += [(-infos[pod].priority, 1, "", pod, infos[pod]) for pod in mine]
@@ -289,7 +289,7 @@ class _Trials:
         return self._infos[pod]
 
     def _left(self, loss: Lost) -> NodeTable:
-        """Return the nodes that are left."""
+        """Return the remaining nodes."""
         nodes = self._base.session.cluster.nodes.nodes
         if loss not in self._tables:
             if len(self._tables) >= _MOST_TABLES:
@@ -299,7 +299,7 @@ class _Trials:
 
 
 def _finds_place(session: Session, pod: int) -> bool:
-    """Place a pod, if it finds a place."""
+    """Schedule and bind a pod; return whether it finds a node."""
     result = schedule_pod(session, pod, looks_for_victims=False)
     if result.outcome is not Outcome.SCHEDULED or result.row is None:
         return False
@@ -307,5 +307,5 @@ def _finds_place(session: Session, pod: int) -> bool:
     return True
 
 
-def _is_made_again(info: PodInfo) -> bool:
+def _is_rescheduled(info: PodInfo) -> bool:
     return is_recreated(info) and (info.controller is None or info.controller[1] != _ON_EACH_NODE)

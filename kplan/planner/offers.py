@@ -1,9 +1,9 @@
-"""What to add from a list of shapes with prices so that all wanted replicas fit, the cheapest mix first.
+"""The nodes to add, from a list of shapes with prices, so that all wanted replicas fit, the cheapest mix first.
 
-Where no rule looks beyond a single node, a new node takes as many replicas as it does alone, and the cheapest mix is
-found exactly, as the least sum of prices that covers what is missing. Elsewhere mixes are placed in the order of their
-prices until one is enough, which is then the cheapest; where they are too many, single shapes and shapes together are
-tried, and what can be left out of them is. Whatever is offered was placed.
+If no rule looks beyond a single node, a new node takes as many replicas as it takes alone, and the cheapest mix is the
+least sum of prices that covers the missing replicas. Otherwise mixes are tried in the order of their prices until one
+is enough, which is then the cheapest. If there are too many mixes, single shapes and all shapes together are tried, and
+nodes that are not needed are left out of them. Every offer has been tried with all replicas.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from kplan.planner.new_nodes import NewNodes
 from kplan.planner.shape_list import PricedShape
 
 MAX_MIXES = 150
-"""So many mixes are placed, where rules look beyond single nodes, before the search for the cheapest ends."""
+"""The number of mixes to try in the search for the cheapest, where rules look beyond single nodes."""
 
 MAX_PLACED = 200_000
-"""So many replicas are placed for them altogether."""
+"""The number of replicas to place in these tries, summed."""
 
 MAX_STEPS = 2_000_000
-"""So many steps are taken to find the least sum of prices."""
+"""The number of steps in the search for the least sum of prices."""
 
 MAX_OFFERS = 8
-"""So many offers are told."""
+"""The number of offers in a report."""
 
 MAX_NODES = 4096
-"""More nodes than this are not offered."""
+"""The largest number of nodes in an offer."""
 
 Mix = tuple[int, ...]
-"""How many nodes of each shape."""
+"""The number of nodes of each shape."""
 
 
-def offers(base: Base, templates: Sequence[Template], found: Fit, wanted: int, shapes: Sequence[PricedShape]) -> Offers:
-    """Search for mixes of shapes with which all replicas fit.
+def offers(base: Base, templates: Sequence[Template], fit: Fit, wanted: int, shapes: Sequence[PricedShape]) -> Offers:
+    """Return mixes of shapes with which all replicas fit.
 
     Parameters
     ----------
-    found : what fits as things are, which is less than `wanted`
+    fit : the replicas that fit now, fewer than `wanted`
     shapes : at least one
     """
-    search = _Search(base, templates, found, wanted, shapes)
+    search = _Search(base, templates, fit, wanted, shapes)
     mixes, is_cheapest = search.mixes()
     ordered = sorted(mixes, key=search.order)[:MAX_OFFERS]
     return Offers(
@@ -67,26 +67,26 @@ def offers(base: Base, templates: Sequence[Template], found: Fit, wanted: int, s
 
 
 class _Search:
-    """Tries mixes; each is placed once."""
+    """Tries mixes of shapes, each once."""
 
     def __init__(
-        self, base: Base, templates: Sequence[Template], found: Fit, wanted: int, shapes: Sequence[PricedShape]
+        self, base: Base, templates: Sequence[Template], fit: Fit, wanted: int, shapes: Sequence[PricedShape]
     ) -> None:
         self._base, self._templates, self._wanted, self._shapes = base, templates, wanted, shapes
-        self._fit_now, self._missing = found.total, wanted - found.total
+        self._fit_now, self._missing = fit.total, wanted - fit.total
         self._new = [NewNodes(base, shape) for shape in shapes]
         self._known: dict[Mix, int] = {}
-        stopped = templates[found.stopped_template or 0]
-        alone = [self._takes_alone(new, found) for new in self._new]
+        stopped = templates[fit.stopped_template or 0]
+        alone = [self._takes_alone(new, fit) for new in self._new]
         self._alone = [takes or 0 for takes in alone]
         self._is_out = [takes is None for takes in alone]
         self._is_local = len(templates) == 1 and not stopped.are_distinct and not stopped.refused
         self._is_local &= is_local(base.fork(), stopped.replicas[0])
-        self.n_tried = 0  #: mixes that were placed
+        self.n_tried = 0  #: number of mixes that were tried
         self._n_placed = 0
 
     def listed(self, index: int) -> ListedShape:
-        """Return a shape as it stands in a report."""
+        """Return a shape as a document."""
         shape, status = self._shapes[index], self._shapes[index].node.status
         return ListedShape(
             name=shape.name,
@@ -101,11 +101,11 @@ class _Search:
         )
 
     def price(self, mix: Mix) -> Decimal:
-        """Add up prices."""
+        """Return the price of a mix."""
         return sum((n * shape.price for n, shape in zip(mix, self._shapes, strict=True)), Decimal(0))
 
     def order(self, mix: Mix) -> tuple[Decimal, int, Mix]:
-        """Return what mixes are ordered by: price, then nodes, then shapes as they are listed."""
+        """Return the sort key of a mix: price, then number of nodes, then shapes in the order of the list."""
         return self.price(mix), sum(mix), tuple(-n for n in mix)
 
     def mixes(self) -> tuple[list[Mix], bool]:
@@ -124,12 +124,12 @@ class _Search:
             return list(dict.fromkeys((first, *filter(None, map(self._single_placed, useful))))), True
         return self._greedily(useful), False
 
-    # What a new node takes follows from itself alone.
+    # Where no rule looks beyond a single node.
 
     def _least_sum(self, useful: Sequence[int]) -> Mix | None:
-        """Return the cheapest mix whose nodes take all that is missing, each as many as alone.
+        """Return the cheapest mix whose nodes take all missing replicas, if each takes as many as alone.
 
-        Of equal prices the one with fewer nodes. None where nothing helps, or it would take too long.
+        Of mixes with equal prices it is the one with fewer nodes; None if no shape helps, or the search is too long.
         """
         if not useful or self._missing * len(useful) > MAX_STEPS:
             return None
@@ -152,10 +152,10 @@ class _Search:
         nodes = -(-self._missing // self._alone[index])
         return self._of(index, nodes) if nodes <= MAX_NODES else None
 
-    # Elsewhere mixes are placed.
+    # Where rules look beyond single nodes.
 
     def _in_order(self, useful: Sequence[int]) -> Mix | None:
-        """Place mixes by price until one is enough; None where that does not come to an end soon."""
+        """Try mixes by price and return the first that is enough; None if the limits end the search."""
         for mix in _by_price(len(self._shapes), useful, self.order):
             if self.n_tried >= MAX_MIXES or self._n_placed >= MAX_PLACED:
                 return None
@@ -164,11 +164,11 @@ class _Search:
         return None
 
     def _single_placed(self, index: int) -> Mix | None:
-        """Return the least number of nodes of one shape that is enough."""
+        """Return the least number of nodes of one shape that is enough, by trying."""
         return self._least_of([index])
 
     def _least_of(self, indices: Sequence[int]) -> Mix | None:
-        """Return the least number of nodes of each of some shapes that is enough together."""
+        """Return the least mix that is enough, with the same number of nodes of each of some shapes."""
 
         def mix(n: int) -> Mix:
             return tuple(n if index in indices else 0 for index in range(len(self._shapes)))
@@ -179,12 +179,12 @@ class _Search:
         return None if nodes is None else mix(nodes)
 
     def _greedily(self, useful: Sequence[int]) -> list[Mix]:
-        """Try single shapes, then all together, and leave out of each what can be left out, the dearest first."""
-        found = [mix for index in useful if (mix := self._single_placed(index)) is not None]
+        """Try single shapes and all shapes together; leave out of each mix the nodes that are not needed."""
+        mixes = [mix for index in useful if (mix := self._single_placed(index)) is not None]
         together = self._least_of(useful) if len(useful) > 1 else None
         if together is not None:
-            found.append(together)
-        return list(dict.fromkeys(map(self._trimmed, found)))
+            mixes.append(together)
+        return list(dict.fromkeys(map(self._trimmed, mixes)))
 
     def _trimmed(self, mix: Mix) -> Mix:
         by_price = sorted(range(len(mix)), key=lambda index: -self._shapes[index].price)
@@ -196,7 +196,7 @@ class _Search:
                 mix = less
         return mix
 
-    # Placing.
+    # Tries.
 
     def _of(self, index: int, nodes: int) -> Mix:
         return tuple(nodes if at == index else 0 for at in range(len(self._shapes)))
@@ -205,7 +205,7 @@ class _Search:
         return sum(mix) <= MAX_NODES and self._fits(mix) >= self._wanted
 
     def _fits(self, mix: Mix) -> int:
-        """Place all replicas in the cluster with the nodes of a mix."""
+        """Return how many replicas fit in the cluster with the nodes of a mix."""
         if mix not in self._known:
             self.n_tried += 1
             nodes, pods = [], []
@@ -220,14 +220,14 @@ class _Search:
             self._n_placed += self._known[mix]
         return self._known[mix]
 
-    def _takes_alone(self, new: NewNodes, found: Fit) -> int | None:
+    def _takes_alone(self, new: NewNodes, fit: Fit) -> int | None:
         nodes, pods = new.make(1)
         alone = dataclasses.replace(self._base.snapshot, nodes=tuple(nodes), pods=tuple(pods))
-        return fit_alone(self._base.with_snapshot(alone).session, self._templates, found, self._missing)
+        return fit_alone(self._base.with_snapshot(alone).session, self._templates, fit, self._missing)
 
 
 def _by_price(n_shapes: int, useful: Sequence[int], order: Callable[[Mix], tuple[Decimal, int, Mix]]) -> Iterator[Mix]:
-    """Yield all mixes of useful shapes but the empty one, the cheapest first, without end."""
+    """Yield all mixes of useful shapes except the empty one, the cheapest first, without end."""
 
     def entry(first: int, mix: Mix) -> tuple[tuple[Decimal, int, Mix], int, Mix]:
         more = tuple(n + (at == useful[first]) for at, n in enumerate(mix))
@@ -238,6 +238,6 @@ def _by_price(n_shapes: int, useful: Sequence[int], order: Callable[[Mix], tuple
     while heap:
         _, last, mix = heapq.heappop(heap)
         yield mix
-        # Each mix comes from one other only: the one without the last of its shapes.
+        # Each mix is reached from one other mix only: the one without a node of its last shape.
         for first in range(last, len(useful)):
             heapq.heappush(heap, entry(first, mix))

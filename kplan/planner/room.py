@@ -1,6 +1,6 @@
-"""Questions about room: how many replicas fit, how many more of each workload, and which nodes are not needed.
+"""Questions about capacity: how many replicas fit, how many more of each workload, and which nodes are not needed.
 
-What one question needs alone is imported when it is asked.
+Modules that only one question needs are imported when it is called.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ class RoomQuestions(Base):
         namespace: str | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Capacity:
-        """Count how many replicas of pods fit, taking templates in turn.
+        """Count how many replicas of pods fit, placing replicas of the templates in turn.
 
         Parameters
         ----------
-        templates : of pods; or manifests: files, directories, ``-``, or objects, one workload each or more
-        mix : of the workloads of manifests so many in a row; one of each when empty
-        wanted : how many should fit, all together; when fewer do, the answer says what to add
-        limit : stop counting after so many
-        preempt : count room that pods of lower priority would give up
-        lose : so many fit that any such number of nodes may be lost, and each replica still finds a place
-        zones : of zones; one, where `lose` says nothing
-        shapes : a file that lists shapes of nodes with prices, of which the cheapest mix is sought when fewer fit
+        templates : pod templates; or manifests with workloads: files, directories, ``-``, or objects
+        mix : the number of replicas in a row of each workload of the manifests; one of each if empty
+        wanted : how many should fit, in total; if fewer do, the answer names nodes to add
+        limit : stop counting at this number
+        preempt : also count room that pods of lower priority use
+        lose : count replicas that can all be rescheduled if any such number of nodes is lost
+        zones : lose zones in place of nodes; one zone if `lose` is None
+        shapes : a file that lists shapes of nodes with prices; if fewer than `wanted` fit, the cheapest mix is added
         namespace : for objects that name none
-        progress : told now and then how many fit so far
+        progress : called now and then with the number of replicas so far
 
         Raises
         ------
         ManifestError, InputError
-            With everything that is wrong with the manifests, or with the list of shapes.
+            With all problems of the manifests, or of the list of shapes.
         UsageError
-            When there is nothing to count, or there are more ways to lose nodes than are tried.
+            When there is nothing to count, or there are too many combinations of lost nodes.
         """
         from kplan.planner.capacity import Template
         from kplan.planner.capacity_plan import measure, measure_outlasting
@@ -96,21 +96,21 @@ class RoomQuestions(Base):
         wanted: int | None,
         limit: int | None,
     ) -> tuple[Self, list[Template]]:
-        """Return a planner whose cluster holds what comes with manifests, and their workloads."""
+        """Return a planner whose cluster holds the objects of manifests, and their workloads."""
         from kplan.planner.templates import templates_of
 
-        asked = templates_of(
-            self._one_of_each(sources, namespace),
+        workloads = templates_of(
+            self._single_replicas(sources, namespace),
             self.snapshot,
             shares=mix,
             wanted=wanted,
             limit=limit,
             minor=self.release.number,
         )
-        return self.with_world(self.snapshot, asked.objects, asked.warnings), list(asked.templates)
+        return self.with_world(self.snapshot, workloads.objects, workloads.warnings), list(workloads.templates)
 
-    def _one_of_each(self, sources: Sequence[Source], namespace: str | None) -> Manifests:
-        """Read manifests: one replica of each workload, numbered as if nothing of the name ran."""
+    def _single_replicas(self, sources: Sequence[Source], namespace: str | None) -> Manifests:
+        """Read manifests with one replica of each workload, numbered as if no pod of that name existed."""
         from kplan.workloads.manifests import load_manifests
 
         alone = replace(self.snapshot, pods=())
@@ -125,39 +125,39 @@ class RoomQuestions(Base):
         limit: int | None = None,
         ask_all: AskAll | None = None,
     ) -> HeadroomReport:
-        """Count how many more replicas of each workload fit, each alone, from the same start.
+        """Count how many more replicas of each workload fit, each alone and from the same start.
 
         Parameters
         ----------
         manifests : files, directories, ``-``, or objects; None for every workload of the snapshot
         namespace : for objects that name none
-        wanted : so many more of each should fit; the verdict says whether they do
-        limit : each count stops here; without it at `wanted`, or at 1,000
-        ask_all : has the questions answered, in order; None asks one after the other
+        wanted : how many more of each should fit; the verdict fails if fewer do
+        limit : each count stops here; None for `wanted`, else for 1,000
+        ask_all : answers the questions, in order; None answers one after the other
 
         Raises
         ------
         ManifestError
-            With everything that is wrong with the manifests.
+            With all problems of the manifests.
         UsageError
-            When there is nothing to ask about.
+            When there is no workload.
         """
         from kplan.planner.headroom import base_of_manifests, headroom_report
 
         if manifests is None:
             return headroom_report(self, wanted=wanted, limit=limit, ask_all=ask_all)
-        found = self._one_of_each(manifests, namespace)
-        base, templates = base_of_manifests(self, found, wanted=wanted, limit=limit)
+        loaded = self._single_replicas(manifests, namespace)
+        base, templates = base_of_manifests(self, loaded, wanted=wanted, limit=limit)
         return headroom_report(base, templates, wanted=wanted, limit=limit, ask_all=ask_all)
 
     def shrink(self, *, options: DrainOptions | None = None) -> ShrinkReport:
-        """Look for nodes that can be drained one after another, every pod placed and every budget kept.
+        """Return nodes that can be drained one after another so that every pod is placed and every budget holds.
 
-        Found greedily, the emptiest node first; another order might free more.
+        The search is greedy, the emptiest node first; another order might free more.
 
         Parameters
         ----------
-        options : which pods go in any case; None for none
+        options : pods that are deleted in any case; None for none
         """
         from kplan.planner.shrink import shrink_report
 

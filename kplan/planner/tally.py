@@ -1,4 +1,4 @@
-"""What many runs come to: how often each pod ends where, and in how many ways runs end."""
+"""Counts over many runs: how often each pod ends on which node, and how often each outcome occurs."""
 
 from __future__ import annotations
 
@@ -19,55 +19,54 @@ class Rest(enum.StrEnum):
     """How a pod ends."""
 
     PLACED = "placed"
-    """It, or the pod that its controller made instead, is on a node."""
+    """The pod, or its replacement, is on a node."""
     PENDING = "pending"
     GONE = "gone"
-    """It had to go, and nothing came in its place."""
+    """The pod is evicted, and nothing replaces it."""
     BLOCKED = "blocked"
-    """It may not be evicted, and stays where it is."""
+    """The pod cannot be evicted, and stays."""
 
 
 class End(NamedTuple):
-    """How a pod ends, and on which node; empty for none."""
+    """How a pod ends, and its node; empty for none."""
 
     rest: Rest
     node: str = ""
 
 
 class DrawnPod(msgspec.Struct, frozen=True):
-    """A pod that runs are about."""
+    """A pod of the question."""
 
     key: str
-    workload: str  #: KIND/NAMESPACE/NAME of what asks for it; empty for a pod of its own
-    is_gated: bool = False  #: it is kept out of the queue, whatever is drawn
-    node: str = ""  #: where it stands before anything moves, and stays in runs that do not move it; empty for nowhere
+    workload: str  #: KIND/NAMESPACE/NAME of its workload; empty for a pod without one
+    is_gated: bool = False  #: it never enters the queue, whatever is drawn
+    node: str = ""  #: its node before the run; empty for a pending pod
 
 
 class Ending(msgspec.Struct, frozen=True):
     """How one run ends."""
 
     ends: Mapping[str, End]  #: pod -> how it ends
-    evicted: frozenset[str] = frozenset()  #: pods that had to make room for others
+    evicted: frozenset[str] = frozenset()  #: victims of preemption
     violates: bool = False  #: an eviction violates a disruption budget
-    #: pod -> why it is on no node, or may not go, in Kubernetes' words
+    #: pod -> why it is pending or cannot be evicted, in Kubernetes' words
     messages: Mapping[str, str] = {}
-    happened: tuple[Happened, ...] = ()  #: what --fail-on may count, where that is not told from how pods end
-    #: workload -> what holds up the change that was asked of it, or that moved it
-    incomplete: Mapping[str, str] = {}
-    moved: tuple[DrawnPod, ...] = ()  #: pods that this run is about, besides those that were asked about
-    warnings: tuple[InputWarning, ...] = ()  #: what was odd about this run
+    happened: tuple[Happened, ...] = ()  #: events that --fail-on may count and that `ends` does not show
+    incomplete: Mapping[str, str] = {}  #: workload -> why its change or its recovery does not end
+    moved: tuple[DrawnPod, ...] = ()  #: other pods that this run moves
+    warnings: tuple[InputWarning, ...] = ()
 
     def keys(self, rest: Rest) -> tuple[str, ...]:
-        """Return the pods that end so, in the order in which they were asked about."""
+        """Return the pods that end so, in the order of the question."""
         return tuple(key for key, end in self.ends.items() if end.rest is rest)
 
 
 class OutcomeOdds(msgspec.Struct):
-    """Runs in which the same pods stay pending, the same are gone or blocked, and the same are evicted."""
+    """Runs with the same outcome: the same pods are pending, gone, blocked and evicted."""
 
     runs: int
-    first: int  #: number of the first of these runs
-    example: Ending  #: how that one ends
+    first: int  #: the number of the first of these runs
+    example: Ending  #: how the first one ends
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -76,17 +75,17 @@ class OutcomeOdds(msgspec.Struct):
 
     @property
     def gone(self) -> tuple[str, ...]:
-        """Pods that have to go and that nothing comes in place of, those that make room for others among them."""
+        """Pods that are evicted and not replaced, including victims of preemption."""
         return self.example.keys(Rest.GONE)
 
     @property
     def blocked(self) -> tuple[str, ...]:
-        """Pods that may not be evicted."""
+        """Pods that cannot be evicted."""
         return self.example.keys(Rest.BLOCKED)
 
     @property
     def evicted(self) -> tuple[str, ...]:
-        """Pods that make room for others, by name."""
+        """Victims of preemption, by name."""
         return tuple(sorted(self.example.evicted))
 
     @property
@@ -99,19 +98,19 @@ _Likeness = tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]
 
 
 class Tally(msgspec.Struct):
-    """Counts what came of the branches so far."""
+    """Counts over the branches so far."""
 
-    #: those that are asked about in their order, then those that some run moved
+    #: the pods of the question in their order, then others that some run moves
     pods: dict[str, DrawnPod] = {}
-    branches: int = 0  #: how many of the runs are distinct
-    violations: int = 0  #: in how many runs an eviction violates a disruption budget
-    victims: Counter[str] = msgspec.field(default_factory=Counter)  #: pod -> in how many runs it makes room for others
-    counts: dict[str, Counter[End]] = {}  #: pod -> how it ends -> in how many runs
-    #: what --fail-on may count -> in how many runs
+    branches: int = 0  #: number of distinct runs
+    violations: int = 0  #: number of runs in which an eviction violates a disruption budget
+    victims: Counter[str] = msgspec.field(default_factory=Counter)  #: pod -> number of runs in which it is preempted
+    counts: dict[str, Counter[End]] = {}  #: pod -> how it ends -> number of runs
+    #: event that --fail-on may count -> number of runs
     happened: Counter[Happened] = msgspec.field(default_factory=Counter)
-    #: workload -> in how many runs its change is not carried through
+    #: workload -> number of runs in which its change does not end
     incomplete: Counter[str] = msgspec.field(default_factory=Counter)
-    #: workload -> the first run in which it is not, and what holds it up there
+    #: workload -> the first of these runs, and the reason
     because: dict[str, tuple[int, str]] = {}
     warnings: set[InputWarning] = set()
     _outcomes: dict[_Likeness, OutcomeOdds] = {}
@@ -123,12 +122,12 @@ class Tally(msgspec.Struct):
         return Tally(known, counts={key: Counter() for key in known})
 
     def add(self, ending: Ending, runs: int, first: int) -> None:
-        """Take in how a branch ends.
+        """Add a branch to the counts.
 
         Parameters
         ----------
-        runs : how many runs it stands for
-        first : the number of the first of them
+        runs : the number of its runs
+        first : the number of its first run
         """
         self.branches += 1
         self.violations += runs if ending.violates else 0
@@ -151,13 +150,13 @@ class Tally(msgspec.Struct):
         self._note_outcome(alike, OutcomeOdds(runs, first, ending))
 
     def merge(self, other: Tally) -> None:
-        """Take in what came of other runs."""
+        """Add the counts of other runs."""
         self.branches += other.branches
         self.violations += other.violations
         for key, pod in other.pods.items():
             self.pods.setdefault(key, pod)
-        for key, found in other.counts.items():
-            self.counts.setdefault(key, Counter()).update(found)
+        for key, ends in other.counts.items():
+            self.counts.setdefault(key, Counter()).update(ends)
         self.victims.update(other.victims)
         self.happened.update(other.happened)
         self.incomplete.update(other.incomplete)
@@ -175,31 +174,31 @@ class Tally(msgspec.Struct):
         if known is None:
             self._outcomes[alike] = outcome
             return
-        earlier = min(known, outcome, key=lambda each: each.first)
+        earlier = min(known, outcome, key=lambda outcome: outcome.first)
         self._outcomes[alike] = OutcomeOdds(known.runs + outcome.runs, earlier.first, earlier.example)
 
     def outcomes(self) -> tuple[OutcomeOdds, ...]:
-        """Return what came of all branches, the most frequent first."""
-        return tuple(sorted(self._outcomes.values(), key=lambda each: (-each.runs, each.first)))
+        """Return the outcomes, the most frequent first."""
+        return tuple(sorted(self._outcomes.values(), key=lambda outcome: (-outcome.runs, outcome.first)))
 
-    def complete(self, runs: int, asked: Sequence[DrawnPod], workloads: Sequence[str] = ()) -> None:
-        """Say of pods that some runs did not move that they stand where they stood, and put all pods in order.
+    def complete(self, runs: int, pods: Sequence[DrawnPod], workloads: Sequence[str] = ()) -> None:
+        """Count each pod in the runs that did not move it, on its present node, and put all pods in order.
 
         Parameters
         ----------
-        runs : how many runs there were
-        asked : pods that come first
-        workloads : whose pods come next
+        runs : the number of all runs
+        pods : pods that come first
+        workloads : workloads whose pods come next
         """
         rank = {workload: index for index, workload in enumerate(workloads)}
-        first = {pod.key: pod for pod in asked}
+        first = {pod.key: pod for pod in pods}
         others = sorted(
             (pod for pod in self.pods.values() if pod.key not in first),
             key=lambda pod: (rank.get(pod.workload, len(rank)), pod.workload, pod.key),
         )
         self.pods = {**first, **{pod.key: pod for pod in others}}
         for pod in self.pods.values():
-            found = self.counts.setdefault(pod.key, Counter())
-            left = runs - found.total()
+            ends = self.counts.setdefault(pod.key, Counter())
+            left = runs - ends.total()
             if left:
-                found[End(Rest.PLACED, pod.node) if pod.node else End(Rest.PENDING)] += left
+                ends[End(Rest.PLACED, pod.node) if pod.node else End(Rest.PENDING)] += left

@@ -1,6 +1,7 @@
 """Workloads as templates whose replicas are counted.
 
-A template is admitted once and one pod stands for all replicas; where each needs claims of its own, as many are made.
+A template is admitted once, and one pod stands for all replicas; if each replica has its own claims, there is a pod for
+each.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from kplan.workloads.claims import generated_claims, stateful_claims
 from kplan.workloads.manifests import Manifests
 
 MAX_OWN_REPLICAS = 10_000
-"""So many replicas are made at most where each needs claims of its own."""
+"""The largest number of pods for a template whose replicas have their own claims."""
 
 _NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 _NUMBER_LABELS = ("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index")
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What is to be counted, and what comes with it."""
+class CountedTemplates(msgspec.Struct, frozen=True):
+    """Templates to count, and the other objects of their manifests."""
 
     templates: tuple[Template, ...]
-    objects: tuple[msgspec.Struct, ...]  #: services, claims, budgets and the like that the cluster would hold besides
+    objects: tuple[msgspec.Struct, ...]  #: services, claims, budgets and the like
     warnings: tuple[InputWarning, ...]
 
 
@@ -51,41 +52,24 @@ def templates_of(
     wanted: int | None = None,
     limit: int | None = None,
     minor: int = NEWEST,
-) -> Asked:
-    """Admit the first replica of each workload, and make as many more as can count.
+) -> CountedTemplates:
+    """Return the template of each workload of manifests, after admission.
 
     Parameters
     ----------
     manifests : one replica of each workload
-    shares : how many of each are placed in a row; one of each when empty
+    shares : the number of replicas of each workload in a row; one of each if empty
     wanted, limit : as for `Planner.capacity`
-    minor : the API server's, such as 36
+    minor : minor version of the API server, such as 36
 
     Raises
     ------
     ManifestError
         As `admit_manifests`.
     UsageError
-        When shares and workloads do not match in number, or one of them is a daemon set.
+        When the number of shares differs from that of workloads, or one of these is a daemon set.
     """
-    daemons = [pod for pod in manifests.pods if pod.kind == "DaemonSet"]
-    if daemons:
-        raise UsageError(
-            f"DaemonSet {daemons[0].name} has one pod a node, so there are no replicas to count",
-            hint="kplan place tells on which nodes it fits",
-        )
-    if not manifests.pods:
-        raise UsageError(
-            "there are no replicas to count: the manifests make no pod in this cluster",
-            hint="a DaemonSet makes one for each node that takes it, which kplan place tells; else name a workload",
-        )
-    if shares and len(shares) != len(manifests.pods):
-        texts, n_shares = ":".join(map(str, shares)), len(shares)
-        told = f"{n_shares} template{'s' if n_shares != 1 else ''}"
-        raise UsageError(
-            f"--mix {texts} is for {told}, and the manifests hold {len(manifests.pods)}",
-            hint="give one number for each workload, in the order of the manifests",
-        )
+    _check_countable(manifests, shares)
     incoming = admit_manifests(manifests, snapshot, minor=minor)
     world = with_objects(snapshot, incoming.objects)
     most = _most_replicas(snapshot, wanted, limit)
@@ -100,20 +84,42 @@ def templates_of(
         pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, world)
         objects += claims
         templates.append(Template(name, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1, pod.origin))
-    return Asked(tuple(templates), tuple(objects), incoming.warnings)
+    return CountedTemplates(tuple(templates), tuple(objects), incoming.warnings)
+
+
+def _check_countable(manifests: Manifests, shares: Sequence[int]) -> None:
+    """Raise UsageError for manifests without countable replicas, and for shares that do not match them."""
+    daemons = [pod for pod in manifests.pods if pod.kind == "DaemonSet"]
+    if daemons:
+        raise UsageError(
+            f"DaemonSet {daemons[0].name} has one pod per node, so there are no replicas to count",
+            hint="kplan place shows on which nodes it fits",
+        )
+    if not manifests.pods:
+        raise UsageError(
+            "there are no replicas to count: the manifests create no pod in this cluster",
+            hint="for a DaemonSet, kplan place shows the nodes that get a pod; else name a workload",
+        )
+    if shares and len(shares) != len(manifests.pods):
+        texts, n_shares = ":".join(map(str, shares)), len(shares)
+        described = f"{n_shares} template{'s' if n_shares != 1 else ''}"
+        raise UsageError(
+            f"--mix {texts} is for {described}, and the manifests hold {len(manifests.pods)}",
+            hint="give one number for each workload, in the order of the manifests",
+        )
 
 
 def replicas_of(first: Pod, most: int, world: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
-    """Return the pods that stand for replicas, and the claims that come with them.
+    """Return the pods that stand for replicas, and their claims.
 
     Parameters
     ----------
     first : the first replica, as the API server stores it
-    most : so many are enough
+    most : the largest number of pods
 
     Returns
     -------
-    pods : one for all, under a name that is free; where each needs claims of its own, as many as are enough
+    pods : one for all replicas, with a free name; `most` if each replica has its own claims
     claims : as the API server stores them
     """
     if most < 1 or not _has_own_claims(first, world):
@@ -123,7 +129,7 @@ def replicas_of(first: Pod, most: int, world: Snapshot) -> tuple[list[Pod], list
 
 
 def _most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) -> int:
-    """Return a number of replicas that is enough to see the first one that does not fit."""
+    """Return a number of replicas that is never smaller than the count, plus the first one that does not fit."""
     known = [number for number in (wanted, limit) if number is not None]
     if known:
         return max(min(known), 1)
@@ -131,7 +137,7 @@ def _most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) ->
 
 
 def _has_own_claims(pod: Pod, world: Snapshot) -> bool:
-    """Tell whether each replica has claims made for it, or reserves one that it shares under its own name."""
+    """Return whether each replica has its own claims, or reserves a shared one under its own name."""
     return (
         any(volume.ephemeral is not None for volume in pod.spec.volumes)
         or bool(pod.spec.resource_claims)
@@ -140,7 +146,7 @@ def _has_own_claims(pod: Pod, world: Snapshot) -> bool:
 
 
 def _stateful_set(pod: Pod, world: Snapshot) -> StatefulSet | None:
-    """Return the stateful set that a pod is of, if it makes claims."""
+    """Return the stateful set of a pod, if it has volume claim templates."""
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind != "StatefulSet":
         return None
@@ -151,12 +157,12 @@ def _stateful_set(pod: Pod, world: Snapshot) -> StatefulSet | None:
 
 
 def _make_more(first: Pod, n: int, world: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
-    """Return n replicas under names that are free, with the claims that are made for them."""
+    """Return n replicas with free names, and their claims."""
     owner = _stateful_set(first, world)
     pods: list[Pod] = []
     claims: list[msgspec.Struct] = []
     numbers = _free_numbers(first, world)
-    kept = tuple(
+    shared_statuses = tuple(
         status
         for status in first.status.resource_claim_statuses
         if not any(
@@ -165,10 +171,10 @@ def _make_more(first: Pod, n: int, world: Snapshot) -> tuple[list[Pod], list[msg
     )
     for _ in range(n):
         pod = _renumbered(first, next(numbers))
-        pod = with_uid(replace(pod, status=replace(pod.status, resource_claim_statuses=kept)))
+        pod = with_uid(replace(pod, status=replace(pod.status, resource_claim_statuses=shared_statuses)))
         if owner is not None:
-            pod, made = stateful_claims(owner, pod, world)
-            claims += made
+            pod, own_claims = stateful_claims(owner, pod, world)
+            claims += own_claims
         pod, generated = generated_claims(pod, world)
         claims += generated
         pods.append(pod)
@@ -176,7 +182,7 @@ def _make_more(first: Pod, n: int, world: Snapshot) -> tuple[list[Pod], list[msg
 
 
 def _under_free_name(pod: Pod, world: Snapshot) -> Pod:
-    """Return the replica that stands for all, under a name that no pod of the cluster has."""
+    """Return the replica that stands for all, with a name that no pod of the cluster has."""
     if f"{pod.metadata.namespace}/{pod.metadata.name}" not in world.pod_by_key:
         return pod
     return with_uid(_renumbered(pod, next(_free_numbers(pod, world))))

@@ -173,7 +173,7 @@ def test_manifests_are_asked_about_each_alone() -> None:
     del agent["spec"]["replicas"]
 
     assert fits(planner, manifests=[web, db, agent]) == {"Deployment/default/web": 4, "StatefulSet/default/db": 2}
-    with pytest.raises(UsageError, match="one pod a node"):
+    with pytest.raises(UsageError, match="one pod per node"):
         planner.headroom([agent])
 
 

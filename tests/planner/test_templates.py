@@ -69,7 +69,7 @@ def test_replicas_that_run_already_are_not_counted_again(tmp_path: Path) -> None
 
 
 def test_a_daemon_set_has_no_replicas(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="one pod a node"):
+    with pytest.raises(UsageError, match="one pod per node"):
         measured(tmp_path, [node("a")], workload("DaemonSet"))
 
 

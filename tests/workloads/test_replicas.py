@@ -166,4 +166,4 @@ def test_capacity_of_a_daemon_set_that_no_node_takes_ends(tmp_path: Path) -> Non
     found = invoke("capacity", path)
 
     assert found.exit_code == 2
-    assert "the manifests make no pod in this cluster" in found.stderr
+    assert "the manifests create no pod in this cluster" in found.stderr
