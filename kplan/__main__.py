@@ -1,5 +1,5 @@
 """``python -m kplan``: the command line."""
 
-from kplan.cli.main import run
+from kplan.cli.start import run
 
 run()

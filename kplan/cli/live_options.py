@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+from kplan.cli import collector
 from kplan.cli.faults import say
 from kplan.cli.phases import said_when_slow, told_when_interrupted
 
@@ -116,11 +117,19 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
     LiveClusterError
         The API server cannot be asked.
     """
-    if snapshot:
-        from kplan.snapshot.load import load_snapshot
+    cluster = _read(snapshot, quiet=quiet) if snapshot else _collect(live, quiet=quiet)
+    collector.finish_loading()
+    return cluster
 
-        with told_when_interrupted(f"reading {snapshot}"), _progress_bar(shown=_watched(quiet=quiet)) as reading:
-            return load_snapshot(snapshot, progress=reading)
+
+def _read(source: str, *, quiet: bool) -> Snapshot:
+    from kplan.snapshot.load import load_snapshot
+
+    with told_when_interrupted(f"reading {source}"), _progress_bar(shown=_watched(quiet=quiet)) as reading:
+        return load_snapshot(source, progress=reading)
+
+
+def _collect(live: LiveOptions, *, quiet: bool) -> Snapshot:
     from kplan.live.collect import collect_snapshot
 
     with ExitStack() as stack:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-import os
-import sys
 from typing import Annotated
 
 import typer
 
 from kplan import __version__
-from kplan.cli.faults import FAILED, say_traceback
 from kplan.cli.program import Entry, Program, command, group
 
 _COMMANDS: dict[str, Entry] = {}
@@ -172,33 +168,3 @@ _add(
 _COMMANDS["snapshot"] = group("kplan.cli.snapshot:app", "Save a cluster to a file, show what is in it, or check it.")
 _COMMANDS["config"] = group("kplan.cli.config:app", "Show the effective KubeSchedulerConfiguration, or check one.")
 _COMMANDS["names"] = command("names", "kplan.cli.names:names")
-
-
-_ALLOCATIONS_A_COLLECTION = 100_000
-"""Objects that come to stay, a cluster's above all, are what is allocated; looking through them finds nothing."""
-
-_THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
-"""NumPy's linear algebra, of which nothing is asked, would start a thread a core and let each wait busily at first."""
-
-
-def run_as_plugin() -> None:
-    """Run kplan as a plugin of kubectl."""
-    run("kubectl kplan")
-
-
-def complete_for_kubectl() -> None:
-    """Print what kubectl offers for the words after ``kubectl kplan``."""
-    from kplan.cli.kubectl_completion import complete
-
-    sys.stdout.write(complete(typer.main.get_command(app), sys.argv[1:]))
-
-
-def run(name: str = "kplan") -> None:
-    """Run kplan as a program of this name."""
-    gc.set_threshold(_ALLOCATIONS_A_COLLECTION, *gc.get_threshold()[1:])
-    os.environ.setdefault(_THREADS_OF_NUMPY, "1")
-    try:
-        app(prog_name=name)
-    except Exception as error:  # noqa: BLE001 - with --debug whatever went wrong arrives here
-        say_traceback(error)
-        sys.exit(FAILED)

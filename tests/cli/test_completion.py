@@ -40,7 +40,7 @@ def _complete(*words: str) -> list[str]:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_names_from_the_snapshot_on_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "kplan"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from kplan.cli.main import run; run()" "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from kplan.cli.start import run; run()" "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("PYTHONPATH", str(HERE.parent))

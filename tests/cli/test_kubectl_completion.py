@@ -66,4 +66,4 @@ def test_whatever_stands_there_ends_in_a_directive(words: tuple[str, ...]) -> No
 
 def test_it_is_installed_beside_the_plugin() -> None:
     scripts = (Path(__file__).parents[2] / "pyproject.toml").read_text()
-    assert 'kubectl_complete-kplan = "kplan.cli.main:complete_for_kubectl"' in scripts
+    assert 'kubectl_complete-kplan = "kplan.cli.start:complete_for_kubectl"' in scripts

@@ -16,7 +16,7 @@ COMMANDS = {"kplan.cli.place", "kplan.cli.drain", "kplan.cli.snapshot", "kplan.c
 def test_help_loads_nothing_heavy() -> None:
     script = (
         "import sys; sys.argv = ['kplan', '--help']\n"
-        "from kplan.cli.main import run\n"
+        "from kplan.cli.start import run\n"
         "try: run()\n"
         f"finally: print(sorted({(HEAVY | COMMANDS)!r} & set(sys.modules)), file=sys.stderr)"
     )
@@ -43,7 +43,7 @@ UNASKED = (
 def test_placing_a_pod_loads_nothing_that_other_questions_need() -> None:
     script = (
         "import sys; sys.argv = ['kplan', 'place', 'shop/voucher-api', '--snapshot', 'demo']\n"
-        "from kplan.cli.main import run\n"
+        "from kplan.cli.start import run\n"
         "try: run()\n"
         f"finally: print(sorted({set(UNASKED)!r} & set(sys.modules)), file=sys.stderr)"
     )

@@ -1,0 +1,42 @@
+"""Where the program starts: what holds for the whole process is set before anything large is loaded."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from kplan.cli import collector
+
+_THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
+"""NumPy's linear algebra, of which nothing is used, would start a thread a core and let each wait busily at first."""
+
+
+def run_as_plugin() -> None:
+    """Run kplan as a plugin of kubectl."""
+    run("kubectl kplan")
+
+
+def complete_for_kubectl() -> None:
+    """Print what kubectl offers for the words after ``kubectl kplan``."""
+    import typer
+
+    from kplan.cli.kubectl_completion import complete
+    from kplan.cli.main import app
+
+    sys.stdout.write(complete(typer.main.get_command(app), sys.argv[1:]))
+
+
+def run(name: str = "kplan") -> None:
+    """Run kplan as a program of this name."""
+    collector.start_loading()
+    os.environ.setdefault(_THREADS_OF_NUMPY, "1")
+    from kplan.cli.faults import FAILED, say_traceback
+    from kplan.cli.main import app
+
+    try:
+        app(prog_name=name)
+    except Exception as error:  # noqa: BLE001 - with --debug whatever went wrong arrives here
+        say_traceback(error)
+        sys.exit(FAILED)
+    finally:
+        collector.end()
