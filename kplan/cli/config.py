@@ -94,7 +94,7 @@ def show(
     _print_warnings(config)
     is_table = output is OutputFormat.TABLE
     if is_table:
-        write_out(f"{render_config(shown(config), text_width())}\n")
+        write_out(render_config(shown(config), text_width()))
     else:
         write_out(as_data(config_report(config).to_dict(), output))
 
@@ -119,7 +119,7 @@ def check(
 
     Exits with 2 if kube-scheduler would refuse the file.
     """
-    from kplan.cli.answer import write_out
+    from kplan.cli.answer import text_width, write_out
     from kplan.config.loading import read_configuration
     from kplan.errors import ConfigError, Problem, UsageError
     from kplan.report.config_view import check_report, render_check
@@ -143,7 +143,7 @@ def check(
         warnings = config.warnings if config is not None else ()
         write_out(render_for_programs(configuration_cases(source, problems, warnings, repository()), output))
     elif output is CheckFormat.TABLE:
-        write_out(f"{render_check(visible(source), shown(config), shown(problems))}\n")
+        write_out(render_check(visible(source), shown(config), shown(problems), text_width()))
     else:
         write_out(as_data(check_report(source, config, problems).to_dict(), output))
     if config is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import split_arguments, write_out
+from kplan.cli.answer import split_arguments, text_width, write_out
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
 from kplan.cli.formats import as_data, check_template
@@ -97,7 +97,7 @@ def _rendered(report: PodsReport, output: PodsFormat) -> str:
         case PodsFormat.YAML:
             return render_yaml(report)
         case PodsFormat.TABLE:
-            return render_table(report)
+            return render_table(report, text_width())
         case PodsFormat.NAME:
             return render_names(report)
     if output.template is not None:

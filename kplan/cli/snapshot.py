@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kplan.cli.answer import write_out
+from kplan.cli.answer import text_width, write_out
 from kplan.cli.choosing import PodChoiceFlags
 from kplan.cli.faults import say
 from kplan.cli.flags import with_flags
@@ -164,7 +164,7 @@ def show(
         snapshot = dataclasses.replace(snapshot, pods=tuple(choice.of(snapshot.pods, namespace)))
     report = overview_report(snapshot)
     is_table = output is SnapshotFormat.TABLE
-    write_out(f"{render_overview(shown(report))}\n" if is_table else as_data(report.to_dict(), output))
+    write_out(render_overview(shown(report), text_width()) if is_table else as_data(report.to_dict(), output))
 
 
 @app.command(
@@ -200,7 +200,7 @@ def check(
         write_out(render_for_programs(snapshot_cases(report, repository()), output))
     else:
         is_table = output is CheckFormat.TABLE
-        write_out(f"{render_check(shown(report))}\n" if is_table else as_data(report.to_dict(), output))
+        write_out(render_check(shown(report), text_width()) if is_table else as_data(report.to_dict(), output))
     if not report.valid:
         raise typer.Exit(1)
 

@@ -14,6 +14,10 @@ Style = Literal["", "good", "bad", "warn", "dim", "strong", "code", "header"]
 """How a piece of text stands out; a report is understood without it."""
 
 
+NO_BREAK = "\ue000"
+"""A blank at which no cell of a table folds; foreign texts cannot hold it, since `kplan.visible` escapes it."""
+
+
 class Span(msgspec.Struct, frozen=True):
     """A piece of text in one style."""
 

@@ -6,8 +6,7 @@ Marks, the same in words and in the table: `*` another value, `+` added, `-` lef
 from __future__ import annotations
 
 import json
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kplan.config.defaults import default_configuration
@@ -15,9 +14,9 @@ from kplan.config.effective import Difference, args_document, differences, to_do
 from kplan.config.wire import POINT_NAMES
 from kplan.documents import config as documents
 from kplan.documents.config import ConfigProblem, GateState, SchedulerConfigCheck, SchedulerConfigReport
-from kplan.report.blocks import Table
+from kplan.report.blocks import NO_BREAK, Block, Heading, Table, line
 from kplan.report.options import DEFAULT_WIDTH
-from kplan.report.tables import plain_table
+from kplan.report.text import render_plain
 from kplan.report.words import count
 from kplan.visible import without_account
 
@@ -61,43 +60,58 @@ def check_report(
     )
 
 
-def render_check(source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]) -> str:
+def render_check(
+    source: str,
+    config: SchedulerConfiguration | None,
+    problems: Sequence[Problem],
+    width: int = DEFAULT_WIDTH,
+) -> str:
     """Return the verdict of `kplan config check` as text: `ok`, or every problem with its path and hint."""
     if config is not None:
         profiles = ", ".join(profile.scheduler_name for profile in config.profiles)
-        return f"{source}: ok ({count(len(config.profiles), 'profile')}: {profiles})"
-    lines = [f"{source}: {count(len(problems), 'problem')}"]
+        verdict = f"ok ({count(len(config.profiles), 'profile')}: {profiles})"
+    else:
+        verdict = count(len(problems), "problem")
+    blocks: list[Block] = []
     for problem in problems:
         place = f"{problem.json_path}: " if problem.json_path else ""
-        lines.extend(("", f"  {place}{problem.message}"))
-        if problem.hint:
-            lines.append(f"    hint: {problem.hint}")
-    return "\n".join(lines)
+        blocks.append(line(f"{place}{problem.message}", is_item=True))
+        blocks += [line(f"hint: {problem.hint}", indent=2)] if problem.hint else []
+    # The first line stays whole, so that searches find it.
+    return f"{source}: {verdict}\n{render_plain(blocks, width) if blocks else ''}"
 
 
 def render_config(config: SchedulerConfiguration, width: int = DEFAULT_WIDTH) -> str:
     """Return the effective configuration as text, at most `width` columns wide."""
+    return render_plain(_blocks(config), width)
+
+
+def _blocks(config: SchedulerConfiguration) -> Iterator[Block]:
     changed = differences(config)
     scheduler = f"kube-scheduler v{config.release.version}"
     is_default = config.source == "default"
-    of = f"the default of {scheduler}" if is_default else f"{config.source}\nas {scheduler} reads it"
-    changes = count(len(changed), "difference") if changed else "no difference"
-    blocks = [
-        f"Effective scheduler configuration: {of}\n{changes} from the default"
-        + (f"; marks: {_LEGEND}" if changed else ""),
-        _settings(config, changed, width),
-    ]
+    of = f"the default of {scheduler}" if is_default else f"{config.source}, as {scheduler} reads it"
+    yield Heading((f"Effective scheduler configuration: {of}",), 0)
+    yield line(f"{count(len(changed), 'difference') if changed else 'no difference'} from the default")
+    if changed:
+        yield line(_LEGEND)
+    yield _settings(config, changed)
     if config.extenders:
-        blocks.append(_extenders(config, width))
-    blocks.append(_gates(config.release, width))
+        yield _extenders(config)
+    yield Heading(("Feature gates that scheduling depends on",))
+    yield _gates(config.release)
     for profile in config.profiles:
-        blocks += [_plugins(config, profile, width), _arguments(config, profile, width)]
-    return "\n\n".join(blocks)
+        percentage = profile.percentage_of_nodes_to_score
+        yield Heading((f"Profile {profile.scheduler_name}",))
+        if percentage is not None:
+            yield line(f"* percentageOfNodesToScore {percentage} in place of {config.percentage_of_nodes_to_score}")
+        yield _plugins(config, profile)
+        yield _arguments(config, profile)
 
 
-def _gates(release: Release, width: int) -> str:
+def _gates(release: Release) -> Table:
     """Return the feature gates that scheduling depends on, those that are on first; `*` marks what is not default."""
-    lines = ["Feature gates that scheduling depends on"]
+    rows = []
     for word, is_on in (("on", True), ("off", False)):
         names = [
             f"{'*' if name in release.switched and gate.is_on is not is_on else ''}{name}"
@@ -105,12 +119,12 @@ def _gates(release: Release, width: int) -> str:
             for name, gate in sorted(release.gates.items())
             if release.is_on(name) is is_on
         ]
-        lines.append(_wrap(f"  {word}".ljust(7), names or ["none"], 7, width))
-    return "\n".join(lines)
+        rows.append((word, _joined(names)))
+    return Table(("STATE", "GATES"), tuple(rows), "<<")
 
 
-def _settings(config: SchedulerConfiguration, changed: tuple[Difference, ...], width: int) -> str:
-    """Return a table of the settings that every decision depends on, then of any other that is not at its default."""
+def _settings(config: SchedulerConfiguration, changed: tuple[Difference, ...]) -> Table:
+    """Return the settings that every decision depends on, then any other that is not at its default."""
     default = {difference.path: difference.default for difference in changed}
     rows = []
     for field, value in (
@@ -119,23 +133,18 @@ def _settings(config: SchedulerConfiguration, changed: tuple[Difference, ...], w
         ("podInitialBackoffSeconds", config.pod_initial_backoff_seconds),
         ("podMaxBackoffSeconds", config.pod_max_backoff_seconds),
     ):
-        rows.append(_row(field, value, default))
+        mark, usual = ("*", _value(default[field])) if field in default else ("", "")
+        rows.append((mark, field, _value(value), usual))
     shown = {row[1] for row in rows}
     rows.extend(
         ("*", difference.path, _value(difference.effective), _value(difference.default))
         for difference in changed
         if difference.path not in shown and not difference.path.startswith(("profiles", "extenders"))
     )
-    return _table(("", "SETTING", "VALUE", "DEFAULT"), rows, width)
+    return Table(("", "SETTING", "VALUE", "DEFAULT"), tuple(rows), "<<<<")
 
 
-def _row(path: str, value: object, default: dict[str, object]) -> tuple[str, str, str, str]:
-    if path in default:
-        return ("*", path, _value(value), _value(default[path]))
-    return ("", path, _value(value), "")
-
-
-def _extenders(config: SchedulerConfiguration, width: int) -> str:
+def _extenders(config: SchedulerConfiguration) -> Table:
     rows = []
     for extender in config.extenders:
         verbs = {
@@ -154,21 +163,15 @@ def _extenders(config: SchedulerConfiguration, width: int) -> str:
                 " ".join(resource.name for resource in extender.managed_resources) or "all pods",
             )
         )
-    return _table(("", "EXTENDER", "CALLS", "WEIGHT", "IGNORABLE", "MANAGES"), rows, width)
+    return Table(("", "EXTENDER", "CALLS", "WEIGHT", "IGNORABLE", "MANAGES"), tuple(rows), "<<<<<<")
 
 
-def _plugins(config: SchedulerConfiguration, profile: Profile, width: int) -> str:
+def _plugins(config: SchedulerConfiguration, profile: Profile) -> Table:
     default = default_configuration(config.release).profiles[0]
-    percentage = profile.percentage_of_nodes_to_score
-    head = f"Profile {profile.scheduler_name}"
-    if percentage is not None:
-        head += f" (* percentageOfNodesToScore {percentage} in place of {config.percentage_of_nodes_to_score})"
-    column = max(len(name) for name in POINT_NAMES.values()) + 4
-    lines = [head]
-    for point, refs in profile.plugins.items():
-        words = _marked(default.plugins[point], refs)
-        lines.append(_wrap(f"  {POINT_NAMES[point]}".ljust(column), words or ["none"], column, width))
-    return "\n".join(lines)
+    rows = tuple(
+        (POINT_NAMES[point], _joined(_marked(default.plugins[point], refs))) for point, refs in profile.plugins.items()
+    )
+    return Table(("EXTENSION POINT", "PLUGINS"), rows, "<<")
 
 
 def _marked(default: tuple[PluginRef, ...], effective: tuple[PluginRef, ...]) -> list[str]:
@@ -208,33 +211,25 @@ def _longest(chains: list[list[str]]) -> list[str]:
     return max([*reversed(chains), []], key=len)
 
 
-def _arguments(config: SchedulerConfiguration, profile: Profile, width: int) -> str:
+def _arguments(config: SchedulerConfiguration, profile: Profile) -> Table:
     default = args_document(default_configuration(config.release).profiles[0])
-    lines = []
+    rows = []
     for name, args in args_document(profile).items():
-        usual = dict(_leaves(default.get(name, {})))
-        own = dict(_leaves(args))
-        lines.append(f"  {name}" if usual or own else f"  {name}: none")
+        usual, own = dict(_leaves(default.get(name, {}))), dict(_leaves(args))
+        label = name
         for path in dict.fromkeys((*usual, *own)):
             value, standard = _value(own.get(path)), _value(usual.get(path))
-            usually = f"default {standard}" if path in usual else "not set by default"
-            mark, note = ("", "") if value == standard else ("*", f" ({usually})")
-            lines.append(_wrap(f"{mark:>3} {path}: ", [f"{value}{note}"], 8, width))
-    return "\n".join(("  Arguments", *(f"  {line}" for text in lines for line in text.split("\n"))))
+            mark, note = ("", "") if value == standard else ("*", standard)
+            rows.append((mark, label, path, value, note))
+            label = ""
+        if label:
+            rows.append(("", name, "none", "", ""))
+    return Table(("", "PLUGIN", "ARGUMENT", "VALUE", "DEFAULT"), tuple(rows), "<<<<<")
 
 
-def _wrap(head: str, words: Sequence[str], indent: int, width: int) -> str:
-    """Return words joined by commas after `head`, on as many lines as they need; a word breaks only if it must."""
-    text = ", ".join(word.replace(" ", "\xa0") if len(word) < width // 2 else word for word in words)
-    wrapped = textwrap.fill(
-        text,
-        width=width - 2,
-        initial_indent=head,
-        subsequent_indent=" " * indent,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-    return wrapped.replace("\xa0", " ")
+def _joined(words: Sequence[str]) -> str:
+    """Return words joined by commas; the parts of a word, such as a plugin's weight, stay on its line."""
+    return ", ".join(word.replace(" ", NO_BREAK) for word in words) or "none"
 
 
 def _leaves(value: object, path: str = "") -> Iterable[tuple[str, object]]:
@@ -257,8 +252,3 @@ def _value(value: object) -> str:
     ):
         return " ".join(f"{item['utilization']}%:{item['score']}" for item in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], width: int) -> str:
-    lines = plain_table(Table(header, tuple(rows), "<" * len(header)), width)
-    return "\n".join(line.rstrip() for line in lines)

@@ -6,11 +6,14 @@ import json
 from collections.abc import Iterator
 
 from kplan.documents.pods import FilledField, PodsMade, PodsReport
+from kplan.report.blocks import Block, Table, line
+from kplan.report.options import DEFAULT_WIDTH
+from kplan.report.text import render_plain
 from kplan.visible import as_yaml, visible
 
 _LONGEST_VALUE = 60
 _EVERYWHERE = ("default", "API server", "ServiceAccount ")
-_COLUMNS = ("NAMESPACE", "NAME", "FROM", "PODS", "TAKEN", "FILLED IN BY")
+_COLUMNS = ("NAMESPACE", "NAME", "FROM", "PODS", "ACCEPTED", "FILLED IN BY")
 
 
 def render_yaml(report: PodsReport) -> str:
@@ -51,23 +54,20 @@ def _change_text(change: FilledField) -> str:
     return visible(f"{change.field} {shown} from {change.source}")
 
 
-def render_table(report: PodsReport) -> str:
+def render_table(report: PodsReport, width: int = DEFAULT_WIDTH) -> str:
     """Return a row for each object that makes pods, and why the API server refuses those that it refuses."""
-    from tabulate import tabulate
-
-    rows: list[list[str]] = []
-    refusals: list[str] = []
+    rows: list[tuple[str, ...]] = []
+    refusals: list[Block] = []
     for pods in report.pods:
         metadata, source = pods.object["metadata"], pods.source
         sources = dict.fromkeys(change.source.split()[0] for change in _notable(pods.changes))
-        accepted = "no" if pods.refusal else "yes"
         name = metadata.get("name") or metadata.get("generateName", "")
         maker = f"{source.kind}/{source.name}"
+        accepted = "no" if pods.refusal else "yes"
         row = (source.namespace, name, maker, str(pods.count), accepted, ", ".join(sources))
-        rows.append([visible(cell) for cell in row])
-        refusals += [visible(f"{maker}: {pods.refusal}")] if pods.refusal else []
-    table = tabulate(rows, _COLUMNS, tablefmt="plain", disable_numparse=True)
-    return "\n".join([table, *([""] if refusals else []), *refusals]) + "\n"
+        rows.append(tuple(map(visible, row)))
+        refusals += [line(visible(f"{maker}: {pods.refusal}"), indent=0)] if pods.refusal else []
+    return render_plain([Table(_COLUMNS, tuple(rows), "<<<><<", indent=0), *refusals], width)
 
 
 def render_names(report: PodsReport) -> str:

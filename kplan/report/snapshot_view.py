@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
 from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.config.releases import nearest
-from kplan.documents.base import InputWarning, MissingKind
+from kplan.documents.base import InputWarning
 from kplan.documents.snapshot import (
     InspectedSnapshot,
     NodeOverview,
@@ -18,7 +18,10 @@ from kplan.documents.snapshot import (
     SnapshotCheck,
     SnapshotOverview,
 )
+from kplan.report.blocks import Block, Heading, Table, line
 from kplan.report.footer import change_text
+from kplan.report.options import DEFAULT_WIDTH
+from kplan.report.text import render_plain
 from kplan.rules.resources import nano, pod_requests, resource_order
 from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods
 from kplan.snapshot.model import Snapshot
@@ -94,25 +97,22 @@ def _units(nanos: int) -> float | int:
     return nanos // _NANOS if nanos % _NANOS == 0 else round(nanos / _NANOS, 3)
 
 
-def render_overview(report: SnapshotOverview) -> str:
-    """Return the document of `kplan snapshot show` as text."""
-    from tabulate import tabulate
+def render_overview(report: SnapshotOverview, width: int = DEFAULT_WIDTH) -> str:
+    """Return the document of `kplan snapshot show` as text, at most `width` columns wide."""
+    return render_plain(_overview(report), width)
 
+
+def _overview(report: SnapshotOverview) -> Iterator[Block]:
     facts = report.snapshot
-    lines = [
-        f"Snapshot {facts.source}",
-        f"  taken    {facts.taken_at or 'unknown'}",
-        f"  server   {_server(facts.server_version)}",
-        f"  digest   {facts.digest}",
-        *_on_paper(facts),
-        "",
-        f"Nodes: {_nodes(report.nodes)}",
-        *_shares("  zones    ", report.nodes.zones, "without a zone"),
-        *_shares("  kubelets ", report.nodes.kubelet_versions, "of unknown version"),
-        f"Pods:  {_pods(report.pods)}",
-        *_shares("  by       ", report.pods.schedulers, "without a scheduler"),
-        "",
-    ]
+    yield Heading((f"Snapshot {facts.source}",), 0)
+    yield line(f"Taken at {facts.taken_at or 'an unknown time'}; server {_server(facts.server_version)}")
+    yield line(facts.digest)
+    yield from _on_paper(facts)
+    yield Heading((f"Nodes: {_nodes(report.nodes)}",))
+    yield from _shares("Zones", report.nodes.zones, "without a zone")
+    yield from _shares("Kubelets", report.nodes.kubelet_versions, "of unknown version")
+    yield Heading((f"Pods: {_pods(report.pods)}",))
+    yield from _shares("Schedulers", report.pods.schedulers, "without a scheduler")
     rows = [
         (
             resource.name,
@@ -122,51 +122,46 @@ def render_overview(report: SnapshotOverview) -> str:
         )
         for resource in report.resources
     ]
-    headers = ("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE")
-    lines += [tabulate(rows, headers, tablefmt="plain", colalign=("left", "right", "right", "right"))] if rows else []
-    counts = [(name, count) for name, count in report.counts.items() if name not in {"nodes", "pods"}]
-    lines += ["", tabulate(counts, ("KIND", "OBJECTS"), tablefmt="plain")] if counts else []
-    lines += _missing_lines(facts.missing)
+    if rows:
+        yield Table(("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE"), tuple(rows), "<>>>")
+    counts = [(name, str(number)) for name, number in report.counts.items() if name not in {"nodes", "pods"}]
+    if counts:
+        yield Table(("KIND", "OBJECTS"), tuple(counts), "<>")
+    if facts.missing:
+        yield Heading(("Missing",))
+    for kind in facts.missing:
+        blind = f"; {', '.join(kind.blinds)} {'decides' if len(kind.blinds) == 1 else 'decide'} without it"
+        yield line(f"{kind.resource}: {kind.reason}{blind if kind.blinds else ''}", is_item=True)
     if report.skipped:
-        lines += ["", "Left out, since scheduling does not read them: " + _listing(report.skipped)]
-    # Missing kinds have their own paragraph.
-    lines += _section("Warnings", [warning for warning in report.warnings if warning.code != "MissingKind"])
-    return "\n".join(lines)
+        yield Heading(("Left out, since scheduling does not read them",))
+        yield line(_listing(report.skipped))
+    # Missing kinds have their own section.
+    yield from _section("Warnings", [warning for warning in report.warnings if warning.code != "MissingKind"])
 
 
-def render_check(report: SnapshotCheck) -> str:
+def render_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> str:
     """Return the document of `kplan snapshot check` as text: `ok`, or every finding."""
     facts = report.snapshot
-    size = f"{_count(facts.nodes, 'node')}, {_count(facts.pods, 'pod')}"
     verdict = "ok" if report.valid else _count(len(report.findings), "problem")
-    lines = [f"{facts.source}: {verdict} ({size})", *_on_paper(facts)]
-    lines += _section("Problems", report.findings)
-    lines += _section("Worth knowing", report.notes)
-    return "\n".join(lines)
+    blocks = [*_on_paper(facts), *_section("Problems", report.findings), *_section("Worth knowing", report.notes)]
+    # The first line stays whole, so that searches find it.
+    head = f"{facts.source}: {verdict} ({_count(facts.nodes, 'node')}, {_count(facts.pods, 'pod')})\n"
+    return head + (render_plain(blocks, width) if blocks else "")
 
 
-def _on_paper(facts: InspectedSnapshot) -> list[str]:
-    return [f"  on paper {change_text(change)}" for change in facts.changes or ()]
+def _on_paper(facts: InspectedSnapshot) -> Iterator[Block]:
+    return (line(f"On paper: {change_text(change)}") for change in facts.changes or ())
 
 
 def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def _section(title: str, findings: Sequence[InputWarning]) -> list[str]:
-    if not findings:
-        return []
-    return ["", f"{title}:", *(f"  {finding.object}: {finding.message} [{finding.code}]" for finding in findings)]
-
-
-def _missing_lines(missing: Sequence[MissingKind]) -> list[str]:
-    if not missing:
-        return []
-    lines = ["", "Missing:"]
-    for kind in missing:
-        blind = f"; blind without it: {', '.join(kind.blinds)}" if kind.blinds else ""
-        lines.append(f"  {kind.resource}: {kind.reason}{blind}")
-    return lines
+def _section(title: str, findings: Sequence[InputWarning]) -> Iterator[Block]:
+    if findings:
+        yield Heading((title,))
+    for finding in findings:
+        yield line(f"{finding.object}: {finding.message} [{finding.code}]", is_item=True)
 
 
 def _server(version: str | None) -> str:
@@ -190,9 +185,9 @@ def _pods(pods: PodOverview) -> str:
     return ", ".join([f"{pods.total} in all", *(f"{number} {state}" for state, number in numbers.items() if number)])
 
 
-def _shares(label: str, counts: dict[str, int], nameless: str) -> list[str]:
-    named = {name or nameless: count for name, count in counts.items()}
-    return [label + _listing(named)] if named else []
+def _shares(label: str, counts: dict[str, int], nameless: str) -> Iterator[Block]:
+    if counts:
+        yield line(f"{label}: {_listing({name or nameless: number for name, number in counts.items()})}")
 
 
 def _listing(counts: dict[str, int]) -> str:

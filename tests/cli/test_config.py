@@ -68,9 +68,9 @@ def test_show_without_a_file_is_the_default_with_no_mark() -> None:
     assert result.exit_code == 0
     assert result.stdout.startswith(
         f"Effective scheduler configuration: the default of kube-scheduler v{newest().minor}\n"
-        "no difference from the default\n"
+        "  no difference from the default\n"
     )
-    assert "  postFilter         DynamicResources, DefaultPreemption\n" in result.stdout
+    assert "  postFilter       DynamicResources, DefaultPreemption\n" in result.stdout
     assert "*" not in result.stdout
     assert result.stderr == ""
 
@@ -79,17 +79,17 @@ def test_show_marks_what_differs_and_says_what_the_default_is(good: str) -> None
     result = CliRunner().invoke(app, ["show", good])
 
     assert result.exit_code == 0
-    lines = result.stdout.splitlines()
-    assert "*  percentageOfNodesToScore  30     0" in lines
-    assert "Profile batch (* percentageOfNodesToScore 100 in place of 30)" in lines
-    assert "    * scoringStrategy.type: MostAllocated (default LeastAllocated)" in lines
-    assert "    * scoringStrategy.resources: cpu:3 (default cpu:1 memory:1)" in lines
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert "* percentageOfNodesToScore 30 0" in lines
+    assert lines[lines.index("Profile batch") + 1] == "* percentageOfNodesToScore 100 in place of 30"
+    assert "* scoringStrategy.type MostAllocated LeastAllocated" in lines
+    assert any(line.startswith("* scoringStrategy.resources cpu:3 cpu:1") for line in lines)
     assert "*~NodeResourcesFit 7 (default 1), *TaintToleration 9 (default 3)" in " ".join(result.stdout.split())
     assert "-ImageLocality" in result.stdout
     assert "~NodeName, NodeUnschedulable, TaintToleration" in result.stdout
     assert "-NodePorts" in result.stdout
-    assert "+  https://extender.example  filter prioritize  2" in result.stdout
-    assert max(len(line) for line in lines) <= 120
+    assert any(line.startswith("+ https://extender.example filter prioritize 2") for line in lines)
+    assert max(map(len, result.stdout.splitlines())) <= 100
 
 
 def test_warnings_go_to_standard_error(good: str) -> None:
@@ -141,11 +141,10 @@ def test_check_names_every_problem_with_its_path_and_a_hint(bad: str) -> None:
     assert result.exit_code == 2
     assert result.stdout == (
         f"{bad}: 2 problems\n"
-        "\n"
-        "  parallelism: Invalid value: 0: should be an integer value greater than zero\n"
+        "  - parallelism: Invalid value: 0: should be an integer value greater than zero\n"
         "    hint: write 1 or more; the default is 16\n"
-        "\n"
-        "  profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: 500: not in valid range [0, 100]\n"
+        "  - profiles[0].pluginConfig[0].args.hardPodAffinityWeight: Invalid value: 500:\n"
+        "    not in valid range [0, 100]\n"
         "    hint: write a number from 0 to 100; the default is 1\n"
     )
 
@@ -178,7 +177,7 @@ def test_check_of_a_missing_file_is_a_problem_of_that_file(tmp_path: Path) -> No
     result = CliRunner().invoke(app, ["check", path])
 
     assert result.exit_code == 2
-    assert "  no such file or directory\n" in result.stdout
+    assert "  - no such file or directory\n" in result.stdout
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["show", "a.yaml", "--scheduler-config", "b.yaml"]])

@@ -106,7 +106,7 @@ def test_show_as_text_reads_like_a_summary(tmp_path: Path) -> None:
     result = run("show", cluster(tmp_path, NAMESPACE, NODE, POD))
 
     assert "Nodes: 1 in all, 1 ready" in result.stdout
-    assert "Pods:  1 in all, 1 running" in result.stdout
+    assert "Pods: 1 in all, 1 running" in result.stdout
     assert "cpu" in result.stdout
     assert "38 %" in result.stdout
 
@@ -121,7 +121,7 @@ def test_show_names_what_is_missing(tmp_path: Path) -> None:
 
     result = run("show", "partial.json")
 
-    assert "poddisruptionbudgets: forbidden; blind without it: DefaultPreemption" in result.stdout
+    assert "poddisruptionbudgets: forbidden; DefaultPreemption decides without it" in result.stdout
 
 
 def test_the_environment_names_the_snapshot_and_an_argument_wins(

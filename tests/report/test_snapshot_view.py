@@ -42,7 +42,7 @@ def test_every_snapshot_can_be_shown(snapshot: Snapshot) -> None:
 def test_what_is_missing_stands_in_the_overview_with_the_blind_plugins() -> None:
     text = render_overview(overview_report(MISSING))
 
-    assert "pods: forbidden; blind without it: NodePorts" in text
+    assert "pods: forbidden; NodePorts decides without it" in text
     assert "v1.34.0 (kplan decides as v1.34.0)" in text
 
 
