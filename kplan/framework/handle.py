@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from kplan.framework.extenders import Extender
     from kplan.framework.listers import Listers
     from kplan.framework.nominator import Nominator
+
+
+T = TypeVar("T")
 
 
 class ProfileFilters(Protocol):
@@ -55,5 +58,12 @@ class Handle(msgspec.Struct):
     #: counts the devices behind an extended resource, for scores; set by DynamicResources
     device_totals: DeviceTotals | None = None
     release: Release = msgspec.field(default_factory=newest)  #: the release of Kubernetes whose rules hold
-    #: state that the plugins of all profiles of a session share, by its type
+    #: the objects of `session_state`, by their type
     shared: dict[type, Any] = {}
+
+    def session_state(self, kind: type[T], *inputs: object) -> T:
+        """Return ``kind(*inputs)``, built when first used: state that all profiles of a session share."""
+        state: T | None = self.shared.get(kind)
+        if state is None:
+            state = self.shared[kind] = kind(*inputs)
+        return state

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -37,8 +38,8 @@ class Listers:
         self.snapshot = snapshot
         #: resource claims that controllers created since the snapshot, in order
         self.device_claims: list[ResourceClaim] = []
-        #: what plugins derive from these objects for all sessions that share them, by its type
-        self.catalogues: dict[type, Any] = {}
+        #: the objects of `catalogue`, with the inputs that they were built from
+        self.catalogues: dict[Callable[..., Any], tuple[tuple[object, ...], Any]] = {}
 
     def fork(self) -> Listers:
         """Return listers to which objects can be added without changing these; unchanged indexes are shared."""
@@ -48,6 +49,17 @@ class Listers:
         for name in ("replica_sets", "stateful_sets", "replication_controllers", "persistent_volume_claims"):
             forked.__dict__[name] = getattr(self, name).copy()
         return forked
+
+    def catalogue(self, kind: Callable[..., T], *inputs: object) -> T:
+        """Return ``kind(*inputs, listers)``: what plugins derive from the objects, shared by all sessions with them.
+
+        It is built when first used, and again when an input is another object than before.
+        """
+        cached = self.catalogues.get(kind)
+        if cached is None or any(map(operator.is_not, cached[0], inputs)):
+            cached = self.catalogues[kind] = inputs, kind(*inputs, self)
+        catalogue: T = cached[1]
+        return catalogue
 
     @cached_property
     def namespaces(self) -> dict[str, Namespace]:

@@ -13,7 +13,6 @@ import enum
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from typing import cast
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
@@ -24,7 +23,6 @@ from kplan.cel import CelCompileError, CelError, CostLimitError
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.framework.interface import Handle
 from kplan.framework.listers import Listers, by_name
 from kplan.plugins.dynamic_resources.allocator import Limits, NamedClaim, Search, SearchContext, TimedOutError
 from kplan.plugins.dynamic_resources.claims import key_of
@@ -191,7 +189,7 @@ class ClusterDevices:
     """The devices, claims and outcomes of a session; all its profiles share them."""
 
     def __init__(self, cluster: Cluster, listers: Listers) -> None:
-        self.catalogue = catalogue_of(listers)
+        self.catalogue = listers.catalogue(Catalogue)
         self.tracker = ClaimTracker(listers.snapshot.resource_claims)
         self._new_claims = listers.device_claims
         self._n_new_claims = 0
@@ -311,19 +309,3 @@ def with_claim_names(message: str, names: Sequence[str]) -> str:
         message = message.replace(_PLACEHOLDER.format(index), name)
         message = message.replace(_BARE_PLACEHOLDER.format(index), name.partition("/")[2])
     return message
-
-
-def catalogue_of(listers: Listers) -> Catalogue:
-    """Return the catalogue that all sessions of a snapshot share."""
-    catalogue = listers.catalogues.get(Catalogue)
-    if catalogue is None:
-        catalogue = listers.catalogues[Catalogue] = Catalogue(listers)
-    return cast("Catalogue", catalogue)
-
-
-def devices_of(handle: Handle) -> ClusterDevices:
-    """Return the devices of a session, which all its profiles share."""
-    devices = handle.shared.get(ClusterDevices)
-    if devices is None:
-        devices = handle.shared[ClusterDevices] = ClusterDevices(handle.cluster, handle.listers)
-    return cast("ClusterDevices", devices)

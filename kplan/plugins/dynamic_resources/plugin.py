@@ -37,7 +37,7 @@ from kplan.framework.interface import (
     Status,
 )
 from kplan.plugins.dynamic_resources.claims import ClaimProblem, identity_of, is_broken, key_of, user_claims
-from kplan.plugins.dynamic_resources.cluster_devices import Outcome, devices_of, with_claim_names
+from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, Outcome, with_claim_names
 from kplan.plugins.dynamic_resources.explain import explain_alternatives, explain_no_devices
 from kplan.plugins.dynamic_resources.extended import existing_claim, extended_claim_spec, requested_resources
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, claim_spec
@@ -72,7 +72,7 @@ class DynamicResources:
         self._args = args or DynamicResourcesArgs()
         self._nodes = handle.cluster.nodes
         self._snapshot_time = handle.listers.snapshot.taken_at
-        self._devices = devices_of(handle)
+        self._devices = handle.session_state(ClusterDevices, handle.cluster, handle.listers)
         self._tracker = self._devices.tracker
         self._extended_classes = handle.listers.extended_resource_classes
         handle.device_totals = DeviceCounter(self._nodes, self._devices, self._extended_classes)

@@ -5,8 +5,6 @@ Upstream: plugins/nodevolumelimits/csi.go getVolumeLimits.
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array
@@ -43,11 +41,3 @@ class LimitCatalogue:
         if column is None:
             column = self.limits[driver] = np.full(len(self.nodes), NO_LIMIT, np.int64)
         return column
-
-
-def limits_of(nodes: NodeTable, listers: Listers) -> LimitCatalogue:
-    """Return the catalogue that all sessions of a snapshot share."""
-    catalogue = listers.catalogues.get(LimitCatalogue)
-    if catalogue is None or catalogue.nodes is not nodes:
-        catalogue = listers.catalogues[LimitCatalogue] = LimitCatalogue(nodes, listers)
-    return cast("LimitCatalogue", catalogue)

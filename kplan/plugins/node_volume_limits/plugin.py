@@ -19,7 +19,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope
 from kplan.plugins.node_volume_limits.attached import AttachedDelta, AttachedVolumes
-from kplan.plugins.node_volume_limits.limits import LimitCatalogue, limits_of
+from kplan.plugins.node_volume_limits.limits import LimitCatalogue
 from kplan.plugins.node_volume_limits.resolving import PodVolumes, concerns_limits
 from kplan.rules.pod_info import PodInfo
 
@@ -61,7 +61,7 @@ class NodeVolumeLimits:
     @cached_property
     def catalogue(self) -> LimitCatalogue:
         """Limits of the nodes; read when the first pod with volumes comes."""
-        return limits_of(self.cluster.nodes, self.listers)
+        return self.listers.catalogue(LimitCatalogue, self.cluster.nodes)
 
     @cached_property
     def attached(self) -> AttachedVolumes:

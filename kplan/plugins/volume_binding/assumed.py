@@ -7,13 +7,11 @@ a claim to be provisioned has a selected node; neither counts as bound yet.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import cast
 
 from msgspec.structs import replace
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.meta import TypedObjectReference
-from kplan.framework.interface import Handle
 from kplan.plugins.volume_binding.catalogue import VolumeCatalogue
 from kplan.plugins.volume_binding.static_matching import ClassVolumes
 from kplan.rules.volume_claims import ANNOTATION_BIND_COMPLETED, ANNOTATION_SELECTED_NODE, ClaimKey
@@ -91,11 +89,3 @@ def _bound(
         spec=replace(claim.spec, volume_name=volume.metadata.name),
         status=replace(claim.status, phase="Bound"),
     )
-
-
-def assumed_in(handle: Handle, catalogue: VolumeCatalogue) -> AssumedVolumes:
-    """Return the reservations of a session, which all its profiles share."""
-    assumed = handle.shared.get(AssumedVolumes)
-    if assumed is None:
-        assumed = handle.shared[AssumedVolumes] = AssumedVolumes(catalogue)
-    return cast("AssumedVolumes", assumed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -171,14 +171,6 @@ class VolumeCatalogue:
             nodes = np.fromiter((plugin.name in plugins.split(",") for plugins in listed), np.bool_, len(self.nodes))
             self._migrated[plugin.name] = nodes
         return nodes
-
-
-def catalogue_of(nodes: NodeTable, listers: Listers) -> VolumeCatalogue:
-    """Return the catalogue that all sessions of a snapshot share."""
-    catalogue = listers.catalogues.get(VolumeCatalogue)
-    if catalogue is None or catalogue.nodes is not nodes:
-        catalogue = listers.catalogues[VolumeCatalogue] = VolumeCatalogue(nodes, listers)
-    return cast("VolumeCatalogue", catalogue)
 
 
 def identity_of(claim: PersistentVolumeClaim) -> ClaimIdentity:

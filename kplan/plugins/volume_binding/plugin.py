@@ -29,8 +29,8 @@ from kplan.framework.interface import (
     Scope,
     Status,
 )
-from kplan.plugins.volume_binding.assumed import assumed_in
-from kplan.plugins.volume_binding.catalogue import ClaimIdentity, catalogue_of, identity_of
+from kplan.plugins.volume_binding.assumed import AssumedVolumes
+from kplan.plugins.volume_binding.catalogue import ClaimIdentity, VolumeCatalogue, identity_of
 from kplan.plugins.volume_binding.details import BindingDetails
 from kplan.plugins.volume_binding.finding import (
     REASON_BIND_CONFLICT,
@@ -86,8 +86,8 @@ class VolumeBinding:
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
         self.listers = handle.listers
         self.nodes = handle.cluster.nodes
-        catalogue = catalogue_of(self.nodes, self.listers)
-        self.assumed = assumed_in(handle, catalogue)
+        catalogue = self.listers.catalogue(VolumeCatalogue, self.nodes)
+        self.assumed = handle.session_state(AssumedVolumes, catalogue)
         self.finder = VolumeFinder(catalogue, self.listers, self.assumed)
 
     def reads(self, pod: PodInfo) -> Hashable:
