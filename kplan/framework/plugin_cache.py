@@ -32,6 +32,7 @@ from kplan.framework.interface import (
 )
 from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScorePart
 from kplan.framework.shape_cache import (
+    CachedPreFilters,
     CachedScores,
     CachedVerdicts,
     CommonEntry,
@@ -126,7 +127,7 @@ class PluginCache:
                 return None
             skipped |= {plugin.name}
         if len(cached.results) > n_cached:
-            cached.finish(self._pre_filters)
+            self._finish(cached)
         return PreFilterOutcome(skipped=skipped)
 
     def pre_filter(self, plugin: PreFilterPlugin, cycle: CycleState, entry: ShapeEntry) -> PreFilterResult | None:
@@ -147,8 +148,12 @@ class PluginCache:
 
     def finish_pre_filters(self, entry: ShapeEntry) -> None:
         """Note which plugins run in every cycle, once all have run."""
-        entry.pre_filters.finish(self._pre_filters)
-        entry.common.pre_filters.finish(self._pre_filters)
+        self._finish(entry.pre_filters)
+        self._finish(entry.common.pre_filters)
+
+    def _finish(self, cached: CachedPreFilters) -> None:
+        if all(result is None or result.skip for result in cached.results.values()):
+            cached.finish(self._pre_filters)
 
     def verdicts(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> CachedVerdicts:
         """Return the current verdicts over all nodes of the filters that look at one node at a time."""
@@ -189,7 +194,7 @@ class PluginCache:
     def pre_score(self, cycle: CycleState, feasible: NodeView, entry: ShapeEntry) -> frozenset[str]:
         """Run the PreScore plugins whose result is not cached, and return the plugins whose score is left out."""
         cached = entry.pre_scores
-        cycle.states.update(cached.states)
+        cycle.states.update(cached.all_states)
         skipped = cached.skipped
         n_cached = len(cached.results)
         for plugin in self._pre_scores if cached.per_cycle is None else cached.per_cycle:

@@ -85,18 +85,8 @@ class Session:
         nodes : the same nodes, if some are cordoned or uncordoned
         random : the source of draws among equals
         """
-        return Session(
-            self.cluster.copy(nodes),
-            self.listers if listers is None else listers,
-            self.config,
-            self.make_plugins,
-            self.options,
-            self.extenders,
-            self.nominator.copy(),
-            self.refused.copy(),
-            self.pod_ids.copy(),
-            random,
-        )
+        listers = self.listers if listers is None else listers
+        return self._derived(self.cluster.copy(nodes), listers, self.nominator.copy(), random)
 
     def narrowed(self, nodes: NodeTable) -> Session:
         """Return a session with some of this one's nodes; pods of the other nodes run on none."""
@@ -106,9 +96,14 @@ class Session:
             if new_row is not None:
                 for pod in self.nominator.pods_for(row):
                     nominator.nominate(pod, new_row)
+        return self._derived(self.cluster.narrowed(nodes), self.listers, nominator)
+
+    def _derived(
+        self, cluster: Cluster, listers: Listers, nominator: Nominator, random: Random | None = None
+    ) -> Session:
         return Session(
-            self.cluster.narrowed(nodes),
-            self.listers,
+            cluster,
+            listers,
             self.config,
             self.make_plugins,
             self.options,
@@ -116,6 +111,7 @@ class Session:
             nominator,
             self.refused.copy(),
             self.pod_ids.copy(),
+            random,
         )
 
     def framework_for(self, pod: PodInfo) -> Framework | None:

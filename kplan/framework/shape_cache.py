@@ -7,7 +7,7 @@ computed once for all nodes, and afterwards only for the nodes whose pods change
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.recent import Recent
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
+from kplan.framework.extension_points import Named
 from kplan.framework.interface import (
     CycleState,
     FilterPlugin,
@@ -35,33 +36,37 @@ _REFRESH_SHARE = 4
 """When more than one node in four changed, all rows are computed again: cheaper than selecting some."""
 
 
-class CachedPreFilters(msgspec.Struct):
-    """Cached results of PreFilter plugins."""
+P = TypeVar("P", bound=Named)
+R = TypeVar("R")
 
-    #: plugin -> its result; a plugin without a key has none cached
-    results: dict[str, PreFilterResult | None] = {}
+
+class CachedResults(msgspec.Struct, Generic[P, R]):
+    """Cached results of the plugins of an extension point, PreFilter or PreScore."""
+
+    results: dict[str, R | None] = {}  #: plugin -> its result; a plugin without a key has none cached
     states: dict[str, dict[type, Any]] = {}  #: plugin -> cycle state that it wrote
-    #: plugins that run in every cycle; None until all have run, and where a cached result does not pass or skip
-    per_cycle: Sequence[PreFilterPlugin] | None = None
+    per_cycle: Sequence[P] | None = None  #: plugins that run in every cycle; None until `finish`
     skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
     all_states: dict[type, Any] = {}  #: the states of all plugins together
 
-    def add(self, name: str, result: PreFilterResult | None, states: dict[type, Any]) -> None:
+    def add(self, name: str, result: R | None, states: dict[type, Any]) -> None:
         """Cache a plugin's result and the states it wrote."""
         self.results[name] = result
         self.states[name] = states
 
-    def finish(self, plugins: Sequence[PreFilterPlugin]) -> None:
-        """Note which plugins run in every cycle, once all have run."""
-        if any(result is not None and not result.skip for result in self.results.values()):
-            return
+    def finish(self, plugins: Sequence[P]) -> None:
+        """Note which plugins run in every cycle, once all have run and every cached result passes or skips."""
         self.per_cycle = [plugin for plugin in plugins if plugin.name not in self.results]
         self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
         self.all_states = {kind: state for states in self.states.values() for kind, state in states.items()}
 
-    def copy(self) -> CachedPreFilters:
+    def copy(self) -> CachedResults[P, R]:
         """Return a copy to which results can be added."""
-        return CachedPreFilters(self.results.copy(), self.states.copy(), self.per_cycle, self.skipped, self.all_states)
+        return CachedResults(self.results.copy(), self.states.copy(), self.per_cycle, self.skipped, self.all_states)
+
+
+CachedPreFilters = CachedResults[PreFilterPlugin, PreFilterResult]
+CachedPreScores = CachedResults[PreScorePlugin, PreScoreResult]
 
 
 class CachedVerdicts(msgspec.Struct):
@@ -167,31 +172,6 @@ class CachedScores(msgspec.Struct):
             scores[rows] = fresh
             total += self.weights[plugin.name] * fresh
         self.total[rows] = total
-
-
-class CachedPreScores(msgspec.Struct):
-    """Cached results of PreScore plugins."""
-
-    #: plugin -> its result; a plugin without a key has none cached
-    results: dict[str, PreScoreResult | None] = {}
-    states: dict[type, Any] = {}  #: cycle state that those plugins wrote
-    skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
-    #: plugins that run in every cycle; None until all have run
-    per_cycle: Sequence[PreScorePlugin] | None = None
-
-    def add(self, name: str, result: PreScoreResult | None, states: Mapping[type, Any]) -> None:
-        """Cache a plugin's result and the states it wrote."""
-        self.results[name] = result
-        self.states.update(states)
-
-    def finish(self, plugins: Sequence[PreScorePlugin]) -> None:
-        """Note which plugins run in every cycle, once all have run."""
-        self.per_cycle = [plugin for plugin in plugins if plugin.name not in self.results]
-        self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
-
-    def copy(self) -> CachedPreScores:
-        """Return a copy to which results can be added."""
-        return CachedPreScores(self.results.copy(), self.states.copy(), self.skipped, self.per_cycle)
 
 
 class CommonEntry(msgspec.Struct):
