@@ -76,20 +76,20 @@ def test_show_without_a_file_is_the_default_with_no_mark() -> None:
 
 
 def test_show_marks_what_differs_and_says_what_the_default_is(good: str) -> None:
-    result = CliRunner().invoke(app, ["show", good])
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(app, ["show", good])
 
     assert result.exit_code == 0
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert "* percentageOfNodesToScore 30 0" in lines
     assert lines[lines.index("Profile batch") + 1] == "* percentageOfNodesToScore 100 in place of 30"
     assert "* scoringStrategy.type MostAllocated LeastAllocated" in lines
-    assert any(line.startswith("* scoringStrategy.resources cpu:3 cpu:1") for line in lines)
+    assert "* scoringStrategy.resources cpu:3 cpu:1 memory:1" in lines
     assert "*~NodeResourcesFit 7 (default 1), *TaintToleration 9 (default 3)" in " ".join(result.stdout.split())
     assert "-ImageLocality" in result.stdout
     assert "~NodeName, NodeUnschedulable, TaintToleration" in result.stdout
     assert "-NodePorts" in result.stdout
     assert any(line.startswith("+ https://extender.example filter prioritize 2") for line in lines)
-    assert max(map(len, result.stdout.splitlines())) <= 100
+    assert max(map(len, result.stdout.splitlines())) <= 120
 
 
 def test_warnings_go_to_standard_error(good: str) -> None:
