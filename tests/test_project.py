@@ -16,7 +16,7 @@ import yaml
 import kplan
 
 HERE = Path(__file__).parents[1]
-PACKED = ("kplan", "tests", "fixtures", "completions", "docs", "tools", ".ci")
+PACKED = ("kplan", "tests", "fixtures", "completions", "docs", ".ci")
 #: What a checkout does not hold but a directory in which somebody works does.
 LITTER = shutil.ignore_patterns(
     "__pycache__", "*.egg-info", ".git", ".venv", ".*_cache", ".hypothesis", "build", "dist"

@@ -1,6 +1,6 @@
 """Kinds, types and fields of the Kubernetes API, from its OpenAPI description in fields.json.
 
-``tools/api_fields.py`` writes that file and explains its codes.
+``tests/admission/generate_fields.py`` writes that file and explains its codes.
 """
 
 from __future__ import annotations

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import kubernetes
 
 from kplan.admission import fields
-
-GENERATOR = Path(__file__).parents[2] / "tools" / "api_fields.py"
+from tests.admission import generate_fields
 
 
 def test_the_shipped_table_is_what_the_generator_makes_of_the_api_description() -> None:
-    spec = importlib.util.spec_from_file_location("api_fields", GENERATOR)
-    assert spec is not None
-    assert spec.loader is not None
-    generator = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generator)
-
-    assert kubernetes.__version__.startswith(f"{generator.MAJOR}."), "make the table anew: python tools/api_fields.py"
-    assert generator.TARGET.read_text() == generator.text()
+    major = f"{generate_fields.MAJOR}."
+    assert kubernetes.__version__.startswith(major), "write the table again: python tests/admission/generate_fields.py"
+    assert generate_fields.TARGET.read_text() == generate_fields.text()
 
 
 def test_fields_that_are_newer_than_1_36_are_not_known() -> None:

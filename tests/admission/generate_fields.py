@@ -5,8 +5,8 @@ That description does not say everything that an API server's decoder knows; wha
 the API's Go types: which numbers are int64, which scalars are pointers (so that a stated zero is kept), which fields
 are always written, and which strings are quantities.
 
-Usage: ``python tools/api_fields.py`` with kubernetes 37 installed. Fields that came after 1.36 are marked with the
-release that brought them.
+Usage: ``python tests/admission/generate_fields.py`` with kubernetes 37 installed. Fields that came after 1.36 are
+marked with the release that brought them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parents[1] / "kplan" / "admission" / "fields.json"
+TARGET = Path(__file__).parents[2] / "kplan" / "admission" / "fields.json"
 MAJOR = 37
 """The major version of the package that the facts below belong to."""
 
