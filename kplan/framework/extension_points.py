@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Hashable, Iterable
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
@@ -79,7 +80,7 @@ class PreFilterPlugin(Named, Protocol):
 
 
 @runtime_checkable
-class FilterPlugin(Named, Protocol):
+class FilterPlugin(Plugin, Protocol):
     """Accepts or rejects all nodes of a view; an error is a Reason with Code.ERROR."""
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
@@ -151,3 +152,23 @@ class ScoreDetailPlugin(Named, Protocol):
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         """Return the lines that explain the raw score of a node."""
+
+
+P = TypeVar("P")
+
+
+def plugins_with(point: Callable[..., P], plugins: Iterable[Plugin]) -> list[P]:
+    """Return the plugins with the methods of an extension point, in order.
+
+    `isinstance` of a protocol tells the same, but looks at every method again for every plugin of every session.
+
+    Parameters
+    ----------
+    point : the protocol of the extension point
+    """
+    return [cast("P", plugin) for plugin in plugins if _has_methods(type(plugin), point)]
+
+
+@lru_cache(maxsize=1024)
+def _has_methods(plugin: type, point: Callable[..., Any]) -> bool:
+    return all(hasattr(plugin, name) for name in vars(point) if not name.startswith("_"))

@@ -55,6 +55,7 @@ from kplan.framework.extension_points import (
     ReservePlugin,
     ScoreDetailPlugin,
     ScorePlugin,
+    plugins_with,
 )
 from kplan.framework.handle import Handle, ProfileFilters
 from kplan.framework.status import SUCCESS, Status, StatusCode
@@ -89,4 +90,5 @@ __all__ = [
     "ScorePlugin",
     "Status",
     "StatusCode",
+    "plugins_with",
 ]

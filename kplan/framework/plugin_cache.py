@@ -29,6 +29,7 @@ from kplan.framework.interface import (
     Scope,
     ScorePlugin,
     Status,
+    plugins_with,
 )
 from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScorePart
 from kplan.framework.shape_cache import (
@@ -79,11 +80,10 @@ class PluginCache:
 
         extension_points: tuple[Sequence[Any], ...] = (pre_filters, filters, pre_scores, scores)
         plugins: dict[str, Plugin] = {plugin.name: plugin for point in extension_points for plugin in point}
-        # Checked once: isinstance of a protocol looks at all methods, which takes longer than many a score.
-        self._constants = {name: plugin for name, plugin in plugins.items() if isinstance(plugin, ConstantScorePlugin)}
+        self._constants = {plugin.name: plugin for plugin in plugins_with(ConstantScorePlugin, plugins.values())}
         self._is_cached = {name: plugin.scope is not Scope.CLUSTER for name, plugin in plugins.items()}
         self._follows_pods = {name: plugin.scope is Scope.NODE for name, plugin in plugins.items()}
-        keyed = [plugin for plugin in plugins.values() if isinstance(plugin, KeyedPlugin)]
+        keyed = plugins_with(KeyedPlugin, plugins.values())
         self._readers: list[Callable[[PodInfo], Hashable]] = [plugin.reads for plugin in keyed]
         self._is_keyed = frozenset(plugin.name for plugin in keyed)
         lasting = frozenset(name for name in self._is_keyed if plugins[name].scope is Scope.NODE_OBJECT)

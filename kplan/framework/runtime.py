@@ -34,6 +34,7 @@ from kplan.framework.interface import (
     ScorePlugin,
     Status,
     StatusCode,
+    plugins_with,
 )
 from kplan.framework.outcomes import PluginError, PreFilterOutcome, ScoreOutcome, ScorePart
 from kplan.framework.plugin_cache import PluginCache
@@ -52,25 +53,22 @@ class Framework:
         def at(point: str) -> list[Plugin]:
             return [plugins[ref.name] for ref in profile.plugins.get(point, ()) if ref.name in plugins]
 
-        self.pre_enqueue_plugins = [plugin for plugin in at("pre_enqueue") if isinstance(plugin, PreEnqueuePlugin)]
-        self.queue_sort_plugins = [plugin for plugin in at("queue_sort") if isinstance(plugin, QueueSortPlugin)]
-        self.pre_filter_plugins = [plugin for plugin in at("pre_filter") if isinstance(plugin, PreFilterPlugin)]
-        self.filter_plugins = [plugin for plugin in at("filter") if isinstance(plugin, FilterPlugin)]
-        self.post_filter_plugins = [plugin for plugin in at("post_filter") if isinstance(plugin, PostFilterPlugin)]
-        self.pre_score_plugins = [plugin for plugin in at("pre_score") if isinstance(plugin, PreScorePlugin)]
-        self.score_plugins = [plugin for plugin in at("score") if isinstance(plugin, ScorePlugin)]
-        self.reserve_plugins = [plugin for plugin in at("reserve") if isinstance(plugin, ReservePlugin)]
-        self.permit_plugins = [plugin for plugin in at("permit") if isinstance(plugin, PermitPlugin)]
+        self.pre_enqueue_plugins = plugins_with(PreEnqueuePlugin, at("pre_enqueue"))
+        self.queue_sort_plugins = plugins_with(QueueSortPlugin, at("queue_sort"))
+        self.pre_filter_plugins = plugins_with(PreFilterPlugin, at("pre_filter"))
+        self.filter_plugins = plugins_with(FilterPlugin, at("filter"))
+        self.post_filter_plugins = plugins_with(PostFilterPlugin, at("post_filter"))
+        self.pre_score_plugins = plugins_with(PreScorePlugin, at("pre_score"))
+        self.score_plugins = plugins_with(ScorePlugin, at("score"))
+        self.reserve_plugins = plugins_with(ReservePlugin, at("reserve"))
+        self.permit_plugins = plugins_with(PermitPlugin, at("permit"))
         self.weights = {ref.name: ref.weight for ref in profile.plugins.get("score", ())}
         self._pod_blind = {
             name
             for name, plugin in plugins.items()
             if plugin.scope is Scope.NODE_OBJECT or getattr(plugin, "ignores_pods", False)
         }
-        # Checked once: isinstance of a protocol looks at all methods, which takes longer than many a score.
-        self._normalizers = {
-            name: plugin for name, plugin in plugins.items() if isinstance(plugin, NormalizeScorePlugin)
-        }
+        self._normalizers = {plugin.name: plugin for plugin in plugins_with(NormalizeScorePlugin, plugins.values())}
         self._cache = PluginCache(
             self.cluster,
             self.weights,

@@ -110,7 +110,8 @@ class Snapshot:
         whole = hashlib.sha256()
         encoder = msgspec.json.Encoder(order="deterministic")
         for kind in KINDS:
-            encoded = sorted(encoder.encode(obj) for obj in self.objects(kind.attribute))
+            # A line ends each object, and no line feed is in JSON otherwise.
+            encoded = sorted(encoder.encode_lines(self.objects(kind.attribute)).splitlines())
             if encoded:
                 whole.update(f"{kind.attribute} {len(encoded)}\n".encode())
                 whole.update(b"\n".join(encoded))
