@@ -44,12 +44,4 @@ def set_priority(pod: Pod, classes: Sequence[PriorityClass], warnings: list[Warn
             f"the string value of PreemptionPolicy ({spec.preemption_policy}) must not be provided in pod spec;"
             f" priority admission controller computed {resolved.preemption_policy} from the given PriorityClass name"
         )
-    return replace(
-        pod,
-        spec=replace(
-            spec,
-            priority_class_name=resolved.class_name,
-            priority=resolved.priority,
-            preemption_policy=resolved.preemption_policy,
-        ),
-    )
+    return resolved.applied_to(pod)

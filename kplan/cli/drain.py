@@ -107,8 +107,6 @@ def drain(
         from kplan.planner.drains import drains_report, label_of, together
 
         label = label_of(planner, by) if by else None
-        if by and label is None:
-            raise NotFoundError(f"no node has label {by}", hint="choose zone, pool or a label that nodes have")
         groups = together(planner, names, label)
         with busy("draining nodes, each for itself", quiet=verbosity.quiet) as tell:
             document = drains_report(

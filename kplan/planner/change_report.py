@@ -18,12 +18,11 @@ from kplan.framework.cycle import schedule_pod
 from kplan.framework.queue import enqueue
 from kplan.planner.base import Base
 from kplan.planner.change import ChangePlan
-from kplan.planner.change_listing import listed
 from kplan.planner.cluster_map import cluster_map
 from kplan.planner.decisions import Decisions
 from kplan.planner.diagnosis.replicas import pending_replicas
 from kplan.planner.fates import Fate, Fates
-from kplan.planner.listing import abridged
+from kplan.planner.listing import abridged, listed
 from kplan.planner.placement import NodesShown, last_placement
 from kplan.planner.queue_plan import queue_entries
 from kplan.planner.utilisation import largest_fits, utilisation

@@ -11,6 +11,7 @@ from kplan.api.wellknown import ZONE
 from kplan.documents.base import Condition, Counted, Verdict
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
+from kplan.errors import NotFoundError
 from kplan.planner.base import Base
 from kplan.planner.change import ChangePlan, drain
 from kplan.planner.cluster_map import cluster_map
@@ -22,11 +23,13 @@ from kplan.simulation.draining import DrainOptions
 Groups = Mapping[str, Sequence[str]]
 
 
-def label_of(base: Base, name: str) -> str | None:
-    """Return the label for ``zone``, ``pool`` or the name of a label; None if no node has it."""
+def label_of(base: Base, name: str) -> str:
+    """Return the label for ``zone``, ``pool`` or the name of a label; raises NotFoundError if no node has it."""
     nodes = base.session.cluster.nodes
     label = ZONE if name == "zone" else pool_label(nodes) if name == "pool" else name
-    return label if label and nodes.label(label).present.any() else None
+    if not label or not nodes.label(label).present.any():
+        raise NotFoundError(f"no node has label {name}", hint="choose zone, pool or a label that nodes have")
+    return label
 
 
 def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, list[str]]:

@@ -208,13 +208,7 @@ def _with_priority(pod: Pod, classes: Mapping[str, Any]) -> Pod:
             f"Pod/{pod.metadata.namespace}/{pod.metadata.name}: no priority class {pod.spec.priority_class_name!r}",
             hint="give the class with --with, too, or leave it out",
         )
-    spec = replace(
-        pod.spec,
-        priority=resolved.priority,
-        priority_class_name=resolved.class_name,
-        preemption_policy=pod.spec.preemption_policy or resolved.preemption_policy,
-    )
-    return replace(pod, spec=spec)
+    return resolved.applied_to(pod)
 
 
 def _with_capacity(obj: Any, likes: Mapping[str, str], nodes: Mapping[str, Node]) -> Any:

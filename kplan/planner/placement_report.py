@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kplan.documents.base import Condition, Context
 from kplan.documents.placement import Outcome, PlacementReport, PodPlacement, Summary
-from kplan.planner.listing import abridged, not_looked_at, unlisted, with_more
+from kplan.planner.listing import abridged, not_tried, unlisted, with_more
 from kplan.planner.placement import NodesShown, Placement
 from kplan.planner.verdict import DEFAULT_FAIL_ON, judge
 
@@ -52,7 +52,7 @@ def placement_report(
     max_listed : the number of placements in the report; the others are counted; None for all
     """
     others = unlisted(placements, more or {}, max_listed)
-    warnings = (*context.warnings, *not_looked_at(others))
+    warnings = (*context.warnings, *not_tried(others))
     verdict = judge(placements, warnings, DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on)
     return PlacementReport(
         snapshot=context.snapshot,

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kplan.errors import NotFoundError
 from kplan.planner.base import PodLike
 from kplan.planner.limits import DEFAULT_MAX_ROUNDS
-from kplan.planner.not_found import no_node
 from kplan.planner.odds_questions import OddsQuestions
 from kplan.planner.placement import Placement
 from kplan.planner.plan import Plan
@@ -203,15 +201,12 @@ class Planner(RoomQuestions, OddsQuestions):
         NotFoundError
             When the snapshot has no such node, or no node has the label.
         """
+        from kplan.planner.change import check_nodes
         from kplan.planner.drains import drains_report, label_of, together
 
         label = None if by is None else label_of(self, by)
-        if by is not None and label is None:
-            raise NotFoundError(f"no node has label {by}", hint="choose zone, pool or a label that nodes have")
         chosen = sorted(self.world.node_by_name) if nodes is None else nodes
-        for name in chosen:
-            if name not in self.world.node_by_name:
-                raise no_node([name], self.world.node_by_name)
+        check_nodes(self, chosen)
         groups = together(self, chosen, label)
         return drains_report(self, groups, label=label, lost=lost, one_by_one=one_by_one, options=options)
 

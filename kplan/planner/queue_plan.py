@@ -23,7 +23,7 @@ from kplan.planner.answer import Answer
 from kplan.planner.base import Base
 from kplan.planner.cluster_map import cluster_map
 from kplan.planner.incoming import with_objects
-from kplan.planner.listing import abridged, not_looked_at, unlisted, with_more
+from kplan.planner.listing import abridged, attempts_of, not_tried, renumbered, unlisted, with_more
 from kplan.planner.placement import Placement
 from kplan.planner.placement_report import NodesOf, placement_documents, summary
 from kplan.planner.question_pods import QuestionPods
@@ -146,7 +146,7 @@ class QueuePlan(Answer):
         """
         changes, attempts = self._listed(max_listed)
         others = self._unlisted(max_listed)
-        warnings = (*self.context.warnings, *self._endings(), *not_looked_at(others))
+        warnings = (*self.context.warnings, *self._endings(), *not_tried(others))
         actions = Counter(change.action for change in self.changes)
         further = sum(self.more.values())
         shown: NodesOf = dict.fromkeys(range(len(self.placements)), ()) if nodes_of is None else nodes_of
@@ -192,14 +192,8 @@ class QueuePlan(Answer):
         if most is None or max(len(self.changes), len(self.placements)) <= most:
             return self.changes, range(len(self.placements))
         changes = self.changes[:most]
-        needed = {change.attempt for change in changes if change.attempt is not None}
-        attempts = sorted({*range(min(most, len(self.placements))), *needed})
-        place_of = {index: place for place, index in enumerate(attempts)}
-        renumbered = (
-            change if change.attempt is None else replace(change, attempt=place_of[change.attempt])
-            for change in changes
-        )
-        return tuple(renumbered), attempts
+        attempts = sorted({*range(min(most, len(self.placements))), *attempts_of(changes)})
+        return renumbered(changes, attempts), attempts
 
     def _unlisted(self, most: int | None) -> tuple[Unlisted, ...]:
         """Count the pods whose changes the report does not list, by workload and outcome."""

@@ -172,13 +172,7 @@ class SnapshotBuilder:
                 )
             )
             return replace(pod, spec=replace(pod.spec, priority=0))
-        spec = replace(
-            pod.spec,
-            priority=resolved.priority,
-            priority_class_name=resolved.class_name,
-            preemption_policy=pod.spec.preemption_policy or resolved.preemption_policy,
-        )
-        return replace(pod, spec=spec)
+        return resolved.applied_to(pod)
 
     def _with_allocatable(self, node: core.Node) -> core.Node:
         """Fill in an absent allocatable from capacity, as the API server does when it reads a node."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from kplan.api.core import Pod
 from kplan.api.scheduling import PriorityClass
 
 #: Classes that every cluster has.
@@ -21,6 +24,16 @@ class ResolvedPriority(NamedTuple):
     class_name: str
     priority: int
     preemption_policy: str
+
+    def applied_to(self, pod: Pod) -> Pod:
+        """Return the pod with this priority, and with this preemption policy if it has none."""
+        spec = replace(
+            pod.spec,
+            priority=self.priority,
+            priority_class_name=self.class_name,
+            preemption_policy=pod.spec.preemption_policy or self.preemption_policy,
+        )
+        return replace(pod, spec=spec)
 
 
 def resolve_priority(class_name: str, classes: Iterable[PriorityClass]) -> ResolvedPriority | None:

@@ -16,8 +16,8 @@ from kplan.errors import ManifestError, Problem
 from kplan.reading import Item
 from kplan.snapshot.defaults import complete
 from kplan.workloads.manifests import workload_type
+from kplan.workloads.problems import is_foreign, unknown_kind
 from kplan.workloads.sources import Sources
-from kplan.workloads.unknown_kinds import is_foreign, unknown_kind
 
 Manifest = str | Path | Mapping[str, Any]
 """A path, or an object."""

@@ -33,11 +33,9 @@ from kplan.snapshot.model import Warning as InputWarning
 from kplan.snapshot.times import time_problems
 from kplan.workloads.accounts import account_warnings
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
-from kplan.workloads.bounds import uncountable
 from kplan.workloads.expansion import WORKLOADS, expand, template_pod, with_job
-from kplan.workloads.problems import fault_hint, field_problem, other_namespace
+from kplan.workloads.problems import fault_hint, field_problem, is_foreign, other_namespace, uncountable, unknown_kind
 from kplan.workloads.sources import PassedOver, Source, Sources, Text
-from kplan.workloads.unknown_kinds import is_foreign, unknown_kind
 
 Object = dict[str, Any]
 Strictness = Literal["strict", "warn", "ignore"]

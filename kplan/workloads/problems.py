@@ -1,14 +1,25 @@
-"""Errors in fields of manifests as problems with a location and a hint."""
+"""Problems of manifests: fields that are invalid, amounts that are too large, kinds that do not exist."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from kplan.admission.decoding import Fault
+from kplan.admission.fields import kinds_in, nearest_kind
 from kplan.admission.validation.errors import FieldError
+from kplan.api.kinds import split_api_version
+from kplan.api.quantity import MAX_INT64, parse
 from kplan.errors import Problem
 from kplan.reading import Item
+
+_GROUPS = ("apps", "autoscaling", "batch", "extensions", "policy")
+"""Kubernetes' API groups without a dot, and the removed group ``extensions``."""
+
+_NANOS = 10**9
+_COUNT_HINT = "check the suffix: m is a thousandth, M is a million, E is 10^18"
 
 
 def field_problem(item: Item, error: FieldError, path: str) -> Problem:
@@ -40,3 +51,41 @@ def _explain(kind: str, path: str) -> str:
     """Return the kubectl command that describes the field; indices and map keys are left out of its path."""
     fields = re.sub(r"\[[^\]]*\]|\.?\{.*", "", path)
     return f"kubectl explain {kind.lower()}.{fields} describes this field"
+
+
+def uncountable(spec: dict[str, Any], path: str) -> Iterator[Problem]:
+    """Yield a problem for each amount of a pod's spec above the largest int64, for cpu in thousandths."""
+    places = [(spec.get("resources", {}), f"{path}.resources"), ({"limits": spec.get("overhead", {})}, path)]
+    for group in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(group, [])):
+            places.append((container.get("resources", {}), f"{path}.{group}[{index}].resources"))
+    for resources, at in places:
+        for side in ("limits", "requests"):
+            for name, amount in resources.get(side, {}).items():
+                most = MAX_INT64 // 1000 if name == "cpu" else MAX_INT64
+                if parse(amount).nanos > most * _NANOS:
+                    where = "overhead" if at == path else side
+                    message = f"{amount[:60]!r} is more than Kubernetes can count"
+                    yield Problem(message, json_path=f"{at}.{where}.{name}", hint=_COUNT_HINT)
+
+
+def is_foreign(api_version: str, kind: str) -> bool:
+    """Return whether a kind is not one of Kubernetes' own: a custom resource, or an object of another tool.
+
+    Custom groups are domain names; other tools have words of their own, such as skaffold. A group that resembles one of
+    Kubernetes' groups counts as misspelt.
+    """
+    group, version = split_api_version(api_version)
+    if not group or not version or not kind or kinds_in(group):
+        return False
+    return "." in group or not difflib.get_close_matches(group, _GROUPS, n=1, cutoff=0.7)
+
+
+def unknown_kind(api_version: str, kind: str) -> Problem:
+    """Return kubectl's problem for a kind that the API server does not have, with the nearest known kind as a hint."""
+    group, _ = split_api_version(api_version)
+    near = nearest_kind(api_version, kind)
+    hint = f"did you mean apiVersion: {near[0]} with kind: {near[1]}?" if near else "kubectl api-resources lists all"
+    is_version_wrong = kind in kinds_in(group)
+    path = "$.apiVersion" if is_version_wrong else "$.kind"
+    return Problem(f'no matches for kind "{kind}" in version "{api_version}"', json_path=path, hint=hint)

@@ -1,10 +1,10 @@
-"""Kinds that the API does not serve."""
+"""Problems of manifests."""
 
 from __future__ import annotations
 
 import pytest
 
-from kplan.workloads.unknown_kinds import is_foreign, unknown_kind
+from kplan.workloads.problems import is_foreign, unknown_kind
 
 
 @pytest.mark.parametrize(
