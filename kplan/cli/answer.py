@@ -1,4 +1,4 @@
-"""From the flags of a deciding command to its answer: cluster, scheduler and pods go in, reports come out."""
+"""The way of a command from its flags to its answer: cluster, scheduler and pods in, reports out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kplan.cli.flags import ExtenderMode, ManifestFlags, OutputFlags, SchedulerF
 from kplan.cli.formats import check_template
 from kplan.cli.live_options import open_cluster
 from kplan.cli.no_effect import tell_no_effect
-from kplan.cli.on_paper import ChangedClusterFlags, asked_changes
+from kplan.cli.on_paper import ChangedClusterFlags, requested_changes
 from kplan.cli.pipelines import add_to_step_summary, remember_formats, repository_around, working_directory
 from kplan.errors import KplanError, UsageError
 
@@ -43,12 +43,12 @@ _FORCE_COLOR = "FORCE_COLOR"
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a command was asked about."""
+    """The planner and the pods of a command's question."""
 
     planner: Planner
-    pods: Sequence[PodLike]  #: those of manifests, then those named, in the order given
-    manifests: Manifests | None = None  #: None where none are given
-    names_pods: bool = False  #: pods of the snapshot are named besides
+    pods: Sequence[PodLike]  #: those of manifests, then those of the arguments, in their order
+    manifests: Manifests | None = None  #: None without manifests
+    names_pods: bool = False  #: the arguments also name pods of the snapshot
     run_cronjobs: bool = False  #: cron jobs among other manifests start a run now
 
 
@@ -61,7 +61,7 @@ def ask(
     *,
     run_cronjobs: bool = False,
 ) -> Question:
-    """Load cluster, configuration and manifests, and make the planner.
+    """Load cluster, configuration and manifests, and return the question to the planner.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def ask(
     Raises
     ------
     KplanError
-        For anything that cannot be used.
+        For invalid flags or input.
     """
     manifests = manifests or ManifestFlags()
     files, names = split_arguments(what or (), manifests.filename or ())
@@ -81,12 +81,12 @@ def ask(
 
     gates = parse_gates(scheduler.feature_gates)
     release = chosen_release(scheduler.kubernetes_version, gates)
-    # What is wrong with the configuration is said before the cluster is read, unless its server is to judge it.
+    # The configuration is checked before the cluster is read, unless its rules depend on the cluster's version.
     config = read_configuration(scheduler.scheduler_config or None, release) if release else None
     live = cluster.live(
         stdin_is_free=_STANDARD_INPUT not in (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
     )
-    changes = asked_changes(cluster)
+    changes = requested_changes(cluster)
     snapshot = open_cluster(cluster.snapshot, live, quiet=verbosity.quiet)
     if config is None:
         release = with_gates(nearest(snapshot.server_version), gates)
@@ -109,38 +109,38 @@ def ask(
         from kplan.planner.changed import changed
 
         planner = changed(planner, changes)
-    found = _manifests(files, manifests, cluster, planner, verbosity)
-    if found is not None:
+    loaded = _manifests(files, manifests, cluster, planner, verbosity)
+    if loaded is not None:
         from kplan.workloads.started import started
 
-        found = started(found, run_cronjobs=run_cronjobs)
-    incoming = None if found is None else _incoming(found, planner)
+        loaded = started(loaded, run_cronjobs=run_cronjobs)
+    incoming = None if loaded is None else _incoming(loaded, planner)
     if incoming is not None:
         planner = planner.with_world(planner.snapshot, incoming.objects, incoming.warnings)
-    return Question(planner, [*(incoming.pods if incoming else ()), *names], found, bool(names), run_cronjobs)
+    return Question(planner, [*(incoming.pods if incoming else ()), *names], loaded, bool(names), run_cronjobs)
 
 
 def split_arguments(what: Sequence[str], filenames: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Tell manifests from pods: what exists as a file, or ends like one, is a manifest.
+    """Return the manifests and the pods among arguments: a name of an existing file, or with its ending, is a manifest.
 
-    Raises UsageError for a name that can be neither.
+    Raises UsageError for a name that is neither.
     """
     files: list[str] = [*filenames]
     names: list[str] = []
-    for each in what:
-        is_file = each == _STANDARD_INPUT or each.endswith(_FILE_ENDINGS) or _exists(each)
-        is_pod = not is_file and _POD.fullmatch(each) is not None
-        if not is_file and not is_pod and "/" not in each:
+    for argument in what:
+        is_file = argument == _STANDARD_INPUT or argument.endswith(_FILE_ENDINGS) or _exists(argument)
+        is_pod = not is_file and _POD.fullmatch(argument) is not None
+        if not is_file and not is_pod and "/" not in argument:
             raise UsageError(
-                f"{each}: no such file or directory",
+                f"{argument}: no such file or directory",
                 hint="check the path, or name a pod of the snapshot as NAMESPACE/NAME",
             )
-        (names if is_pod else files).append(each)
+        (names if is_pod else files).append(argument)
     return files, names
 
 
 def _exists(path: str) -> bool:
-    """Tell whether there is such a file; there is none under a name that no file can have."""
+    """Tell whether a file exists; False for an invalid name."""
     try:
         return Path(path).exists()
     except (OSError, ValueError):
@@ -154,9 +154,9 @@ def _check(
         raise UsageError("standard input can be read once only", hint="give all but one as files")
     if files or manifests.kustomize:
         return
-    given = {"--namespace": manifests.namespace, "--replicas": manifests.replicas}
-    given["--validate"] = "" if manifests.validate is ValidateMode.STRICT else manifests.validate
-    for option, value in given.items():
+    options = {"--namespace": manifests.namespace, "--replicas": manifests.replicas}
+    options["--validate"] = "" if manifests.validate is ValidateMode.STRICT else manifests.validate
+    for option, value in options.items():
         if value not in ("", None):
             raise UsageError(f"{option} is for manifests, and none is given", hint="name a manifest, or leave it out")
 
@@ -207,21 +207,21 @@ def _tell_snapshot(snapshot: Snapshot, verbosity: VerbosityFlags) -> None:
 
 
 def fail_on_of(output: OutputFlags, command: str) -> tuple[Condition, ...]:
-    """Return the conditions that count: those given, or the command's own; raises UsageError for an unknown one."""
+    """Return the conditions of ``--fail-on``, by default the command's; raises UsageError for an unknown one."""
     from kplan.planner.verdict import DEFAULT_FAIL_ON, parse_fail_on
 
     return parse_fail_on(output.fail_on) if output.fail_on else DEFAULT_FAIL_ON[command]
 
 
 def shown_nodes(output: OutputFlags, *, with_score_details: bool = True) -> Shown:
-    """Return the nodes that a document tells about: all with `--explain`, else those that a table shows."""
+    """Return the nodes that a document covers: all with `--explain`, else those that a table shows."""
     from kplan.planner.explanation import Shown
 
     return Shown(None if output.explain else _top(output), output.explain and with_score_details)
 
 
 def wants_map(output: OutputFlags, formats: Sequence[str]) -> bool:
-    """Tell whether a document is to hold every node before and after."""
+    """Tell whether a document needs every node before and after."""
     return output.explain or "html" in formats
 
 
@@ -234,9 +234,9 @@ def _top(output: OutputFlags) -> int | None:
 
 
 def formats_of(output: OutputFlags) -> list[str]:
-    """Return all formats that are asked for, the printed one first.
+    """Return all output formats, the printed one first.
 
-    Called before the work is done: raises UsageError as `emit` would, for files that cannot be written, too.
+    Commands call it before the work: it raises UsageError as `emit` does, also for files that cannot be written.
     """
     from kplan.writing import check_writable
 
@@ -251,26 +251,25 @@ def formats_of(output: OutputFlags) -> list[str]:
 def _reports(output: OutputFlags) -> list[tuple[str, str]]:
     from kplan.report.registry import FORMATS
 
-    found: list[tuple[str, str]] = []
-    for each in output.report or ():
-        name, separator, path = each.partition("=")
+    reports: list[tuple[str, str]] = []
+    for option in output.report or ():
+        name, separator, path = option.partition("=")
         if not separator or not path:
-            raise UsageError(f"--report {each}: expected FORMAT=PATH", hint="for example --report junit=kplan.xml")
+            raise UsageError(f"--report {option}: expected FORMAT=PATH", hint="for example --report junit=kplan.xml")
         if name not in FORMATS:
             near = difflib.get_close_matches(name, FORMATS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(FORMATS)}"
-            raise UsageError(f"--report {each}: unknown format {name!r}", hint=hint)
-        if any(path == known for _, known in found):
-            raise UsageError(f"--report {each}: two reports in one file", hint="give each a file of its own")
-        found.append((name, path))
-    return found
+            raise UsageError(f"--report {option}: unknown format {name!r}", hint=hint)
+        if any(path == known for _, known in reports):
+            raise UsageError(f"--report {option}: two reports in one file", hint="give each a file of its own")
+        reports.append((name, path))
+    return reports
 
 
 def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags, manifests: Manifests | None = None) -> None:
-    """Write a document in every format that is asked for, and end the command with the verdict's exit code.
+    """Write a document in all output formats, and end the command with the verdict's exit code.
 
-    What is at fault in `manifests`, those that were asked about, is told with its line. Raises KplanError when a report
-    cannot be written.
+    Pods of `manifests` are shown with their lines. Raises KplanError when a report cannot be written.
     """
     from kplan.planner.places import with_lines
     from kplan.report.registry import HUMAN_FORMATS, render
@@ -295,9 +294,9 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags, manif
 
 
 def write_out(text: str) -> None:
-    """Write the result to standard output; a reader that has seen enough may go.
+    """Write the result to standard output; a closed pipe is no error.
 
-    Raises KplanError when it cannot be written, for want of room, say.
+    Raises KplanError when it cannot be written, for example because the disk is full.
     """
     if sys.stdout is None:
         raise KplanError("standard output is closed")
@@ -333,7 +332,7 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
 
 
 def text_width() -> int:
-    """Return how wide text on standard output may be: as the terminal, or as COLUMNS says, else the default."""
+    """Return the width of text on standard output: that of the terminal, or COLUMNS, else the default."""
     from kplan.report.options import DEFAULT_WIDTH
 
     if (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLUMNS", "").isdigit():

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kplan.cli.answer import ask, emit, fail_on_of, formats_of, shown_nodes, split_arguments, wants_map
-from kplan.cli.capacity_questions import Asked, OtherQuestions
+from kplan.cli.capacity_questions import CapacityQuestions, OtherQuestions
 from kplan.cli.flags import ManifestFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
 from kplan.cli.no_effect import tell_no_effect
@@ -92,20 +92,20 @@ def capacity(
     planner = ask(None, cluster, scheduler, verbosity).planner
     from kplan.planner.capacity_plan import without_nodes
 
-    excluded = [name for given in exclude_nodes or () for name in given.split(",") if name]
+    excluded = [name for listed in exclude_nodes or () for name in listed.split(",") if name]
     if excluded:
         planner = planner.with_world(without_nodes(planner.snapshot, excluded))
-    found = None
+    loaded = None
     if has_manifests:
-        # Replicas come on top of what runs, so they are numbered as if nothing of the name did.
+        # Replicas come on top of running ones, so they are numbered as if none of the same name ran.
         alone = dataclasses.replace(planner.snapshot, pods=())
         minor = planner.release.number
-        found = read_manifests(files, manifests, cluster, alone, verbosity, replicas=1, minor=minor)
-    if len(shares) == 1 and found and len(found.pods) == 1 and not verbosity.quiet:
+        loaded = read_manifests(files, manifests, cluster, alone, verbosity, replicas=1, minor=minor)
+    if len(shares) == 1 and loaded and len(loaded.pods) == 1 and not verbosity.quiet:
         tell_no_effect("--mix", "one number is no mix; give one for each workload")
-    asked = Asked(
+    questions = CapacityQuestions(
         planner,
-        found,
+        loaded,
         {"wanted": manifests.replicas, "limit": most},
         fail_on,
         shown_nodes(output),
@@ -113,12 +113,12 @@ def capacity(
         verbosity=verbosity,
     )
     if other.headroom:
-        document = asked.headroom(sweeping)
+        document = questions.headroom(sweeping)
     elif other.shrink:
-        document = asked.shrink(other)
+        document = questions.shrink(other)
     else:
-        document = asked.count(shares, other, preempt=preempt)
-    emit(document, output, verbosity, found)
+        document = questions.count(shares, other, preempt=preempt)
+    emit(document, output, verbosity, loaded)
 
 
 def _shares(text: str) -> list[int]:

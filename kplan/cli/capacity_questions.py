@@ -1,4 +1,4 @@
-"""Other questions about room that `kplan capacity` answers, and what goes with each."""
+"""The questions of `kplan capacity`, and the options that go with each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OtherQuestions:
-    """Questions about the same room that are asked in place of the plain one."""
+    """Options that ask another question about room instead of the plain count."""
 
     panel: ClassVar[str] = "Other questions about room"
 
@@ -72,13 +72,13 @@ class OtherQuestions:
 
     @property
     def option(self) -> str:
-        """The option that asks the question; empty for the plain one."""
-        asked = [option for option, is_asked in self._asked().items() if is_asked]
-        if len(asked) > 1:
-            raise UsageError(f"{asked[0]} and {asked[1]} are two questions", hint="ask one after the other")
-        return asked[0] if asked else ""
+        """The option of the question; empty for the plain count."""
+        chosen = [option for option, is_on in self._questions().items() if is_on]
+        if len(chosen) > 1:
+            raise UsageError(f"{chosen[0]} and {chosen[1]} are two questions", hint="ask one after the other")
+        return chosen[0] if chosen else ""
 
-    def _asked(self) -> Mapping[str, bool]:
+    def _questions(self) -> Mapping[str, bool]:
         return {
             "--headroom": self.headroom,
             "--lose" if self.lose else "--zones": bool(self.lose) or self.zones,
@@ -88,62 +88,62 @@ class OtherQuestions:
 
     @property
     def may_ask_without_manifests(self) -> bool:
-        """Whether the question can be about what the cluster has."""
+        """Whether the question can be about workloads of the cluster."""
         return self.headroom or self.shrink
 
-    def refuse(self, given: Mapping[str, bool]) -> None:
-        """Refuse options that would do nothing; raises UsageError."""
+    def refuse(self, arguments: Mapping[str, bool]) -> None:
+        """Raise UsageError for options that the question does not use."""
         option = self.option
-        for each, is_on in {"--force": self.force, "--delete-emptydir-data": self.delete_emptydir_data}.items():
+        for name, is_on in {"--force": self.force, "--delete-emptydir-data": self.delete_emptydir_data}.items():
             if is_on and not self.shrink:
-                raise UsageError(f"{each} is for --shrink", hint="add --shrink, or leave it out")
-        for each, is_given in given.items():
-            if is_given and each in _UNHEARD.get(option, ()):
-                raise UsageError(f"{each} does not go with {option}", hint="leave one of them out")
+                raise UsageError(f"{name} is for --shrink", hint="add --shrink, or leave it out")
+        for name, is_set in arguments.items():
+            if is_set and name in _INCOMPATIBLE.get(option, ()):
+                raise UsageError(f"{name} does not go with {option}", hint="leave one of them out")
 
 
-_UNHEARD: Mapping[str, frozenset[str]] = {
+_INCOMPATIBLE: Mapping[str, frozenset[str]] = {
     "--headroom": frozenset({"--mix", "--preempt"}),
     "--lose": frozenset({"--preempt"}),
     "--zones": frozenset({"--preempt"}),
     "--shapes": frozenset({"--preempt", "--max"}),
     "--shrink": frozenset({"FILE", "--replicas", "--mix", "--preempt", "--max"}),
 }
-"""Options that a question has no use for."""
+"""Options that a question does not use."""
 
 
 class Limits(TypedDict):
-    """Where a count stops: at the number that is wanted, or in any case."""
+    """Where a count stops: the wanted number, and the limit."""
 
     wanted: int | None
     limit: int | None
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What all questions about room have in common; each is a method."""
+class CapacityQuestions(msgspec.Struct, frozen=True):
+    """The questions about room, with what they have in common."""
 
     planner: Planner
-    manifests: Manifests | None  #: one replica of each workload; None where none are given
+    manifests: Manifests | None  #: one replica of each workload; None without manifests
     limits: Limits
-    fail_on: Sequence[Condition] | None  #: None for the question's own
-    shown: NodesShown  #: nodes to tell about
-    with_map: bool  #: tell about every node without and with the replicas
+    fail_on: Sequence[Condition] | None  #: None for the question's default
+    shown: NodesShown  #: nodes to show
+    with_map: bool  #: show every node without and with the replicas
     verbosity: VerbosityFlags
 
     def count(self, shares: Sequence[int], other: OtherQuestions, *, preempt: bool) -> Report:
-        """Count the replicas that fit, workloads taking turns; with --lose and --zones those that outlast a loss."""
+        """Count the replicas that fit, of all workloads in turn; with --lose and --zones those that survive a loss."""
         from kplan.planner.templates import templates_of
 
         assert self.manifests is not None  # noqa: S101 - the question is refused without
         planner = self.planner
-        asked = templates_of(
+        counted = templates_of(
             self.manifests, planner.snapshot, shares=shares, minor=planner.release.number, **self.limits
         )
-        planner = planner.with_world(planner.snapshot, asked.objects, asked.warnings)
+        planner = planner.with_world(planner.snapshot, counted.objects, counted.warnings)
         words = "trying {:,}" if other.lose or other.zones else "{:,} fit so far"
         with busy("counting replicas", quiet=self.verbosity.quiet) as tell:
             answer = planner.capacity(
-                asked.templates,
+                counted.templates,
                 preempt=preempt,
                 lose=other.lose,
                 zones=other.zones,
@@ -159,7 +159,7 @@ class Asked(msgspec.Struct, frozen=True):
         return document
 
     def headroom(self, sweeping: SweepFlags) -> Report:
-        """Count how many more of each workload fit."""
+        """Count how many more replicas of each workload fit."""
         from kplan.planner.headroom import base_of_manifests, headroom_report
 
         planner, templates = self.planner, None
@@ -176,7 +176,7 @@ class Asked(msgspec.Struct, frozen=True):
             )
 
     def shrink(self, other: OtherQuestions) -> Report:
-        """Look for nodes that are not needed."""
+        """Search for nodes that are not needed."""
         from kplan.planner.shrink import shrink_report
         from kplan.simulation.draining import DrainOptions
 
@@ -186,5 +186,5 @@ class Asked(msgspec.Struct, frozen=True):
                 self.planner,
                 options=options,
                 fail_on=self.fail_on,
-                progress=lambda freed, seen: tell(f"{freed:,} can go, {seen:,} looked at"),
+                progress=lambda freed, n_tried: tell(f"{freed:,} can go, {n_tried:,} looked at"),
             )

@@ -1,4 +1,4 @@
-"""Manifests of what runs already, for the commands that take manifests: they are changes."""
+"""Manifests of workloads that run already, which are changes of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RolloutMode(StrEnum):
-    """When a workload that runs already is rolled."""
+    """When a workload that runs already rolls out."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -39,12 +39,12 @@ RolloutOption = Annotated[
 ]
 
 _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
-"""Formats that tell why for the first pod of a new workload, and need no more of the others than where they are."""
+"""Formats that show reasons for the first pod of a new workload, and only the nodes of the others."""
 
 _REPLICAS_FIELD = {"Job": "parallelism"}
 _WITHOUT_REPLICAS = frozenset({"Pod", "DaemonSet", "CronJob", "PodTemplate"})
-_TOLD_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
-"""Warnings that a pod is looked at beside one that runs, which here is the same one, or that the change has itself."""
+_REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
+"""Warnings about existing objects and autoscalers, which the report of a change covers itself."""
 
 
 def change_document(
@@ -56,11 +56,11 @@ def change_document(
     fail_on: Sequence[Condition],
     replicas: int | None,
 ) -> PlanReport | None:
-    """Return the report about manifests of which some are in the cluster already; None where all are new."""
-    asked = asked_change(question, replicas)
-    if asked is None:
+    """Return the report about manifests if any of them are in the cluster already; None where all are new."""
+    update = requested_update(question, replicas)
+    if update is None:
         return None
-    base, written = asked
+    base, written = update
     base.on_progress = question.planner.on_progress
     from kplan.planner.change import carry_out
     from kplan.planner.change_report import change_report
@@ -89,8 +89,8 @@ def change_document(
     )
 
 
-def asked_change(question: Question, replicas: int | None) -> tuple[Planner, list[WrittenWorkload]] | None:
-    """Return what to apply, and the planner of the cluster that holds what comes with it; None where all is new."""
+def requested_update(question: Question, replicas: int | None) -> tuple[Planner, list[WrittenWorkload]] | None:
+    """Return the workloads to apply, and a planner with the other objects applied; None where all are new."""
     planner, manifests = question.planner, question.manifests
     if manifests is None or question.names_pods or not _has_updates(manifests, planner.snapshot):
         return None
@@ -100,7 +100,9 @@ def asked_change(question: Question, replicas: int | None) -> tuple[Planner, lis
 
     others = [obj for obj in manifests.objects if type(obj) not in CHANGED_IN_PLACE]
     admitting, objects = accepted_objects(others, planner.snapshot, planner.release.number)
-    warnings = [each for each in (*manifests.warnings, *admitting.warnings) if each.code not in _TOLD_AS_CHANGES]
+    warnings = [
+        warning for warning in (*manifests.warnings, *admitting.warnings) if warning.code not in _REPORTED_AS_CHANGES
+    ]
     written = _written(manifests, replicas)
     return planner.with_world(planner.snapshot, objects, warnings), with_runs(
         written
@@ -108,7 +110,7 @@ def asked_change(question: Question, replicas: int | None) -> tuple[Planner, lis
 
 
 def _origins(manifests: Manifests | None) -> dict[str, Origin]:
-    """Return where each workload stands, by KIND/NAMESPACE/NAME."""
+    """Return the position of each workload in the files, by KIND/NAMESPACE/NAME."""
     from kplan.planner.incoming import origin_of
 
     if manifests is None:
@@ -119,7 +121,7 @@ def _origins(manifests: Manifests | None) -> dict[str, Origin]:
 
 
 def _has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
-    """Tell whether the cluster has any of the workloads; single pods are looked at beside those that run."""
+    """Tell whether the cluster has any of the workloads; single pods do not count."""
     workloads = [workload for workload in manifests.workloads if workload.kind != "Pod"]
     if not workloads:
         return False
@@ -137,11 +139,11 @@ def _has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
 
 
 def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload]:
-    """Return the workloads as they were written, names and numbers filled in as they were asked for."""
+    """Return the workloads as in the manifests, with their namespaces, names and numbers of replicas."""
     from kplan.workloads.changes import WrittenWorkload
     from kplan.workloads.manifests import workload_type
 
-    found: list[WrittenWorkload] = []
+    workloads: list[WrittenWorkload] = []
     for workload in manifests.workloads:
         target = workload_type(workload.item.api_version, workload.kind)
         if target is None:
@@ -151,5 +153,5 @@ def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload
         if replicas is not None and workload.kind not in _WITHOUT_REPLICAS:
             field = _REPLICAS_FIELD.get(workload.kind, "replicas")
             content["spec"] = {**content.get("spec", {}), field: replicas}
-        found.append(WrittenWorkload(target, content))
-    return found
+        workloads.append(WrittenWorkload(target, content))
+    return workloads

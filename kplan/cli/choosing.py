@@ -1,4 +1,4 @@
-"""Which pods are meant where a list of them is read: ``-A`` and ``-l``, as kubectl has them."""
+"""The choice of pods by ``-A`` and ``-l``, as in kubectl."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PodChoiceFlags:
-    """Which pods of the snapshot."""
+    """Options that choose pods of the snapshot."""
 
     panel: ClassVar[str] = "Pods"
 
@@ -29,16 +29,16 @@ class PodChoiceFlags:
     ] = ""
 
     def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:
-        """Return the pods that are meant, in their order.
+        """Return the chosen pods, in their order.
 
         Parameters
         ----------
-        namespace : that they are of, unless those of all are meant; empty for all
+        namespace : namespace of the pods, without ``-A``; empty for all
 
         Raises
         ------
         UsageError
-            For a selector that cannot be read.
+            For an invalid selector.
         """
         wanted = read_selector(self.selector) if self.selector else None
         where = "" if self.all_namespaces else namespace
@@ -50,12 +50,12 @@ class PodChoiceFlags:
         ]
 
     def keys_of(self, pods: Iterable[Pod], namespace: str) -> list[str]:
-        """Return the pods that are meant, as NAMESPACE/NAME; as `of`."""
+        """Return the chosen pods as NAMESPACE/NAME; as `of`."""
         return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self.of(pods, namespace)]
 
 
 def read_selector(text: str) -> Selector:
-    """Read what stands after ``--selector``; raises UsageError when that is none."""
+    """Parse the value of ``--selector``; raises UsageError for an invalid one."""
     from kplan.api.labels import InvalidSelector
     from kplan.api.selector_text import parse_selector
 

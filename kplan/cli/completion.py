@@ -1,8 +1,8 @@
-"""Completion scripts for bash, zsh and fish, made from the commands themselves.
+"""Completion scripts for bash, zsh and fish, generated from the commands.
 
 They hold every command, option and choice, so that completing these starts no Python; only names of contexts,
 namespaces, pods, workloads and nodes are asked for, of ``kplan names``. The files in ``completions/`` are what
-:func:`completion_files` returns; a test holds them against it.
+:func:`completion_files` returns; a test compares them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloa
 
 
 class OptionWords(msgspec.Struct, frozen=True):
-    """An option, by its names; its values are choices, files or names of objects."""
+    """An option and its values: choices, files or names of objects."""
 
     names: tuple[str, ...]
     text: str
@@ -31,14 +31,14 @@ class OptionWords(msgspec.Struct, frozen=True):
 
 
 class CommandWords(msgspec.Struct, frozen=True):
-    """A command, by its words after ``kplan``; the first of all is ``kplan`` itself."""
+    """A command with its options; the root is ``kplan`` itself."""
 
     path: tuple[str, ...]
     text: str
     options: tuple[OptionWords, ...]
     children: tuple[CommandWords, ...]
-    names: tuple[str, ...] = ()  #: what its arguments name: pods, nodes
-    words: tuple[str, ...] = ()  #: what its arguments may be
+    names: tuple[str, ...] = ()  #: kinds of objects that its arguments name: pods, nodes
+    words: tuple[str, ...] = ()  #: choices of its arguments
 
 
 def completion_files(program: Any) -> dict[str, str]:
@@ -48,7 +48,7 @@ def completion_files(program: Any) -> dict[str, str]:
 
 
 def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
-    """Return what a command takes, and its own commands; `path` are its words."""
+    """Return the options and subcommands of a command; `path` are its words after ``kplan``."""
     children = getattr(command, "commands", {})
     context = typer.Context(command)
     options = [_option(param, context) for param in command.params if _is_option(param)]
@@ -69,11 +69,11 @@ def _is_option(parameter: Any) -> bool:
 
 
 def _choices(parameter: Any, context: Any) -> tuple[str, ...]:
-    return tuple(each.value for each in parameter.shell_complete(context, "") if each.value)
+    return tuple(choice.value for choice in parameter.shell_complete(context, "") if choice.value)
 
 
 def _names(parameter: Any) -> Iterator[str]:
-    """Yield what a value names, as its option or its placeholder says."""
+    """Yield the kinds of objects that a value names, by its option or placeholder."""
     yield from (kind for name, kind in _NAMES_OF_OPTIONS.items() if name in parameter.opts)
     yield from (kind for word, kind in _NAMES_IN_METAVARS.items() if word in (parameter.metavar or ""))
 
@@ -103,10 +103,10 @@ def _all(command: CommandWords) -> Iterator[CommandWords]:
 
 
 def _bash(root: CommandWords) -> str:
-    cases = "\n".join(_bash_case(each) for each in _all(root))
+    cases = "\n".join(_bash_case(command) for command in _all(root))
     values = "\n".join(_bash_values(_all(root)))
-    arguments = "\n".join(_bash_arguments(each) for each in _all(root) if each.names or each.words)
-    words = " ".join(sorted({child.path[-1] for each in _all(root) for child in each.children}))
+    arguments = "\n".join(_bash_arguments(command) for command in _all(root) if command.names or command.words)
+    words = " ".join(sorted({child.path[-1] for command in _all(root) for child in command.children}))
     return f"""# bash completion for kplan
 _kplan_names() {{
     local kind snapshot="" index
@@ -151,7 +151,7 @@ def _bash_case(command: CommandWords) -> str:
 
 
 def _bash_arguments(command: CommandWords) -> str:
-    """Return what completes the command's own arguments: names besides files, or nothing but the words there are."""
+    """Return the completion of a command's arguments: names and files, or only its choices."""
     case = f'        "{" ".join(("kplan", *command.path))}")'
     if command.names:
         return f'{case} words="$(_kplan_names {" ".join(command.names)})" ;;'
@@ -159,8 +159,8 @@ def _bash_arguments(command: CommandWords) -> str:
 
 
 def _bash_values(commands: Iterable[CommandWords]) -> Iterator[str]:
-    """Yield what each option takes; options of one name take the same wherever they are."""
-    told: dict[str, str] = {}
+    """Yield the completion of each option's values; options of the same name have the same values."""
+    replies: dict[str, str] = {}
     for command in commands:
         for option in command.options:
             if not option.takes_value:
@@ -171,12 +171,12 @@ def _bash_values(commands: Iterable[CommandWords]) -> Iterator[str]:
             if option.takes_file:
                 reply = '$(compgen -f -- "$current")'
             key = f"{'|'.join(option.names)}) COMPREPLY=({reply}); return ;;"
-            told.setdefault(f"{command.path[:1] if option.choices else ''}{key}", key)
-    yield from (f"        {line}" for line in dict.fromkeys(told.values()))
+            replies.setdefault(f"{command.path[:1] if option.choices else ''}{key}", key)
+    yield from (f"        {line}" for line in dict.fromkeys(replies.values()))
 
 
 def _zsh(root: CommandWords) -> str:
-    functions = "\n".join(_zsh_function(each) for each in _all(root))
+    functions = "\n".join(_zsh_function(command) for command in _all(root))
     return f"""#compdef kplan
 # zsh completion for kplan
 _kplan_names() {{
@@ -277,16 +277,16 @@ def _fish(root: CommandWords) -> str:
             text = f"-a {child.path[-1]} -d {_fish_quote(child.text)}"
             lines.append(f"complete -c kplan -f -n {_fish_quote(where)} {text}")
         lines += [f"complete -c kplan -n {_fish_quote(where)} {_fish_option(option)}" for option in command.options]
-        found = f"(__kplan_names {' '.join(command.names)})" if command.names else " ".join(command.words)
-        if found:
-            lines.append(f"complete -c kplan -n {_fish_quote(where)} -a {_fish_quote(found)}")
+        arguments = f"(__kplan_names {' '.join(command.names)})" if command.names else " ".join(command.words)
+        if arguments:
+            lines.append(f"complete -c kplan -n {_fish_quote(where)} -a {_fish_quote(arguments)}")
     return "\n".join(lines) + "\n"
 
 
 def _fish_condition(command: CommandWords) -> str:
-    seen = [f"__fish_seen_subcommand_from {word}" for word in command.path]
+    conditions = [f"__fish_seen_subcommand_from {word}" for word in command.path]
     below = " ".join(child.path[-1] for child in command.children)
-    return "; and ".join([*seen, *([f"not __fish_seen_subcommand_from {below}"] if below else [])]) or "true"
+    return "; and ".join([*conditions, *([f"not __fish_seen_subcommand_from {below}"] if below else [])]) or "true"
 
 
 def _fish_option(option: OptionWords) -> str:

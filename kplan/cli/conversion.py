@@ -1,8 +1,8 @@
-"""Values of options as they were typed.
+"""Conversion of option values without Pydantic.
 
 Typer converts them with Pydantic, which takes longer to load than a small question takes to answer. Nearly all values
-are texts, lists of texts, choices and defaults, for which there is little to convert. What is to be converted all the
-same, or is wrong, is left to Typer, and so are its messages.
+are texts, lists of texts, choices and defaults, which need little conversion. Typer converts all others, and reports
+invalid ones.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _TEXTS = list[str]
 
 
 class QuickConversion:
-    """Converts the values of one parameter, as Typer's own conversion does, and without Pydantic where it can.
+    """Converts the values of one parameter as Typer does, without Pydantic where possible.
 
     Parameters
     ----------
-    annotation : the type that the command asks for
+    annotation : the type of the parameter
     typers : returns Typer's conversion
     """
 
@@ -29,19 +29,19 @@ class QuickConversion:
         self._typers = typers
 
     def __call__(self) -> QuickConversion:
-        """Stand in for what returns Typer's conversion."""
+        """Return itself, in place of the function that returns Typer's conversion."""
         return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the value as the command takes it; raises Typer's BadParameter where it cannot be one."""
+        """Return the converted value; raises Typer's BadParameter for an invalid one."""
         annotation = self._annotation
         if param.multiple or param.nargs == -1:
             if value is None:
                 return ()
-            if annotation == _TEXTS and isinstance(value, list | tuple) and all(type(each) is str for each in value):
+            if annotation == _TEXTS and isinstance(value, list | tuple) and all(type(item) is str for item in value):
                 return list(value)
         elif value is None or (annotation in (str, int) and type(value) is annotation):
-            return value  # only texts stand on a command line: a number that is one already is a default
+            return value  # values of a command line are texts: a value of another type is a default
         elif isinstance(annotation, type) and issubclass(annotation, Enum):
             for member in annotation:
                 if value is member or (type(value) is str and value == member.value):
@@ -52,7 +52,7 @@ class QuickConversion:
 
 
 def convert_quickly(parameters: Iterable[Any]) -> None:
-    """Let parameters of a command load Pydantic only for values that need it."""
+    """Make parameters of a command load Pydantic only for values that need it."""
     for parameter in parameters:
         typers = getattr(parameter, "get_runtime_param", None)
         descriptor = getattr(parameter, "type_descriptor", None)

@@ -1,4 +1,4 @@
-"""`kplan diff`: what differs between two answers."""
+"""`kplan diff`: the differences between two answers."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
 def _titles(
     snapshots: tuple[str, str], schedulers: tuple[SchedulerFlags, str, str], against_manifests: str
 ) -> tuple[str, str]:
-    """Return what the two questions differ in."""
+    """Return titles of the two questions: what they differ in."""
     pairs = []
     snapshot, against = snapshots
     scheduler, against_config, against_version = schedulers
@@ -154,37 +154,37 @@ def _titles(
 def _answers(
     questions: Sequence[Question], titles: Sequence[str], manifests: ManifestFlags, output: OutputFlags
 ) -> tuple[ComparedAnswer, ComparedAnswer]:
-    """Ask both questions; about each pod both tell about the nodes that either chooses."""
+    """Answer both questions; both answers cover, for each pod, the nodes that either chooses."""
     from kplan.documents.base import Report
     from kplan.planner.diff import ComparedAnswer
     from kplan.planner.explanation import Shown
     from kplan.planner.plan import Plan
     from kplan.planner.utilisation import cluster_usage
 
-    asked = [_ask(question, manifests, output) for question in questions]
+    answers = [_ask(question, manifests, output) for question in questions]
     chosen: dict[str, set[str]] = {}
-    for each in asked:
-        if not isinstance(each, Report):
-            for placement in each.placements:
+    for answer in answers:
+        if not isinstance(answer, Report):
+            for placement in answer.placements:
                 chosen.setdefault(placement.pod.key, set()).update(() if placement.node is None else (placement.node,))
-    found: list[ComparedAnswer] = []
-    for question, each, title in zip(questions, asked, titles, strict=True):
+    compared: list[ComparedAnswer] = []
+    for question, answer, title in zip(questions, answers, titles, strict=True):
         names = frozenset(question.planner.world.node_by_name)
-        if isinstance(each, Report):
-            found.append(ComparedAnswer(title, each, names))
+        if isinstance(answer, Report):
+            compared.append(ComparedAnswer(title, answer, names))
             continue
         nodes_of = {
             index: Shown(1, also=tuple(sorted(chosen[placement.pod.key] & names)))
-            for index, placement in enumerate(each.placements)
+            for index, placement in enumerate(answer.placements)
         }
-        report: Report = each.report(fail_on=(), nodes_of=nodes_of)
-        after = each.session.cluster if isinstance(each, Plan) else each.after
-        found.append(ComparedAnswer(title, report, names, cluster_usage(after)))
-    return found[0], found[1]
+        report: Report = answer.report(fail_on=(), nodes_of=nodes_of)
+        after = answer.session.cluster if isinstance(answer, Plan) else answer.after
+        compared.append(ComparedAnswer(title, report, names, cluster_usage(after)))
+    return compared[0], compared[1]
 
 
 def _ask(question: Question, manifests: ManifestFlags, output: OutputFlags) -> Plan | QueuePlan | Report:
-    """Place what is given, as `kplan place` does; all pending pods are worked off, as `kplan plan` does."""
+    """Place the given pods, as `kplan place` does, or without any plan all pending pods, as `kplan plan` does."""
     change = change_document(
         question, "plan", rollout=RolloutMode.AUTO, output=output, fail_on=(), replicas=manifests.replicas
     )
@@ -197,7 +197,7 @@ def _ask(question: Question, manifests: ManifestFlags, output: OutputFlags) -> P
 
 @contextlib.contextmanager
 def _manifests_of(names: Sequence[str], against: str) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Give the manifests of both questions; those of a revision are there as long as they are read."""
+    """Yield the manifests of both questions; those of a git revision exist only during the context."""
     if not against.startswith(_GIT):
         yield names, [against] if against else names
         return
@@ -208,7 +208,7 @@ def _manifests_of(names: Sequence[str], against: str) -> Iterator[tuple[Sequence
 
 
 def _at_revision(path: Path, revision: str, directory: str) -> str:
-    """Write a file or directory as it was at a revision, and return where; raises UsageError when git cannot tell."""
+    """Write a file or directory of a git revision, and return its path; raises UsageError where git fails."""
     inside, name = (path, ".") if path.is_dir() else (path.parent, path.name)
     target = Path(tempfile.mkdtemp(dir=directory))
     hint = "name a revision and manifests of a git repository, such as git:HEAD~1"
@@ -225,8 +225,8 @@ def _at_revision(path: Path, revision: str, directory: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"git cannot be run: {error}", hint="compare two directories instead") from None
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
-        raise UsageError(f"git:{revision}: {path}: {said[0][:500]}", hint=hint)
+        errors = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
+        raise UsageError(f"git:{revision}: {path}: {errors[0][:500]}", hint=hint)
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(target, filter="data")
     return str(target if name == "." else target / name)

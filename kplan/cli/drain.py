@@ -1,4 +1,4 @@
-"""`kplan drain`: what becomes of the pods of nodes that are drained or lost."""
+"""`kplan drain`: what happens to the pods of nodes that are drained or lost."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def drain(
     replace: Annotated[
         bool, typer.Option("--replace", help="Drain one node after another; replace each by an empty one like it.")
     ] = False,
-    each: Annotated[
+    separately: Annotated[
         bool, typer.Option("--each", help="Drain each node alone, always from the present cluster.")
     ] = False,
     by: Annotated[
@@ -85,11 +85,11 @@ def drain(
     pending because of the drain (--fail-on).
     """
     _check(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
-    is_each = each or bool(by)
+    is_separate = separately or bool(by)
     sweeping.check()
-    if is_each and runs is not None:
+    if is_separate and runs is not None:
         raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")
-    if is_each and (rolling or replace):
+    if is_separate and (rolling or replace):
         raise UsageError("--each takes nodes alone, not one after the other", hint="leave out --rolling and --replace")
     output = saving(output, save)
     fail_on = fail_on_of(output, "drain")
@@ -101,9 +101,9 @@ def drain(
     planner = question.planner
     options = DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
     names = chosen_nodes(
-        planner.world, nodes or (["*"] if is_each and not selector and not zone else ()), selector, zone
+        planner.world, nodes or (["*"] if is_separate and not selector and not zone else ()), selector, zone
     )
-    if is_each:
+    if is_separate:
         from kplan.planner.drains import drains_report, label_of, together
 
         label = label_of(planner, by) if by else None
@@ -155,18 +155,18 @@ def drain(
 
 def _check(*, lost: bool, one_by_one: bool, rolling: bool, replace: bool) -> None:
     ways = {"--lost": lost, "--one-by-one": one_by_one, "--rolling": rolling or replace}
-    given = [name for name, is_given in ways.items() if is_given]
-    if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} are two ways to empty nodes", hint="choose one of them")
+    chosen = [name for name, is_set in ways.items() if is_set]
+    if len(chosen) > 1:
+        raise UsageError(f"{chosen[0]} and {chosen[1]} are two ways to empty nodes", hint="choose one of them")
 
 
 def chosen_nodes(world: Snapshot, names: Sequence[str], selector: str, zone: str) -> list[str]:
-    """Return the nodes that are meant: those named, in that order, then those with the labels, by name.
+    """Return the chosen nodes: those named, in that order, then those with the labels, by name.
 
     Raises
     ------
     UsageError
-        When none is named, or a selector cannot be read.
+        When no node is chosen, or for an invalid selector.
     NotFoundError
         When there is no such node.
     """
@@ -174,12 +174,12 @@ def chosen_nodes(world: Snapshot, names: Sequence[str], selector: str, zone: str
     from kplan.planner.not_found import no_node
 
     known = sorted(world.node_by_name)
-    found: list[str] = []
+    chosen: list[str] = []
     unknown: list[str] = []
     for name in names:
         is_glob = any(letter in name for letter in _GLOB) and name not in world.node_by_name
         matching = fnmatch.filter(known, name) if is_glob else [name] if name in world.node_by_name else []
-        found += matching
+        chosen += matching
         unknown += [] if matching else [name]
     if unknown:
         raise no_node(unknown, known)
@@ -188,7 +188,7 @@ def chosen_nodes(world: Snapshot, names: Sequence[str], selector: str, zone: str
         matching = [name for name in known if wanted.matches(world.node_by_name[name].metadata.labels)]
         if not matching:
             raise NotFoundError(f"no node has labels {selector}", hint="kubectl get nodes --show-labels lists them")
-        found += matching
+        chosen += matching
     if zone:
         zones = {name: world.node_by_name[name].metadata.labels for name in known}
         matching = [name for name in known if zone in (zones[name].get(ZONE), zones[name].get(BETA_ZONE))]
@@ -196,7 +196,7 @@ def chosen_nodes(world: Snapshot, names: Sequence[str], selector: str, zone: str
             there = sorted({labels[ZONE] for labels in zones.values() if ZONE in labels})
             hint = f"there are {', '.join(there)}" if there else "no node says in which zone it is"
             raise NotFoundError(f"no node is in zone {zone}", hint=hint)
-        found += matching
-    if not found:
+        chosen += matching
+    if not chosen:
         raise UsageError("no node to drain", hint="name one: kplan drain node-03, or choose with -l or --zone")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(chosen))

@@ -1,4 +1,4 @@
-"""`kplan explain`: why pods are where they are, or nowhere."""
+"""`kplan explain`: why pods are on their nodes, or pending."""
 
 from __future__ import annotations
 
@@ -54,39 +54,39 @@ def explain(
     with busy("looking for where pods would go", quiet=verbosity.quiet) as tell:
         world = planner.world
         keys = pods_named(what, namespace, world) if what else _chosen(choice, namespace, world)
-        found = []
+        explained = []
         for key in keys:
-            found.append(explain_pod(planner, key))
-            tell(f"{len(found):,} of {len(keys):,} pods")
-        report = whereabouts_report(found, fail_on=fail_on, nodes=shown_nodes(output), max_listed=output.max_listed)
+            explained.append(explain_pod(planner, key))
+            tell(f"{len(explained):,} of {len(keys):,} pods")
+        report = whereabouts_report(explained, fail_on=fail_on, nodes=shown_nodes(output), max_listed=output.max_listed)
     emit(report, output, verbosity)
 
 
 def _chosen(choice: PodChoiceFlags, namespace: str, world: Snapshot) -> list[str]:
-    """Return the pods that are meant and have not ended; raises NotFoundError when there are none."""
+    """Return the chosen pods that have not ended; raises NotFoundError where there are none."""
     from kplan.planner.not_found import has_ended
     from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 
     keys = choice.keys_of((pod for pod in world.pods if has_ended(pod) is None), namespace or DEFAULT_NAMESPACE)
     if not keys:
         where = "" if choice.all_namespaces else f" in namespace {namespace or DEFAULT_NAMESPACE}"
-        raise NotFoundError(f"no pod is meant{where}", hint="kubectl get pods -A --show-labels lists them all")
+        raise NotFoundError(f"no such pod{where}", hint="kubectl get pods -A --show-labels lists them all")
     return keys
 
 
 def pods_named(what: str, namespace: str, world: Snapshot) -> list[str]:
-    """Return the pods that are meant, as NAMESPACE/NAME.
+    """Return the pods that a text names, as NAMESPACE/NAME.
 
-    A pod of that name comes first: ``rs/web`` is a pod of the namespace ``rs`` where there is one.
+    A pod takes precedence: ``rs/web`` is the pod ``web`` of the namespace ``rs`` where it exists.
 
     Parameters
     ----------
-    namespace : where the text names none
+    namespace : namespace where the text names none
 
     Raises
     ------
     UsageError, NotFoundError
-        When nothing can be meant, or nothing is there.
+        When the text names neither a pod nor a workload, or one that does not exist.
     """
     from kplan.planner.workload_pods import kind_named, pods_of
     from kplan.snapshot.defaults import DEFAULT_NAMESPACE

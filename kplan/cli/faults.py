@@ -1,4 +1,4 @@
-"""What goes wrong, told to people: every problem, the next step, no traceback unless it is asked for."""
+"""Error messages: every problem, the next step, and no traceback without ``--debug``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FAILED = 2
 _INTERRUPTED = 130
 _DEBUG_OPTION = "--debug"
 _MOST_PROBLEMS = 50
-_USAGE: type[Exception] = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException")
+_USAGE: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 _CHOICES = re.compile(r"(?<=[:,])\n\t")
 _PYDANTICS_PREFIX = "Value error, "
 _TYPERS_OWN = (typer.Exit, typer.Abort, _USAGE)
 
-#: The next step where a problem says all there is to say.
+#: The next step for errors without a hint.
 _USUAL_HINTS = {
     ManifestError: "an API server would refuse this; correct the manifest and ask again",
     SnapshotError: "correct the object, or take the snapshot anew with kplan snapshot save",
@@ -35,7 +35,7 @@ _USUAL_HINTS = {
 
 
 class KplanGroup(TyperGroup):
-    """The group of all commands: errors end in a message and exit code 2, and `--debug` may stand anywhere."""
+    """The group of all commands: errors end in a message and exit code 2, and `--debug` may be anywhere."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return all parameters."""
@@ -44,14 +44,14 @@ class KplanGroup(TyperGroup):
         return parameters
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take `--debug` from wherever it stands, up to a `--`."""
+        """Accept `--debug` anywhere before a `--`."""
         end = args.index("--") if "--" in args else len(args)
         wants_traceback = _DEBUG_OPTION in args[:end]
         rest = [arg for arg in args[:end] if arg != _DEBUG_OPTION] + args[end:]
         try:
             return super().parse_args(ctx, [_DEBUG_OPTION, *rest] if wants_traceback else rest)
         except _USAGE as error:
-            raise _told(error) from None
+            raise _print_usage_error(error) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -66,7 +66,7 @@ class KplanGroup(TyperGroup):
             silence_output()
             raise typer.Exit(0) from None
         except _USAGE as error:
-            raise _told(error) from None
+            raise _print_usage_error(error) from None
         except Exception as error:
             if isinstance(error, _TYPERS_OWN) or ctx.params.get("debug"):
                 raise
@@ -74,8 +74,8 @@ class KplanGroup(TyperGroup):
             raise typer.Exit(FAILED) from None
 
 
-def _told(error: Any) -> typer.Exit:
-    """Tell of a command line that cannot be understood as any other error is told, in Typer's words."""
+def _print_usage_error(error: Any) -> typer.Exit:
+    """Print an invalid command line as any other error, in Typer's words."""
     if isinstance(error, typer.BadParameter):
         error.message = error.message.removeprefix(_PYDANTICS_PREFIX)
     message = error.format_message()
@@ -83,7 +83,7 @@ def _told(error: Any) -> typer.Exit:
     if context is not None and message == context.get_help():
         typer.echo(message, err=True)
         return typer.Exit(FAILED)
-    # The choices for what is missing come on lines of their own.
+    # Typer prints the choices for a missing value on lines of their own.
     text = _CHOICES.sub(" ", message).removesuffix(".")
     say(f"error: {text[:1].lower()}{text[1:]}")
     if context is not None:
@@ -93,26 +93,26 @@ def _told(error: Any) -> typer.Exit:
 
 
 def silence_output() -> None:
-    """Let nobody complain at exit that the reader of standard output has gone."""
+    """Prevent the error at exit that the reader of standard output has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_error(error: Exception) -> None:
-    """Print what is wrong, a line a problem, each followed by its hint; a hint that repeats comes once."""
+    """Print the problems of an error, each with its hint; equal hints only once."""
     if not isinstance(error, KplanError):
         _print_internal(error)
         return
     problems = error.problems if isinstance(error, InputError) else ()
-    told: set[str] = set()
+    printed: set[str] = set()
     for problem in problems[:_MOST_PROBLEMS]:
         say(f"error: {problem}")
-        _hint(problem.hint, told)
+        _hint(problem.hint, printed)
     if len(problems) > _MOST_PROBLEMS:
         say(f"error: and {len(problems) - _MOST_PROBLEMS} more problems")
     if not problems:
         say(f"error: {error.message}")
     usual = next((hint for kind, hint in _USUAL_HINTS.items() if isinstance(error, kind)), "")
-    _hint(error.hint or ("" if told else usual), told)
+    _hint(error.hint or ("" if printed else usual), printed)
     if isinstance(error, InputError):
         try:
             tell_refusal(error)
@@ -122,9 +122,9 @@ def _print_error(error: Exception) -> None:
             say(f"error: {other}")
 
 
-def _hint(text: str, told: set[str]) -> None:
-    if text and text not in told:
-        told.add(text)
+def _hint(text: str, printed: set[str]) -> None:
+    if text and text not in printed:
+        printed.add(text)
         say(f"hint: {text}")
 
 
@@ -137,12 +137,12 @@ def _print_internal(error: Exception) -> None:
 
 
 def say_traceback(error: Exception) -> None:
-    """Print where something went wrong, for `--debug`."""
+    """Print the traceback of an error, for `--debug`."""
     for part in traceback.format_exception(error):
         for line in part.splitlines():
             say(line)
 
 
 def say(text: str) -> None:
-    """Print a line on standard error; whatever others wrote in it is made visible."""
+    """Print a line on standard error, with control characters escaped."""
     typer.echo(visible(text), err=True)

@@ -1,7 +1,7 @@
-"""Options that several commands share, each described once.
+"""Options that several commands share.
 
 A command takes whole groups of them as parameters: a frozen dataclass whose fields are Typer options. `with_flags`
-shows Typer the fields in the group's place, and hands the command the group. In the help they stand under `panel`.
+shows Typer the fields in place of the group, and passes the group to the command. In the help they are under `panel`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEFAULT_MAX_LISTED = 1000
 
 
 class SamplingMode(StrEnum):
-    """How many nodes are looked at."""
+    """How many nodes are evaluated."""
 
     ALL = "all"
     AS_CONFIGURED = "as-configured"
@@ -53,7 +53,7 @@ RunsOption = Annotated[
 
 
 class TieRule(StrEnum):
-    """Which of equal best nodes is taken."""
+    """Which of equal best nodes is chosen."""
 
     SCHEDULER = "scheduler"
     NAME = "name"
@@ -61,14 +61,14 @@ class TieRule(StrEnum):
 
 
 class ExtenderMode(StrEnum):
-    """What is done about the extenders of a configuration."""
+    """Whether the extenders of a configuration are called."""
 
     IGNORE = "ignore"
     CALL = "call"
 
 
 class ValidateMode(StrEnum):
-    """What becomes of fields that the API does not have, or that stand twice."""
+    """How unknown and duplicate fields are treated."""
 
     STRICT = "strict"
     WARN = "warn"
@@ -77,7 +77,7 @@ class ValidateMode(StrEnum):
 
 @dataclass(frozen=True)
 class ManifestFlags:
-    """Which manifests, and how they are read."""
+    """Options about manifests."""
 
     panel: ClassVar[str] = _MANIFESTS_PANEL
 
@@ -110,7 +110,7 @@ class ManifestFlags:
     ] = None
 
     def or_pods_of_namespace(self, what: Sequence[str] | None) -> tuple[ManifestFlags, str]:
-        """Return what ``--namespace`` is about: manifests, if there are any, else the pods of the snapshot."""
+        """Return the flags for manifests, and the namespace for pods of the snapshot: ``--namespace`` is for either."""
         if what or self.filename or self.kustomize:
             return self, ""
         return replace(self, namespace=""), self.namespace
@@ -118,7 +118,7 @@ class ManifestFlags:
 
 @dataclass(frozen=True)
 class SchedulerFlags:
-    """How the scheduler decides."""
+    """Options of the scheduler."""
 
     panel: ClassVar[str] = "Scheduler"
 
@@ -174,7 +174,7 @@ class SchedulerFlags:
 
 @dataclass(frozen=True)
 class VerbosityFlags:
-    """How much is said besides the answer."""
+    """Options about messages on standard error."""
 
     panel: ClassVar[str] = "Messages"
 
@@ -191,7 +191,7 @@ class VerbosityFlags:
 
 @dataclass(frozen=True)
 class OutputFlags:
-    """What is shown, how, and what counts as a failure."""
+    """Options about the output and the exit code."""
 
     panel: ClassVar[str] = "Output"
 
@@ -242,7 +242,7 @@ class OutputFlags:
 
 
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take groups of options: parameters whose type is a dataclass of Typer options."""
+    """Return a command whose groups of options, dataclasses of Typer options, are replaced by their fields."""
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
     parameters: list[inspect.Parameter] = []
@@ -253,10 +253,10 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
-    def run(**given: Any) -> None:
+    def run(**arguments: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
+            arguments[name] = group(**{field.name: arguments.pop(field.name) for field in fields(group)})
+        command(**arguments)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # what Typer reads
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -1,4 +1,4 @@
-"""How documents are written that are no reports of a question: as JSON, as YAML, or as a template of JSONPath says."""
+"""Output of documents that are not reports of a question: JSON, YAML, or a JSONPath template."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any
 from kplan.report.options import JsonFormat
 
 
-def check_template(asked: JsonFormat) -> None:
-    """Raise UsageError for a template of JSONPath that cannot be understood."""
-    if asked.template is not None:
+def check_template(output_format: JsonFormat) -> None:
+    """Raise UsageError for an invalid JSONPath template."""
+    if output_format.template is not None:
         from kplan.report.jsonpath import parse_jsonpath
 
-        parse_jsonpath(asked.template)
+        parse_jsonpath(output_format.template)
 
 
-def as_data(document: dict[str, Any], asked: JsonFormat) -> str:
-    """Write a document; the text ends with a line feed, unless a template has none.
+def as_data(document: dict[str, Any], output_format: JsonFormat) -> str:
+    """Return a document as text, with a newline at its end, except for a template.
 
-    Raises UsageError for a template that does not fit.
+    Raises UsageError for a template that does not match the document.
     """
     from kplan.visible import as_json, as_yaml, shown
 
-    if asked.template is not None:
+    if output_format.template is not None:
         from kplan.report.jsonpath import render_jsonpath
 
-        return render_jsonpath(asked.template, shown(document))
-    return as_yaml(document) if asked == "yaml" else f"{as_json(document)}\n"
+        return render_jsonpath(output_format.template, shown(document))
+    return as_yaml(document) if output_format == "yaml" else f"{as_json(document)}\n"

@@ -1,7 +1,7 @@
-"""Commands: help with options in groups and examples, and the order in which options stood on the command line.
+"""Commands: help with groups of options and examples, and the order of options on the command line.
 
 Changes of a cluster follow each other, whichever options ask for them. Help is laid out by Typer's own plain formatter,
-since Rich alone takes three times as long to load as all of the help.
+as Rich alone takes three times as long to load as all of the help.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _ARGUMENTS = "Arguments"
 
 
 class KplanCommand(TyperCommand):
-    """A command whose options stand in groups (``rich_help_panel``), and whose epilog holds examples.
+    """A command with groups of options in its help (``rich_help_panel``), and examples in its epilog.
 
     It keeps the order of its options; Typer itself collects the values of each. Each line of the epilog is a command,
-    two blanks, ``#`` and what it is for.
+    two blanks, ``#`` and its purpose.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line once more, for the order alone; tell of options that do nothing."""
+        """Parse the command line, remember the order of its options, and warn of options without effect."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        stood = tuple(parameter.name or "" for parameter in order)
-        _ORDER.set(stood)
+        present = tuple(parameter.name or "" for parameter in order)
+        _ORDER.set(present)
         rest = super().parse_args(ctx, args)
-        pass_over(ctx, stood)
+        pass_over(ctx, present)
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -45,7 +45,7 @@ class KplanCommand(TyperCommand):
         return parameters
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments first, then the command's own options, then those that several commands share."""
+        """Write arguments first, then the command's own options, then shared options by group."""
         groups: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], _OPTIONS: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -62,7 +62,7 @@ class KplanCommand(TyperCommand):
                     formatter.write_dl(records)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
-        """Write the examples, a command and what it is for in two lines or one."""
+        """Write the examples: commands with their purposes."""
         if not self.epilog:
             return
         with formatter.section("Examples"):
@@ -70,13 +70,13 @@ class KplanCommand(TyperCommand):
 
 
 def examples_of(epilog: str) -> list[tuple[str, str]]:
-    """Return the commands of an epilog, each with what it is for."""
+    """Return the commands of an epilog with their purposes."""
     parts = (line.partition("  # ") for line in epilog.strip().splitlines())
     return [(command.strip(), purpose.strip()) for command, _, purpose in parts]
 
 
 def in_order(options: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the values of options as they stood, each with the name of its option."""
+    """Yield the values of options in the order of the command line, each with the name of its option."""
     left = {name: iter(values) for name, values in options.items()}
     for name in _ORDER.get():
         if name in left:

@@ -1,7 +1,7 @@
-"""``kubectl_complete-kplan``: what kubectl asks for when somebody presses Tab after ``kubectl kplan``.
+"""``kubectl_complete-kplan``: the completion of ``kubectl kplan``.
 
-kubectl runs it with the words after the plugin's name, the last of them the one to complete, and reads a completion a
-line, a tab before what it is, and last a directive for the shell.
+kubectl runs it with the words after the plugin's name, of which it completes the last, and reads one completion per
+line, with a description after a tab, and last a directive for the shell.
 Upstream: kubectl/pkg/cmd/plugin/plugin_completion.go pluginCompletion.
 """
 
@@ -16,27 +16,27 @@ from kplan.cli.completion import CommandWords, OptionWords, read_command
 from kplan.cli.names import known_names
 
 _FILES, _NO_FILES = 0, 4
-"""Directives of Cobra: the shell may complete files where nothing else is offered, or not."""
+"""Cobra's directives: the shell completes files where there are no other completions, or not."""
 
 _LONGEST_HELP = 120
 _SNAPSHOT = ("--snapshot", "-s")
 
 
 def complete(program: Any, words: Sequence[str]) -> str:
-    """Return what kubectl reads.
+    """Return the completions as kubectl reads them.
 
     Parameters
     ----------
     program : the group of all commands
-    words : those after the plugin's name, the last of them to be completed, and empty where it is not begun
+    words : words after the plugin's name; the last one is completed, and may be empty
     """
     *before, current = words or ("",)
-    found, directive = _found(program, before, current)
-    lines = [f"{word}\t{text}" if text else word for word, text in found if word.startswith(current)]
+    completions, directive = _completions(program, before, current)
+    lines = [f"{word}\t{text}" if text else word for word, text in completions if word.startswith(current)]
     return "".join(f"{line}\n" for line in (*lines, f":{directive}"))
 
 
-def _found(program: Any, before: Sequence[str], current: str) -> tuple[list[tuple[str, str]], int]:
+def _completions(program: Any, before: Sequence[str], current: str) -> tuple[list[tuple[str, str]], int]:
     command, left = program, list(before)
     while left and left[0] in getattr(command, "commands", {}):
         command = command.commands[left.pop(0)]
@@ -46,9 +46,9 @@ def _found(program: Any, before: Sequence[str], current: str) -> tuple[list[tupl
         return [(name, child.get_short_help_str(_LONGEST_HELP)) for name, child in shown], _NO_FILES
     known = read_command(command, ())
     options = {name: option for option in known.options for name in option.names}
-    asked = options.get(left[-1]) if left else None
-    if asked is not None and asked.takes_value:
-        return _values(asked, before), _FILES if asked.takes_file else _NO_FILES
+    option = options.get(left[-1]) if left else None
+    if option is not None and option.takes_value:
+        return _values(option, before), _FILES if option.takes_file else _NO_FILES
     if current.startswith("-"):
         name, equals, _ = current.partition("=")
         if equals and name in options:
@@ -66,7 +66,7 @@ def _arguments(command: CommandWords, before: Sequence[str]) -> Iterator[tuple[s
 
 
 def _names(kinds: Sequence[str], before: Sequence[str]) -> Iterator[str]:
-    """Yield names of the contexts, or of what is in the snapshot that the command line or the environment names."""
+    """Yield names of contexts, or of objects in the snapshot of the command line or the environment."""
     snapshot = os.environ.get("KPLAN_SNAPSHOT", "")
     for option, value in pairwise(before):
         snapshot = value if option in _SNAPSHOT else snapshot

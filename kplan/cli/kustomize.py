@@ -1,4 +1,4 @@
-"""Building kustomizations with the program that the user has for it."""
+"""Building kustomizations with the user's kustomize or kubectl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kplan.errors import ManifestError, Problem, UsageError
 from kplan.workloads.sources import Text
 
 _TIMEOUT = 60
-"""Seconds; bases from elsewhere may have to be fetched."""
+"""Seconds; remote bases may have to be fetched."""
 
 _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 
@@ -28,8 +28,8 @@ def build(directory: str) -> Text:
     if not Path(directory).is_dir():
         raise UsageError(f"-k {directory}: no such directory", hint="name the directory with the kustomization.yaml")
     for program, command in _PROGRAMS:
-        if found := shutil.which(program):
-            return Text(f"{directory} ({program})", _run(found, command, directory))
+        if path := shutil.which(program):
+            return Text(f"{directory} ({program})", _run(path, command, directory))
     pipes = " or ".join(f"{program} {command} {directory} | kplan place -" for program, command in _PROGRAMS)
     raise UsageError("neither kustomize nor kubectl is on the PATH", hint=f"run it where one is: {pipes}")
 
@@ -48,7 +48,7 @@ def _run(program: str, command: str, directory: str) -> bytes:
         message = f"{Path(program).name} cannot be run: {error.strerror}"
         raise ManifestError([Problem(message, path=directory, hint="check the program on your PATH")]) from None
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
-        message = f"{Path(program).name} cannot build it: {said[0][:500]}"
+        errors = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
+        message = f"{Path(program).name} cannot build it: {errors[0][:500]}"
         raise ManifestError([Problem(message, path=directory, hint=f"try {Path(program).name} {command} {directory}")])
     return done.stdout

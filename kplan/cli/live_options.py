@@ -1,4 +1,4 @@
-"""The flags that say where the cluster comes from, shared by all commands: a file, or kubectl's flags for a live one.
+"""The flags for the source of the cluster, shared by all commands: a file, or kubectl's flags for a live cluster.
 
 A command takes them as :class:`ClusterFlags`, and opens the cluster with :func:`open_cluster`.
 """
@@ -15,7 +15,7 @@ import typer
 
 from kplan.cli import collector
 from kplan.cli.faults import say
-from kplan.cli.phases import said_when_slow, told_when_interrupted
+from kplan.cli.phases import announced_when_slow, noted_when_interrupted
 
 if TYPE_CHECKING:
     from kplan.live.collect import Progress
@@ -36,7 +36,7 @@ SnapshotOption = Annotated[
 
 @dataclass(frozen=True)
 class ClusterFlags:
-    """Where the cluster comes from."""
+    """Options for the source of the cluster."""
 
     panel: ClassVar[str] = "Cluster"
 
@@ -68,16 +68,16 @@ class ClusterFlags:
     ] = None
 
     def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
-        """Return how to reach a live cluster; namespaces may be given one by one or with commas between.
+        """Return the options for a live cluster; namespaces may be repeated options, or separated by commas.
 
         Parameters
         ----------
-        stdin_is_free : kplan reads nothing from standard input itself
+        stdin_is_free : kplan itself does not read standard input
 
         Raises
         ------
         UsageError
-            When the timeout is no duration.
+            For an invalid timeout.
         """
         from kplan.live.options import LiveOptions, parse_timeout
 
@@ -108,14 +108,14 @@ class ClusterFlags:
 
 
 def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Snapshot:
-    """Load the cluster from the given file, or from a live API server when no file is given.
+    """Load the cluster from a file, or from a live API server where `snapshot` is empty.
 
     Raises
     ------
     SnapshotError
         The file cannot be used.
     LiveClusterError
-        The API server cannot be asked.
+        The API server cannot be read.
     """
     cluster = _read(snapshot, quiet=quiet) if snapshot else _collect(live, quiet=quiet)
     collector.finish_loading()
@@ -125,7 +125,7 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
 def _read(source: str, *, quiet: bool) -> Snapshot:
     from kplan.snapshot.load import load_snapshot
 
-    with told_when_interrupted(f"reading {source}"), _progress_bar(shown=_watched(quiet=quiet)) as reading:
+    with noted_when_interrupted(f"reading {source}"), _progress_bar(shown=_watched(quiet=quiet)) as reading:
         return load_snapshot(source, progress=reading)
 
 
@@ -135,10 +135,10 @@ def _collect(live: LiveOptions, *, quiet: bool) -> Snapshot:
     with ExitStack() as stack:
 
         def begin(cluster: str) -> None:
-            stack.enter_context(told_when_interrupted(f"reading {cluster}"))
-            stack.enter_context(said_when_slow(f"reading {cluster}", quiet=quiet))
+            stack.enter_context(noted_when_interrupted(f"reading {cluster}"))
+            stack.enter_context(announced_when_slow(f"reading {cluster}", quiet=quiet))
 
-        stack.enter_context(told_when_interrupted("logging in to the cluster"))
+        stack.enter_context(noted_when_interrupted("logging in to the cluster"))
         progress = stack.enter_context(_progress_bar(shown=_watched(quiet=quiet)))
         return collect_snapshot(live, progress, warn=None if quiet else _warn, begin=begin)
 
@@ -159,7 +159,7 @@ def print_warnings(snapshot: Snapshot, *, quiet: bool = False) -> None:
 
 @contextmanager
 def _progress_bar(*, shown: bool) -> Iterator[Progress | None]:
-    """Show a bar for everything that takes more than one step to read, and take them away at the end."""
+    """Show a progress bar for every kind that takes more than one request; remove them at the end."""
     if not shown:
         yield None
         return
@@ -171,11 +171,11 @@ def _progress_bar(*, shown: bool) -> Iterator[Progress | None]:
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, int] = {}
 
-        def report(resource: str, seen: int, total: int | None) -> None:
+        def report(resource: str, n_read: int, total: int | None) -> None:
             if resource not in tasks:
-                if seen == total:
+                if n_read == total:
                     return
                 tasks[resource] = bars.add_task(resource, total=None)
-            bars.update(tasks[resource], completed=seen, total=total)  # type: ignore[arg-type]  # rich's TaskID is an int
+            bars.update(tasks[resource], completed=n_read, total=total)  # type: ignore[arg-type]  # rich's TaskID is an int
 
         yield report

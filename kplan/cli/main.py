@@ -1,4 +1,4 @@
-"""`kplan`: the command line. Every command imports what it needs when it runs, so that help is there at once."""
+"""`kplan`: the command line. Every command imports what it needs when it runs, so that help is quick."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def main(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback if something fails.")] = False,
 ) -> None:
-    """Set what holds for all commands."""
+    """Options of all commands."""
 
 
 def _add(name: str, home: str, examples: str, short_help: str) -> None:

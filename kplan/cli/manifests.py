@@ -1,4 +1,4 @@
-"""Manifests as the command line names them: read, and what was passed over told."""
+"""Reading of the manifests that a command line names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kplan.cli.faults import say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags
-from kplan.cli.phases import told_when_interrupted
+from kplan.cli.phases import noted_when_interrupted
 
 if TYPE_CHECKING:
     from kplan.cli.live_options import ClusterFlags
@@ -31,22 +31,22 @@ def read_manifests(
 ) -> Manifests:
     """Read the manifests of files and kustomizations, as an API server of a minor such as 36 does.
 
-    Objects that name no namespace go into that of ``--namespace``, else into the context's. As by kubectl, objects that
-    name another than ``--namespace`` are refused.
+    Objects without a namespace get that of ``--namespace``, else that of the context. As in kubectl, objects of another
+    namespace than ``--namespace`` are refused.
 
     Raises
     ------
     ManifestError
-        With everything that is wrong, each with file, document, line and JSON path.
+        With all problems, each with file, document, line and JSON path.
     KubeconfigError
-        When the kubeconfig whose context counts cannot be used.
+        When the kubeconfig, whose context has the namespace, cannot be used.
     """
     from kplan.cli.kustomize import build
     from kplan.workloads import load_manifests
 
     built = [build(directory) for directory in flags.kustomize or ()]
-    with told_when_interrupted("reading manifests"):
-        found = load_manifests(
+    with noted_when_interrupted("reading manifests"):
+        manifests = load_manifests(
             [*files, *built],
             snapshot=snapshot,
             namespace=flags.namespace or cluster.default_namespace() or None,
@@ -56,20 +56,20 @@ def read_manifests(
             minor=minor,
         )
     if not verbosity.quiet:
-        for line in _told(found.passed_over):
+        for line in _passed_over_lines(manifests.passed_over):
             say(line)
-    if verbosity.verbose and found.skipped:
-        kinds = ", ".join(f"{kind} {number}" for kind, number in found.skipped.items())
+    if verbosity.verbose and manifests.skipped:
+        kinds = ", ".join(f"{kind} {number}" for kind, number in manifests.skipped.items())
         say(f"manifests: left out, since scheduling does not read them: {kinds}")
-    return found
+    return manifests
 
 
-def _told(passed_over: Sequence[PassedOver]) -> list[str]:
-    """Say which files of directories were passed over: a line for each reason."""
-    reasons = Counter(each.reason for each in passed_over)
+def _passed_over_lines(passed_over: Sequence[PassedOver]) -> list[str]:
+    """Return messages about files of directories that were passed over, one for each reason."""
+    reasons = Counter(file.reason for file in passed_over)
     lines = []
     for reason, number in reasons.items():
-        paths = [each.path for each in passed_over if each.reason == reason][:_SHOWN]
+        paths = [file.path for file in passed_over if file.reason == reason][:_SHOWN]
         more = f" and {number - _SHOWN} more" if number > _SHOWN else ""
         lines.append(f"passed over: {', '.join(paths)}{more}: {reason}")
     return lines

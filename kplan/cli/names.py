@@ -1,4 +1,4 @@
-"""Names for shell completion: contexts of the kubeconfig, and what is in a snapshot. A live cluster is never asked."""
+"""Names for shell completion: contexts of the kubeconfig, and objects of a snapshot, but never of a live cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STANDARD_INPUT = "-"
 
 
 class NameKind(StrEnum):
-    """What completion asks for."""
+    """Kinds of names for completion."""
 
     CONTEXTS = "contexts"
     NAMESPACES = "namespaces"
@@ -41,7 +41,7 @@ def known_names(kind: str, snapshot: str) -> list[str]:
     try:
         return sorted({visible(name) for name in _names(NameKind(kind), snapshot)})
     except KplanError:
-        # Whoever presses Tab is told nothing: the command itself says what is wrong.
+        # Completion shows no errors: the command itself reports them.
         return []
 
 
@@ -58,7 +58,7 @@ def _names(kind: NameKind, snapshot: str) -> Iterable[str]:
 
 
 def names_in(snapshot: Snapshot, kind: NameKind) -> list[str]:
-    """Return the names of one kind: of pods and workloads with their namespaces."""
+    """Return the names of objects of a kind; those of pods and workloads with their namespaces."""
     if kind is NameKind.NODES:
         return [node.metadata.name for node in snapshot.nodes]
     if kind is NameKind.NAMESPACES:
@@ -70,6 +70,6 @@ def names_in(snapshot: Snapshot, kind: NameKind) -> list[str]:
 
     return [
         f"{name.lower()}/{obj.metadata.namespace}/{obj.metadata.name}"
-        for name, each in POD_MAKERS.items()
-        for obj in getattr(snapshot, each.attribute)
+        for name, workload_kind in POD_MAKERS.items()
+        for obj in getattr(snapshot, workload_kind.attribute)
     ]

@@ -1,4 +1,4 @@
-"""Options that do nothing beside others: told in a line each, and passed over."""
+"""Options without effect beside others: kplan warns of each, and ignores it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from typing import Any
 from kplan.cli.faults import say
 from kplan.errors import UsageError
 
-Given = Mapping[str, Any]
-"""Parameter -> its value, of all parameters of a command."""
+Options = Mapping[str, Any]
+"""Parameter -> its value, for all parameters of a command."""
 
 _WHICH_CLUSTER = ("kubeconfig", "context", "cluster")
-_SWEEPS = ("runs", "each", "by", "headroom")
+_SWEEPS = {"runs": "--runs", "separately": "--each", "by": "--by", "headroom": "--headroom"}
+"""Parameter -> option that asks many questions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Options that have no effect where something else holds."""
+    """Options that have no effect under a condition, and why."""
 
     options: tuple[str, ...]  #: names of parameters
-    holds: Callable[[Given], bool]
-    because: Callable[[Given], str]
+    holds: Callable[[Options], bool]
+    because: Callable[[Options], str]
 
 
-def _source(given: Given) -> str:
-    """Return the file that the cluster is read from; empty for a live one. `snapshot show FILE` names it besides."""
-    return str(given.get("snapshot") or given.get("file") or "")
+def _source(options: Options) -> str:
+    """Return the file of the cluster, from ``--snapshot`` or an argument; empty for a live cluster."""
+    return str(options.get("snapshot") or options.get("file") or "")
 
 
 RULES = (
@@ -43,69 +44,69 @@ RULES = (
             "insecure_skip_tls_verify",
             "namespaces",
         ),
-        lambda given: bool(_source(given)),
-        lambda given: f"the cluster is read from {_source(given)}",
+        lambda options: bool(_source(options)),
+        lambda options: f"the cluster is read from {_source(options)}",
     ),
     Rule(
         ("workers", "dask"),
-        lambda given: not any(given.get(name) for name in _SWEEPS),
-        lambda given: (
+        lambda options: not any(options.get(name) for name in _SWEEPS),
+        lambda options: (
             "there is one question, "
-            f"{' or '.join(f'--{name}' for name in _SWEEPS if name in given)} would make many of it"
+            f"{' or '.join(option for name, option in _SWEEPS.items() if name in options)} would make many of it"
         ),
     ),
     Rule(
         ("seed",),
-        lambda given: given.get("ties") in ("name", "scheduler") and given.get("runs") is None,
-        lambda given: f"--ties {given['ties']} draws nothing",
+        lambda options: options.get("ties") in ("name", "scheduler") and options.get("runs") is None,
+        lambda options: f"--ties {options['ties']} draws nothing",
     ),
     Rule(
         ("start_index",),
-        lambda given: given.get("sampling") == "all",
-        lambda _given: "every node is looked at without --sampling as-configured",
+        lambda options: options.get("sampling") == "all",
+        lambda _options: "every node is evaluated without --sampling as-configured",
     ),
     Rule(
         ("all_namespaces", "selector"),
-        lambda given: bool(given.get("what")) and "all_namespaces" in given and "queue" not in given,
-        lambda _given: "what is meant is named",
+        lambda options: bool(options.get("what")) and "all_namespaces" in options and "queue" not in options,
+        lambda _options: "the arguments name the pods",
     ),
-    Rule(("top",), lambda given: bool(given.get("all_nodes")), lambda _given: "--all-nodes shows all"),
+    Rule(("top",), lambda options: bool(options.get("all_nodes")), lambda _options: "--all-nodes shows all"),
     Rule(
         ("max_rounds", "recreate", "rollout"),
-        lambda given: bool(given.get("queue")),
-        lambda _given: "--queue tries no pod",
+        lambda options: bool(options.get("queue")),
+        lambda _options: "--queue tries no pod",
     ),
 )
 
 
-def without_effect(given: Given, stood: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the options of a command line that do nothing, each with why.
+def without_effect(options: Options, present: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the options of a command line that have no effect, each with the reason.
 
     Parameters
     ----------
-    stood : parameters that stood on the command line
+    present : parameters on the command line
     """
     for rule in RULES:
-        names = [name for name in rule.options if name in stood]
-        if names and rule.holds(given):
-            yield from ((name, rule.because(given)) for name in names)
+        names = [name for name in rule.options if name in present]
+        if names and rule.holds(options):
+            yield from ((name, rule.because(options)) for name in names)
 
 
-def pass_over(context: Any, stood: Collection[str]) -> None:
-    """Tell of options that do nothing, unless nothing is to be told, and let them have their defaults.
+def pass_over(context: Any, present: Collection[str]) -> None:
+    """Warn of options without effect, unless ``--quiet``, and set them to their defaults.
 
-    Raises UsageError where a command line names a live cluster and only the environment a file: nobody sees the
-    environment, so an answer about the file would pass for one about the cluster.
+    Raises UsageError where the command line names a live cluster but the environment a file: an answer about the file
+    would look like one about the cluster.
     """
-    named = next((name for name in _WHICH_CLUSTER if name in stood), "")
-    if named and "snapshot" not in stood and context.params.get("snapshot"):
+    named = next((name for name in _WHICH_CLUSTER if name in present), "")
+    if named and "snapshot" not in present and context.params.get("snapshot"):
         option = f"--{named}"
         raise UsageError(
             f"{option} names a live cluster, and KPLAN_SNAPSHOT a file: {context.params['snapshot']}",
             hint=f"unset KPLAN_SNAPSHOT to ask the cluster, or leave {option} out to ask the file",
         )
     parameters = {parameter.name: parameter for parameter in context.command.params}
-    for name, because in list(without_effect(context.params, stood)):
+    for name, because in list(without_effect(context.params, present)):
         parameter = parameters[name]
         if not context.params.get("quiet"):
             tell_no_effect(max(parameter.opts, key=len), because)
@@ -113,5 +114,5 @@ def pass_over(context: Any, stood: Collection[str]) -> None:
 
 
 def tell_no_effect(option: str, because: str) -> None:
-    """Say that an option does nothing, and why."""
+    """Warn that an option has no effect, and why."""
     say(f"warning: {option} has no effect: {because}")

@@ -25,7 +25,7 @@ _STANDARD_INPUT = "-"
 
 @dataclass(frozen=True)
 class ChangedClusterFlags(ClusterFlags):
-    """Where the cluster comes from, and what is different about it on paper."""
+    """Options for the source of the cluster, and for changes of it on paper."""
 
     with_: Annotated[
         list[str] | None,
@@ -78,13 +78,13 @@ class ChangedClusterFlags(ClusterFlags):
     ] = False
 
 
-def asked_changes(flags: ChangedClusterFlags) -> list[WhatIf]:
-    """Read what is to be different, in the order given; settling comes last.
+def requested_changes(flags: ChangedClusterFlags) -> list[WhatIf]:
+    """Return the changes of the options, in their order, with settling last.
 
-    Raises KplanError for a change that cannot be read, with the option that asks for it.
+    Raises KplanError for an invalid change, with its option.
     """
-    given = {name: getattr(flags, name) or () for name in _NAMES}
-    if not any(given.values()) and not flags.settle:
+    options = {name: getattr(flags, name) or () for name in _NAMES}
+    if not any(options.values()) and not flags.settle:
         return []
     from kplan.planner.on_paper import Settle, With, Without, cordoned, parse_add_nodes, parse_scale
     from kplan.planner.references import parse_reference
@@ -97,28 +97,28 @@ def asked_changes(flags: ChangedClusterFlags) -> list[WhatIf]:
         "uncordon": lambda text: cordoned(text, is_cordoned=False),
         "scale": parse_scale,
     }
-    found: list[WhatIf] = []
-    for name, value in in_order(given):
+    changes: list[WhatIf] = []
+    for name, value in in_order(options):
         try:
-            found.append(readers[name](value))
+            changes.append(readers[name](value))
         except InputError:
             raise
         except KplanError as error:
             option = name.strip("_").replace("_", "-")
             raise type(error)(f"--{option} {error.message}", hint=error.hint) from None
-    return [*found, Settle()] if flags.settle else found
+    return [*changes, Settle()] if flags.settle else changes
 
 
 def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> Snapshot:
-    """Return a cluster as it is with the changes that are asked for; raises KplanError as reading it and they do.
+    """Return a cluster with the changes of the options; raises KplanError for invalid input.
 
     Parameters
     ----------
-    source : where its snapshot is; empty for the live cluster
+    source : file of the snapshot; empty for the live cluster
     """
     if [source, *(flags.with_ or ())].count(_STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read once only", hint="give all but one as files")
-    changes = asked_changes(flags)
+    changes = requested_changes(flags)
     live = flags.live(stdin_is_free=_STANDARD_INPUT not in (flags.with_ or ()))
     snapshot = open_cluster(source, live, quiet=quiet)
     if not changes:

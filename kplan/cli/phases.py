@@ -1,4 +1,4 @@
-"""What kplan is busy with: told on a terminal when it takes long, and when it is interrupted."""
+"""Messages about what kplan is doing: on a terminal when it takes long, and when it is interrupted."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 1.0
 _BETWEEN_SECONDS = 0.1
-"""Between two counts that are shown."""
+"""Between two updates of a count."""
 
 
 @contextmanager
 def busy(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Say what goes on once it takes more than a second, on a terminal only, and take it away at the end.
+    """Show what kplan is doing, on a terminal and after more than a second; remove it at the end.
 
     Parameters
     ----------
-    doing : such as ``reading the cluster``; an interrupt says it, too
+    doing : such as ``reading the cluster``; also for the message after an interrupt
 
     Yields
     ------
     callable
-        Says how far it is, in place of what was said before.
+        Shows the progress, in place of the former one.
     """
-    with told_when_interrupted(doing):
+    with noted_when_interrupted(doing):
         if quiet or not sys.stderr.isatty():
             yield _say_nothing
             return
@@ -42,12 +42,12 @@ def busy(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
         timer = threading.Timer(_PATIENCE_SECONDS, status.start)
         timer.daemon = True
         timer.start()
-        told_at = 0.0
+        updated_at = 0.0
 
         def tell(progress: str) -> None:
-            nonlocal told_at
-            if (now := time.monotonic()) - told_at >= _BETWEEN_SECONDS:
-                told_at = now
+            nonlocal updated_at
+            if (now := time.monotonic()) - updated_at >= _BETWEEN_SECONDS:
+                updated_at = now
                 status.update(f"{doing}: {progress}")
 
         try:
@@ -60,7 +60,7 @@ def busy(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def counted(doing: str, planner: Base, *, quiet: bool = False) -> Iterator[None]:
-    """Say what goes on as `busy` does, with how many pods are decided about, or how many steps are made."""
+    """Show what kplan is doing as `busy` does, with the number of pods or steps that are done."""
     with busy(doing, quiet=quiet) as tell:
         planner.on_progress = lambda done, of: tell(f"{done:,} steps" if of is None else f"{done:,} of {of:,} pods")
         try:
@@ -70,12 +70,12 @@ def counted(doing: str, planner: Base, *, quiet: bool = False) -> Iterator[None]
 
 
 def _say_nothing(_progress: str) -> None:
-    """Nobody watches."""
+    """Show nothing."""
 
 
 @contextmanager
-def said_when_slow(line: str, *, quiet: bool = False) -> Iterator[None]:
-    """Print a line on standard error when what follows takes more than a second."""
+def announced_when_slow(line: str, *, quiet: bool = False) -> Iterator[None]:
+    """Print a line on standard error when the context takes more than a second."""
     timer = threading.Timer(_PATIENCE_SECONDS, say, [line])
     timer.daemon = True
     if not quiet:
@@ -87,8 +87,8 @@ def said_when_slow(line: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def told_when_interrupted(doing: str) -> Iterator[None]:
-    """Let an interrupt carry what it interrupts; the innermost counts."""
+def noted_when_interrupted(doing: str) -> Iterator[None]:
+    """Add what kplan is doing to an interrupt, in the innermost context."""
     try:
         yield
     except KeyboardInterrupt as interrupt:

@@ -1,4 +1,4 @@
-"""What a pipeline says of itself in the environment: where the repository is, and where a page sums a job up."""
+"""Pipelines: the repository and the summary page, from their environment variables."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _WORKSPACES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE")
-"""Where GitHub, GitLab and Jenkins say which directory holds the repository."""
+"""Variables of GitHub, GitLab and Jenkins with the directory of the repository."""
 
 
 def add_to_step_summary(text: str) -> None:
-    """Add to the page that GitHub Actions shows of a job, where there is one.
+    """Append to the summary page of a GitHub Actions job, if there is one.
 
     Raises KplanError when it cannot be written.
     """
@@ -35,7 +35,7 @@ def add_to_step_summary(text: str) -> None:
 
 
 def working_directory() -> str:
-    """Return where relative names of files start from; empty where that directory is gone."""
+    """Return the working directory; empty where it does not exist any more."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -43,53 +43,53 @@ def working_directory() -> str:
 
 
 def repository_around(here: str) -> str:
-    """Return the root of the repository that the pipeline works on, as it says itself, else the working directory."""
-    said = (os.environ.get(name, "") for name in _WORKSPACES)
-    around = (each for each in said if each and Path(here).is_relative_to(each))
+    """Return the root of the pipeline's repository, else the working directory."""
+    directories = (os.environ.get(name, "") for name in _WORKSPACES)
+    around = (directory for directory in directories if directory and Path(here).is_relative_to(directory))
     return next(around, here)
 
 
 def repository() -> Repository:
-    """Return where the files that annotations are about are named from."""
+    """Return the directories to which file names in annotations are relative."""
     from kplan.report.checks import Repository
 
     here = working_directory()
     return Repository(here, repository_around(here))
 
 
-_asked: ContextVar[Sequence[tuple[str, str]]] = ContextVar("asked", default=())
+_formats: ContextVar[Sequence[tuple[str, str]]] = ContextVar("asked", default=())
 
 
 def remember_formats(formats: Sequence[tuple[str, str]]) -> None:
-    """Keep what the command was asked to write, as (format, path), for the case that there is no answer.
+    """Remember the output formats of the command, as (format, path), for the case of an error.
 
     The path is empty for standard output.
     """
-    _asked.set(formats)
+    _formats.set(formats)
 
 
 def tell_refusal(error: InputError) -> None:
-    """Write what is wrong with an input in those formats of the command that are for programs.
+    """Write the problems of an input in the command's formats for programs.
 
-    So an annotation marks the line, a test fails, and the page of the job says why: nobody needs to read the log.
+    So an annotation marks the line, a test fails, and the page of the job shows why, without a look at the log.
     """
-    if not _asked.get() or not error.problems:
+    if not _formats.get() or not error.problems:
         return
     from kplan.report.refusal import refused, refused_in_markdown
     from kplan.report.registry import PROGRAM_FORMATS, render_for_programs
     from kplan.writing import write_file
 
-    asked = [(name, path) for name, path in _asked.get() if name in PROGRAM_FORMATS]
-    if not asked:
+    wanted = [(name, path) for name, path in _formats.get() if name in PROGRAM_FORMATS]
+    if not wanted:
         return
     here = working_directory()
-    told = refused(error.problems, here, repository_around(here))
-    for name, path in asked:
-        text = render_for_programs(told, name)
+    refusal = refused(error.problems, here, repository_around(here))
+    for name, path in wanted:
+        text = render_for_programs(refusal, name)
         if path:
             write_file(path, text.encode())
         else:
             sys.stdout.write(text)
             sys.stdout.flush()
-    if "github" in dict(asked):
-        add_to_step_summary(refused_in_markdown(told))
+    if "github" in dict(wanted):
+        add_to_step_summary(refused_in_markdown(refusal))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kplan.planner.placement import Placement
 
 _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
-"""Formats that tell about a few of many replicas, and need no more of the others than where they are."""
+"""Formats that show details of a few of many replicas, and only the nodes of the others."""
 
 
 @with_flags
@@ -94,21 +94,21 @@ def place(
         plan = question.planner.plan(question.pods)
     listed = plan.placements[: output.max_listed]
     others = shown_nodes(output, with_score_details=False)
-    nodes_of = told_nodes(listed, shown_nodes(output), others, is_outlined=is_outlined)
+    nodes_of = nodes_to_show(listed, shown_nodes(output), others, is_outlined=is_outlined)
     with_map = wants_map(output, formats)
     document = plan.report(fail_on=fail_on, nodes_of=nodes_of, max_listed=output.max_listed, with_map=with_map)
     emit(document, output, verbosity, question.manifests)
 
 
-def told_nodes(
+def nodes_to_show(
     placements: Sequence[Placement], in_full: Shown, else_shown: Shown, *, is_outlined: bool
 ) -> dict[int, Shown | None]:
-    """Choose the nodes to tell about for each placement: in full for those that tables tell about.
+    """Return the nodes to show for each placement: in full for placements that tables show in full.
 
     Parameters
     ----------
     in_full : for the first of each outcome of a workload
-    is_outlined : the other replicas need not be told about
+    is_outlined : the other replicas need no nodes
     """
     from kplan.report.placement import representatives, unplaced_daemons, workload_groups
 

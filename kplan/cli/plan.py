@@ -1,4 +1,4 @@
-"""`kplan plan`: the whole scheduling queue, worked off to the end."""
+"""`kplan plan`: the whole scheduling queue, until nothing changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_ROUNDS = 10
 _OUTLINE_FORMATS = frozenset({"table", "wide", "markdown", "name"})
-"""Formats that tell in full about pods that stay pending, and no more of the others than where they go."""
+"""Formats that show pods that stay pending in full, and only the nodes of the others."""
 
 SaveOption = Annotated[
     str, typer.Option("--save", metavar="FILE", help="Also save the report as JSON, for kplan show.")
@@ -55,7 +55,7 @@ def plan(
     ] = None,
     *,
     queue: Annotated[bool, typer.Option("--queue", help="Only show the order of the queue, and why.")] = False,
-    only_given: Annotated[
+    excludes_pending: Annotated[
         bool, typer.Option("--only-given", help="Only the pods given here, not the other pending pods of the cluster.")
     ] = False,
     recreate: Annotated[
@@ -83,7 +83,7 @@ def plan(
     update, carried out as its controller does it. Exits with 1 if a pod stays unschedulable or a disruption budget is
     violated (--fail-on).
     """
-    if only_given and not what and not manifests.filename and not manifests.kustomize:
+    if excludes_pending and not what and not manifests.filename and not manifests.kustomize:
         hint = "name a manifest, or a pending pod as NAMESPACE/NAME"
         raise UsageError("--only-given, and nothing is given", hint=hint)
     if queue and runs is not None:
@@ -95,18 +95,18 @@ def plan(
     manifests, namespace = manifests.or_pods_of_namespace(what)
     question = ask(what, cluster, scheduler, verbosity, manifests, run_cronjobs=run_cronjobs)
     doing, planner = "working off the scheduling queue", question.planner
-    pods, with_pending = question.pods, not only_given
+    pods, with_pending = question.pods, not excludes_pending
     if with_pending and (choice.selector or namespace):
         known = planner.world.pod_by_key
         pods = [*pods, *choice.keys_of((known[key] for key in planner.pending_keys()), namespace)]
         with_pending = False
-    is_asked_once = runs is None and not queue
-    with counted(doing, planner, quiet=verbosity.quiet) if is_asked_once else busy(doing, quiet=verbosity.quiet):
+    runs_once = runs is None and not queue
+    with counted(doing, planner, quiet=verbosity.quiet) if runs_once else busy(doing, quiet=verbosity.quiet):
         if queue:
             from kplan.planner.queue_plan import queue_report
 
-            asked = planner.queue_of(pods, with_pending=with_pending)
-            document: Report = queue_report(planner, asked, fail_on=fail_on)
+            queued = planner.queue_of(pods, with_pending=with_pending)
+            document: Report = queue_report(planner, queued, fail_on=fail_on)
         elif runs is not None:
             from kplan.planner.odds_of_pods import InQueue
 
@@ -127,7 +127,9 @@ def plan(
         ) is not None:
             document = change
             if not verbosity.quiet:
-                options = _passed_over(choice, only_given=only_given, recreate=recreate, max_rounds=max_rounds)
+                options = _passed_over(
+                    choice, excludes_pending=excludes_pending, recreate=recreate, max_rounds=max_rounds
+                )
                 for option in options:
                     tell_no_effect(option, "a workload runs already, and its change is followed with the whole cluster")
         else:
@@ -136,40 +138,40 @@ def plan(
     emit(document, output, verbosity, question.manifests)
 
 
-def _passed_over(choice: PodChoiceFlags, *, only_given: bool, recreate: bool, max_rounds: int) -> Iterator[str]:
-    """Yield the options about the queue alone that stood on the command line."""
+def _passed_over(choice: PodChoiceFlags, *, excludes_pending: bool, recreate: bool, max_rounds: int) -> Iterator[str]:
+    """Return the options on the command line that concern only the queue."""
     options = {
-        "--only-given": only_given,
+        "--only-given": excludes_pending,
         "--no-recreate": not recreate,
         "--max-rounds": max_rounds != _DEFAULT_ROUNDS,
         "--selector": bool(choice.selector),
     }
-    return (option for option, stood in options.items() if stood)
+    return (option for option, is_set in options.items() if is_set)
 
 
 def saving(output: OutputFlags, path: str) -> OutputFlags:
-    """Return output flags that keep the report as JSON as well."""
+    """Return output flags that also save the report as JSON."""
     return output if not path else dataclasses.replace(output, report=[*(output.report or ()), f"json={path}"])
 
 
 def plan_document(
     planned: QueuePlan, command: str, output: OutputFlags, fail_on: Sequence[Condition], formats: Sequence[str]
 ) -> PlanReport:
-    """Return the PlanReport, with as much in it as the formats tell."""
+    """Return the PlanReport, with as many details as the formats show."""
     from kplan.planner.queue_plan import MOST_TIES
 
     return planned.report(
         fail_on=fail_on,
         command=command,
-        nodes_of=_told_placements(planned, output, formats),
+        nodes_of=_nodes_to_show(planned, output, formats),
         most_ties=None if output.explain else MOST_TIES,
         with_map=wants_map(output, formats),
         max_listed=output.max_listed,
     )
 
 
-def _told_placements(planned: QueuePlan, output: OutputFlags, formats: Sequence[str]) -> NodesOf:
-    """Choose the nodes to tell about for each placement: of all but those that tables tell about none."""
+def _nodes_to_show(planned: QueuePlan, output: OutputFlags, formats: Sequence[str]) -> NodesOf:
+    """Return the nodes to show for each placement: none for those of which tables show none."""
     from kplan.report.plan import attempts_in_full
 
     in_full = set(attempts_in_full(planned.changes))

@@ -1,4 +1,4 @@
-"""`kplan pods`: which pods manifests make, as the API server would store them."""
+"""`kplan pods`: the pods that manifests create, as the API server stores them."""
 
 from __future__ import annotations
 
@@ -69,20 +69,20 @@ def pods(
     from kplan.config.releases import nearest
 
     minor = nearest(snapshot.server_version).number
-    found = read_manifests(files, manifests, cluster, snapshot, verbosity, replicas=manifests.replicas, minor=minor)
+    loaded = read_manifests(files, manifests, cluster, snapshot, verbosity, replicas=manifests.replicas, minor=minor)
     from kplan.planner.pods import pods_report, stored_pods
     from kplan.visible import visible
 
-    made = stored_pods(found, snapshot, refuse_objects=False, minor=minor)
-    report = pods_report(made, found, snapshot.source)
+    stored = stored_pods(loaded, snapshot, refuse_objects=False, minor=minor)
+    report = pods_report(stored, loaded, snapshot.source)
     if not verbosity.quiet:
-        for warning in made.warnings:
+        for warning in stored.warnings:
             say(f"warning: {visible(warning.object)}: {visible(warning.message)}")
     if output is PodsFormat.NAME:
-        for made_alike in report.pods:
-            if made_alike.refusal:
-                source = made_alike.source
-                say(f"refused: {visible(f'{source.kind} {source.namespace}/{source.name}: {made_alike.refusal}')}")
+        for entry in report.pods:
+            if entry.refusal:
+                source = entry.source
+                say(f"refused: {visible(f'{source.kind} {source.namespace}/{source.name}: {entry.refusal}')}")
     write_out(_rendered(report, output))
     if report.summary.refused or any(pod.refusal for pod in report.pods):
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`kplan preempt`: whom pods would evict to get in, and why those."""
+"""`kplan preempt`: which pods would be evicted to make room, and why these."""
 
 from __future__ import annotations
 

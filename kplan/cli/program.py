@@ -1,4 +1,4 @@
-"""A program of many commands, of which the one that is asked for is loaded, and no other."""
+"""A program of many commands, each loaded only when it runs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kplan.cli.help import KplanCommand
 
 
 class Entry(NamedTuple):
-    """A command, or a group of some, that is loaded when it is asked for."""
+    """A command, or a group of commands, that is loaded on demand."""
 
-    load: Callable[[], Any]  #: returns it as Typer runs it
-    short_help: str  #: what help of the whole program says of it; empty for one that is not listed there
+    load: Callable[[], Any]  #: returns the command that Typer runs
+    short_help: str  #: its line in the program's help; empty for a hidden command
 
 
 def command(name: str, home: str, examples: str | None = None, short_help: str = "") -> Entry:
@@ -26,13 +26,13 @@ def command(name: str, home: str, examples: str | None = None, short_help: str =
     Parameters
     ----------
     home : ``module:function``
-    examples : lines of its help, each a command, two blanks, ``#`` and what it is for
+    examples : lines of its help, each a command, two blanks, ``#`` and its purpose
     """
 
     def load() -> Any:
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         alone.command(name, cls=KplanCommand, epilog=examples, short_help=short_help, hidden=not short_help)(
-            _found(home)
+            _load(home)
         )
         return typer.main.get_command(alone)
 
@@ -41,10 +41,10 @@ def command(name: str, home: str, examples: str | None = None, short_help: str =
 
 def group(home: str, short_help: str) -> Entry:
     """Return the entry of a group of commands; `home` is ``module:app``."""
-    return Entry(lambda: typer.main.get_command(_found(home)), short_help)
+    return Entry(lambda: typer.main.get_command(_load(home)), short_help)
 
 
-def _found(home: str) -> Any:
+def _load(home: str) -> Any:
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)
 
@@ -63,7 +63,7 @@ class Program(KplanGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
-        """Write a line a command, and load none for it."""
+        """Write one line for each command, without loading it."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.short_help) for name, entry in self.entries.items() if entry.short_help])
 

@@ -1,4 +1,4 @@
-"""Questions that are asked many times: ``--runs``, and who carries the runs out."""
+"""Questions that are answered many times with random draws: ``--runs``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kplan.cli.answer import Question
-from kplan.cli.changes import RolloutMode, asked_change
+from kplan.cli.changes import RolloutMode, requested_update
 from kplan.cli.flags import SchedulerFlags, TieRule, VerbosityFlags
 from kplan.cli.phases import busy
 from kplan.cli.sweeping import SweepFlags
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def seed_of_runs(scheduler: SchedulerFlags) -> int:
-    """Return the seed with which many runs are drawn; raises UsageError when ties are not to be drawn."""
+    """Return the seed of many runs; raises UsageError where ``--ties`` excludes draws."""
     from kplan.planner.limits import DEFAULT_SEED
 
     if scheduler.ties not in (None, TieRule.EVEN):
@@ -36,15 +36,15 @@ def seed_of_runs(scheduler: SchedulerFlags) -> int:
 def question_of_runs(
     question: Question, plain: InOrder | InQueue, rollout: RolloutMode, replicas: int | None
 ) -> tuple[Planner, Drawn, QuestionPods | None]:
-    """Return what is asked many times, of which planner, about which pods.
+    """Return the planner, the question and the pods of many runs.
 
-    Manifests of which some are in the cluster already are a change, about no pods that are known before.
+    Manifests of which some are in the cluster already are a change, whose pods are not known beforehand.
 
     Parameters
     ----------
-    plain : the question where all is new
+    plain : the question where all manifests are new
     """
-    change = asked_change(question, replicas)
+    change = requested_update(question, replicas)
     if change is None:
         return question.planner, plain, plain.resolve(question.planner)
     from kplan.planner.odds_of_changes import RolledOut
@@ -65,7 +65,7 @@ def odds_document(
     sweeping: SweepFlags,
     verbosity: VerbosityFlags,
 ) -> OddsReport:
-    """Ask a question many times, and return the report.
+    """Answer a question many times, and return the report.
 
     Parameters
     ----------

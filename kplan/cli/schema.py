@@ -14,4 +14,4 @@ def schema(
     from kplan.cli.answer import write_out
     from kplan.documents.schemas import SCHEMA_KINDS, schema_text
 
-    write_out(schema_text(kind) if kind else "".join(f"{each}\n" for each in SCHEMA_KINDS))
+    write_out(schema_text(kind) if kind else "".join(f"{name}\n" for name in SCHEMA_KINDS))

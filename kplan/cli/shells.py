@@ -1,4 +1,4 @@
-"""`kplan completion`: a shell's script, for those whose package manager has not put it in place."""
+"""`kplan completion`: a shell's completion script, for users without a package that installs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 class Shell(StrEnum):
-    """Shells that there is a script for."""
+    """Shells with a completion script."""
 
     BASH = "bash"
     ZSH = "zsh"

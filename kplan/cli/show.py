@@ -1,4 +1,4 @@
-"""`kplan show`: a saved report, printed again in any format."""
+"""`kplan show`: a saved report in any format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def show(
     Shows only what was saved: save with --explain to keep every node. Exits with 0 whatever the report says.
     """
     if output.fail_on:
-        raise UsageError("the verdict of a saved report stands", hint="use --fail-on when the report is made")
+        raise UsageError("the verdict of a saved report is final", hint="use --fail-on when you create the report")
     from kplan.report.saved import read_report
 
     with suppress(typer.Exit):

@@ -1,4 +1,4 @@
-"""`kplan snapshot`: capture a cluster read-only into a file, look into one, validate one."""
+"""`kplan snapshot`: save a cluster to a file, show what is in it, or check it."""
 
 from __future__ import annotations
 
@@ -225,5 +225,5 @@ def rbac(
 
 
 def _open(file: str, cluster: ChangedClusterFlags, *, quiet: bool) -> Snapshot:
-    """Load the file that is named as an argument, else what the flags say, with the changes that they ask for."""
+    """Load the file of the argument, else the cluster of the flags, with the flags' changes."""
     return changed_cluster(cluster, file or cluster.snapshot, quiet=quiet)

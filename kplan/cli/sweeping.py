@@ -1,4 +1,4 @@
-"""The options of commands that ask many questions side by side."""
+"""The options of commands that answer many questions in parallel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 512
 
 @dataclass(frozen=True)
 class SweepFlags:
-    """Who answers many questions."""
+    """Options for the workers that answer many questions."""
 
     panel: ClassVar[str] = "Many questions"
 
@@ -50,7 +50,7 @@ class SweepFlags:
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[T]:
-        """Have questions answered, in order; `progress` is told how many are, and how many there are."""
+        """Return the answers to questions, in order; `progress` is called with the numbers of answers and questions."""
         from kplan.sweeps import ask_all
 
         return ask_all(planner, questions, workers=self.workers, dask=self.dask, progress=progress)

@@ -63,7 +63,7 @@ def test_a_snapshot_counts_the_pods_that_are_meant() -> None:
     ("args", "words"),
     [
         (("explain",), "nothing to explain"),
-        (("explain", "-l", "app=cart"), "no pod is meant in namespace default"),
+        (("explain", "-l", "app=cart"), "no such pod in namespace default"),
         (("preempt", "-l", "a=b=c"), "--selector a=b=c: "),
     ],
 )
@@ -75,4 +75,5 @@ def test_what_means_no_pod_is_told(args: tuple[str, ...], words: str) -> None:
 
 
 def test_a_choice_beside_a_name_does_nothing() -> None:
-    assert "--selector has no effect: what is meant is named" in invoke("preempt", "ml/llm-eval", "-l", "x=y").stderr
+    stderr = invoke("preempt", "ml/llm-eval", "-l", "x=y").stderr
+    assert "--selector has no effect: the arguments name the pods" in stderr

@@ -25,7 +25,7 @@ LINES = {
     "workers for one drain": (("drain", "spot-b-1", "--workers", "2"), "--workers", "--runs or --each or --by would"),
     "Dask for one question": (("plan", "--dask", "tcp://no:1"), "--dask", "there is one question"),
     "a seed without draws": ((*PLACE, "--ties", "name", "--seed", "3"), "--seed", "--ties name draws nothing"),
-    "a start without sampling": ((*PLACE, "--start-index", "3"), "--start-index", "every node is looked at"),
+    "a start without sampling": ((*PLACE, "--start-index", "3"), "--start-index", "every node is evaluated"),
     "some of all nodes": ((*PLACE, "--all-nodes", "--top", "3"), "--top", "--all-nodes shows all"),
     "rounds of nothing": (("plan", "--queue", "--max-rounds", "3"), "--max-rounds", "--queue tries no pod"),
     "the queue beside a rollout": (("plan", "fixtures/cart.yaml", "--only-given"), "--only-given", "a workload runs"),

@@ -8,7 +8,7 @@ import pytest
 
 import kplan
 from kplan.cli import phases
-from kplan.cli.phases import busy, counted, said_when_slow, told_when_interrupted
+from kplan.cli.phases import announced_when_slow, busy, counted, noted_when_interrupted
 from tests.cli.commands import invoke
 
 
@@ -18,16 +18,16 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_slow_says_so(impatient: None, capsys: pytest.CaptureFixture[str]) -> None:
-    with said_when_slow("reading prod"):
+    with announced_when_slow("reading prod"):
         time.sleep(0.2)
-    with said_when_slow("reading prod quietly", quiet=True):
+    with announced_when_slow("reading prod quietly", quiet=True):
         time.sleep(0.1)
 
     assert capsys.readouterr().err == "reading prod\n"
 
 
 def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with said_when_slow("reading prod"), busy("deciding"):
+    with announced_when_slow("reading prod"), busy("deciding"):
         pass
 
     assert capsys.readouterr().err == ""
@@ -78,7 +78,7 @@ def test_what_is_counted_is_shown_while_it_lasts(
 
 
 def test_the_innermost_work_is_what_an_interrupt_names() -> None:
-    with pytest.raises(KeyboardInterrupt) as caught, told_when_interrupted("all"), told_when_interrupted("a part"):
+    with pytest.raises(KeyboardInterrupt) as caught, noted_when_interrupted("all"), noted_when_interrupted("a part"):
         raise KeyboardInterrupt
 
     assert caught.value.__notes__ == ["a part"]
